@@ -48,6 +48,7 @@ MISSING = {
     "anomalies": ["none.csv"],
     "changes": ["none.csv"],
     "compare": ["none.csv", "none.csv"],
+    "describe": ["none.csv"],
     "expect": ["none.csv", "--given", "a=1"],
     "fill": ["none.csv", "--out", "o.csv"],
     "fit": ["none.csv", "--out", "m"],

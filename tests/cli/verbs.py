@@ -14,6 +14,7 @@ VERBS = {
     "changes": ["{folder}/rows.csv", "--column", "income_before_tax,height"],
     "compare": ["{folder}/rows.csv", "{folder}/after.csv", "--resamples", "99"],
     "demo": ["--plot", "{folder}/demo.png"],
+    "describe": ["{folder}/rows.csv"],
     "doctor": [],
     "expect": ["{folder}/rows.csv", "--given", "height=1", "--size", "60"],
     "fill": ["{folder}/rows.csv", "--out", "{folder}/filled.csv", "--size", "60"],

@@ -94,7 +94,7 @@ def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[Fi
     schema = table.schema.take(table.names.index(name) for name in used)
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
     table = numbers_with_gaps(table.using(replace(schema, left_out=left_out)))
-    keep_columns(table.schema)
+    keep_columns(table.schema, table)
     tell(table)
     return table, times
 

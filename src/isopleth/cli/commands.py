@@ -586,6 +586,17 @@ def score() -> None:
     """
 
 
+@click.command(cls=Command, short_help="Say what a table holds, and what is odd about it.", reads={"file": "file"})
+@click.argument("file", type=_PATH)
+@table_options("--columns", "Use these columns only.")
+@report_option
+@json_option
+def describe() -> None:
+    """Say what the columns of FILE are taken as and why, and what is odd: repeated rows, gaps, columns with one value only, and
+    numbers that look like codes for missing cells, such as -999.
+    """
+
+
 @click.command(cls=Command, short_help="Show versions, processors, memory and optional libraries.", reads={})
 @json_option
 def doctor() -> None:
@@ -595,4 +606,4 @@ def doctor() -> None:
     """
 
 
-COMMANDS = [anomalies, changes, compare, demo, doctor, expect, fill, fit, monitor, prior, sample, score]
+COMMANDS = [anomalies, changes, compare, demo, describe, doctor, expect, fill, fit, monitor, prior, sample, score]

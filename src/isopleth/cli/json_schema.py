@@ -128,6 +128,22 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         },
         _JUDGED_ROW,
     ),
+    "describe": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "rows of the table"),
+            "repeated_rows": ("integer", "rows that are equal to an earlier one"),
+            "codes": ("object", "for each column, a value that looks like a code for missing cells, and its rows"),
+            "table": ("list of object", "one object for each column"),
+        },
+        {
+            "column": ("string", "name of the column"),
+            "taken as": ("string", "number, category, time, or left out: and why"),
+            "distinct": ("integer", "distinct values"),
+            "missing": ("integer", "missing cells"),
+        },
+    ),
     "doctor": (
         COMMON
         | {

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
     from isopleth.results import Result
     from isopleth.tables.schema import Schema
+    from isopleth.tables.table import FileTable
 
 # Where the context of a run keeps its arguments, and how columns were used.
 _ARGUMENTS, _COLUMNS = "isopleth.arguments", "isopleth.columns"
+_TABLES = "isopleth.tables"
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Outputs:
             from isopleth.results.page import Context, write_report
 
             files = ", ".join(str(path) for path in sources if path)
-            write_report(paged or result, self.page, Context(command_line(), files, _used(), list(notes)))
+            write_report(paged or result, self.page, Context(command_line(), files, _used(), [*notes, *_odd()]))
 
 
 def refuse_same(files: Mapping[str, Path | None]) -> None:
@@ -110,13 +112,24 @@ def command_line() -> str:
     return shlex.join(["isopleth", *(context.meta.get(_ARGUMENTS, []) if context else [])])
 
 
-def keep_columns(kinds: Schema) -> None:
-    """Keep how the columns of a table are used: their kinds, and why others are left out."""
+def keep_columns(kinds: Schema, *tables: FileTable) -> None:
+    """Keep how the columns of tables are used, for the page: their kinds, why others are left out, and what is odd."""
     context = click.get_current_context(silent=True)
     if context is not None:
         used = {str(column.name): str(column.kind) for column in kinds.columns}
         out = {str(name): f"left out: {why}" for name, why in kinds.left_out.items()}
         context.meta[_COLUMNS] = _used() | used | out
+        context.meta[_TABLES] = [*context.meta.get(_TABLES, []), *tables]
+
+
+def _odd() -> list[str]:
+    """Return what is odd about the tables of the run."""
+    from isopleth.tasks.description.result import TableDescription
+
+    context = click.get_current_context(silent=True)
+    tables = context.meta.get(_TABLES, []) if context else []
+    found = [(table.source, TableDescription.of(table).odd()) for table in tables]
+    return [f"{source}: {' '.join(words)}" for source, words in found if words]
 
 
 def _used() -> dict[str, str]:

@@ -39,7 +39,7 @@ def read(
     """Read a table and say what each column was taken as; with `gaps`, how many cells are missing too."""
     table = read_table(path, **options.reading(), labels=labels, min_rows=min_rows, warn=False)
     refuse_typos(table, options)
-    keep_columns(table.schema)
+    keep_columns(table.schema, table)
     tell(table, gaps=gaps)
     return table
 
@@ -66,7 +66,7 @@ def read_two(
     common = [name for name in names if name in found.common]
     first, second = first.select(common), second.select(common)
     schema = together((first, second))
-    keep_columns(schema)
+    keep_columns(schema, first.using(schema), second.using(schema))
     if schema.left_out:
         say(f"{a} and {b}: {schema.summary(len(first) + len(second))}")
     for note in dict.fromkeys(map(str, [*first.notes, *second.notes])):

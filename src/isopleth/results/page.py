@@ -8,6 +8,7 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
@@ -99,6 +100,7 @@ def render(page: Content, context: Context | None = None, share: float = 1.0) ->
         tables=[_table(table, share) for table in page.tables],
         charts=page.charts,
         used=_kinds(used),
+        about=context.notes,
         details=_details(context),
         data=_safe(data),
         scripts=_SCRIPTS,
@@ -110,7 +112,11 @@ def _details(context: Context) -> dict[str, str]:
 
     versions = [f"isopleth {isopleth.__version__}", f"Python {platform.python_version()}"]
     versions += [f"{name} {version(name)}" for name in _VERSIONS]
-    details = {"Command": context.command or "report() of the result, in Python", "Versions": ", ".join(versions)}
+    details = {
+        "Command": context.command or "report() of the result, in Python",
+        "Date": date.today().isoformat(),
+        "Versions": ", ".join(versions),
+    }
     if context.source:
         details["Files"] = context.source
     return details | {"Pictures": "Chart.js 4.6.1 and chartjs-plugin-zoom 2.2.0 (MIT licence), in this file"}

@@ -6,6 +6,7 @@ from .change_points.detector import ChangePointDetector as ChangePointDetector
 from .change_points.detector import ChangePoints as ChangePoints
 from .class_prior.estimator import ClassPriorEstimator as ClassPriorEstimator
 from .class_prior.estimator import ClassPriors as ClassPriors
+from .description.result import TableDescription as TableDescription
 from .drift.alarms import DriftAlarms as DriftAlarms
 from .drift.anytime import AnytimeDriftMonitor as AnytimeDriftMonitor
 from .drift.anytime import AnytimeState as AnytimeState

@@ -1,0 +1,1 @@
+"""Descriptions of tables: what each column is taken as, and what is odd."""

@@ -1,0 +1,160 @@
+"""What a table holds: the kind of each column and why, gaps, repeated rows, and values that look like codes for missing cells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from isopleth.results.result import Result
+from isopleth.results.text import cell_text, counted, in_words
+from isopleth.tables.table import FileTable
+
+# Numbers that often stand for a missing cell.
+_CODES = tuple(sign * value for value in (9.0, 99.0, 999.0, 9999.0, 99999.0) for sign in (-1.0, 1.0)) + (-1.0,)
+# Share of rows with other values from which a column nearly names the rows.
+_NEARLY_UNIQUE = 0.95
+_FEWEST = 10
+_KINDS = {"numeric": "number", "categorical": "category", "time": "time"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableDescription(Result):
+    """What a table holds, and what is odd about it.
+
+    Parameters
+    ----------
+    source : str
+        Name of the table.
+    n_rows, repeated : int
+        Number of rows, and of those that are equal to an earlier one in the columns that are used.
+    names, taken : list of str
+        Columns, and what each is taken as: "number", "category", "time", or "left out: " and why.
+    missing, distinct : ndarray of shape (d,), int
+        Missing cells, and distinct values, of each column.
+    codes : dict of str to tuple of float and int
+        Value that looks like a code for missing cells, by column, and how often it occurs.
+    notes : list of str
+        What was noticed when the kinds were decided.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import isopleth
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "t.csv"
+    >>> _ = path.write_text("a,b\\n" + "".join(f"{i % 7},x\\n" for i in range(12)))
+    >>> found = TableDescription.of(isopleth.read_table(path, warn=False))
+    >>> found.odd()
+    ['5 of 12 rows repeat an earlier one in the columns that are used.', 'One value only: b.']
+    >>> folder.cleanup()
+    """
+
+    source: str
+    n_rows: int
+    repeated: int
+    names: list[str]
+    taken: list[str]
+    missing: np.ndarray
+    distinct: np.ndarray
+    codes: dict[str, tuple[float, int]]
+    notes: list[str]
+
+    kind = "description"
+    title = "What the table holds"
+
+    @classmethod
+    def of(cls, table: FileTable) -> Self:
+        """Describe a table that was read by :func:`isopleth.read_table`."""
+        import pyarrow.compute as compute
+
+        kinds = {str(column.name): _KINDS[column.kind] for column in table.schema.columns}
+        kinds |= {str(name): f"left out: {why}" for name, why in table.schema.left_out.items()}
+        names = [name for name in table.data.column_names if name in kinds]
+        data = table.data.select(names)
+        place = [column.combine_chunks().dictionary_encode() for column in data.columns]
+        used = [each for each, name in zip(place, names, strict=True) if not kinds[name].startswith("left out")]
+        codes = np.column_stack([each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in used])
+        numeric = [column.name for column in table.schema.columns if column.kind == "numeric"]
+        found = {str(name): _code(table.data.column(str(name))) for name in numeric}
+        return cls(
+            str(table.source),
+            len(table),
+            len(table) - len(np.unique(codes, axis=0)),
+            names,
+            [kinds[name] for name in names],
+            np.array([column.null_count for column in data.columns]),
+            np.array([compute.count_distinct(column).as_py() for column in data.columns]),
+            {name: code for name, code in found.items() if code is not None},
+            [str(note) for note in table.notes],
+        )
+
+    def odd(self) -> list[str]:
+        """Return what is odd about the table, as sentences; none where nothing is."""
+        verb = "repeat" if self.repeated > 1 else "repeats"
+        rows = [
+            f"{self.repeated:,} of {counted(self.n_rows, 'row')} {verb} an earlier one in the columns that are used."
+        ]
+        said = rows * (self.repeated > 0)
+        known = self.n_rows - self.missing
+        unique = (self.distinct >= _NEARLY_UNIQUE * known) & (known >= _FEWEST)
+        groups = (
+            ("No value at all", self.distinct == 0),
+            ("One value only", self.distinct == 1),
+            (
+                "Nearly every row has a word or number of its own",
+                unique & [t not in ("number", "time") for t in self.taken],
+            ),
+        )
+        for words, mask in groups:
+            if mask.any():
+                said.append(
+                    f"{words}: {in_words([name for name, held in zip(self.names, mask, strict=True) if held])}."
+                )
+        order = [j for j in np.argsort(-self.missing, kind="stable") if self.missing[j]]
+        gaps = [f"{self.names[j]} {self.missing[j] / self.n_rows:.1%}".replace("%", " %") for j in order]
+        said += [f"Missing cells: {in_words(gaps)}."] * bool(gaps)
+        for name, (value, count) in self.codes.items():
+            word = cell_text(value)
+            said.append(
+                f"{name} holds {word} in {counted(count, 'row')}, far from its other values: if it stands for a missing cell, "
+                f"name it in missing (--missing {word})."
+            )
+        return said + self.notes
+
+    def _columns(self) -> dict[str, Any]:
+        return {"column": self.names, "taken as": self.taken, "distinct": self.distinct, "missing": self.missing}
+
+    def _facts(self) -> dict[str, Any]:
+        codes = {name: {"value": value, "rows": count} for name, (value, count) in self.codes.items()}
+        return {"rows": self.n_rows, "repeated_rows": self.repeated, "codes": codes}
+
+    def _sentences(self) -> list[str]:
+        first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."
+        return [first, *(self.odd() or ["Nothing is odd about it."])]
+
+    def _notes(self) -> list[str]:
+        return [
+            "taken as: what the commands use the column as, or why it is left out; --categorical, --numeric, --time-columns and "
+            "--keep-identifiers say otherwise."
+        ]
+
+
+def _code(column: Any) -> tuple[float, int] | None:
+    """Return the smallest or largest value of a column and its count if it looks like a code for missing cells.
+
+    It is one of the usual codes, and farther from all other values than these are from each other.
+    """
+    values = np.asarray(column.drop_null().cast("float64"))
+    counts = Counter(values.tolist())
+    for value in (values.min(initial=np.inf), values.max(initial=-np.inf)):
+        rest = values[values != value]
+        if (
+            value in _CODES
+            and len(rest) > 1
+            and np.abs(rest - value).min() > max(float(np.ptp(rest)), abs(float(value)) / 10.0)
+        ):
+            return float(value), counts[value]
+    return None

@@ -1,0 +1,72 @@
+"""``isopleth describe``: what a table holds and what is odd, in text, JSON and on the pages of other commands."""
+
+from __future__ import annotations
+
+import html
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from isopleth.cli.program import program
+
+
+def run(*arguments):
+    result = CliRunner().invoke(program, list(map(str, arguments)), prog_name="isopleth")
+    assert result.exit_code == 0, result.output
+    return result
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """60 rows: the last five repeat others but for the id; one temperature in nine is -999; town has ten gaps."""
+    rows = ["id,temp,town,still,rate"]
+    for i in range(60):
+        k = i if i < 55 else i - 50
+        town = "" if k % 6 == 0 else ["Rome", "Oslo"][k % 2]
+        rows.append(f"{i},{-999 if k % 9 == 4 else round(15 + 5 * np.sin(k), 4)},{town},1,{k % 11 - 1}")
+    path = tmp_path / "odd.csv"
+    path.write_text("\n".join([*rows, ""]))
+    return path
+
+
+def test_what_is_odd_is_said(odd):
+    said = run("describe", odd).stdout
+    for words in (
+        "odd.csv has 60 rows of 5 columns.",
+        "5 of 60 rows repeat an earlier one in the columns that are used.",
+        "One value only: still.",
+        "Nearly every row has a word or number of its own: id.",
+        "Missing cells: town 18.3 %.",
+        "temp holds -999 in 6 rows, far from its other values",
+    ):
+        assert words in " ".join(said.split())
+    assert "rate holds" not in said  # -1 among 0 to 9 is a number like the others
+
+
+def test_json_and_a_table_with_nothing_odd(odd, tmp_path):
+    found = json.loads(run("describe", odd, "--json").stdout)
+    assert (found["repeated_rows"], found["codes"]) == (5, {"temp": {"value": -999.0, "rows": 6}})
+    taken = {row["column"]: row["taken as"] for row in found["table"]}
+    assert taken == {
+        "id": "left out: identifier",
+        "temp": "number",
+        "town": "category",
+        "still": "number",
+        "rate": "number",
+    }
+    plain = tmp_path / "plain.csv"
+    plain.write_text("a\n" + "".join(f"{i * i % 97}.5\n" for i in range(20)))
+    assert "Nothing is odd about it." in run("describe", plain).stdout
+    corrected = json.loads(run("describe", odd, "--missing", "-999", "--json").stdout)
+    assert corrected["codes"] == {}
+
+
+@pytest.mark.parametrize("command", ["describe", "anomalies"])
+def test_pages_have_what_is_odd(odd, tmp_path, command):
+    page = tmp_path / "page.html"
+    run(command, odd, "--report", page)
+    words = html.unescape(page.read_text())
+    assert "temp holds -999 in 6 rows" in words
+    assert "5 of 60 rows repeat an earlier one" in words
