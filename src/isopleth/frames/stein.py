@@ -21,34 +21,8 @@ def stein_coordinates(frame: Any, rows: np.ndarray, scores: np.ndarray) -> tuple
     In coordinates z = J x the score is :math:`J^{-\top} s`. "balanced" are those in which rows and scores have the same
     covariance matrix: with the covariances C of the rows and F of the scores, :math:`M = J^\top J` solves M C M = F. For a normal
     density, whose score is linear, M is the precision matrix of the density, whatever the rows. Affine maps of the rows change
-    the coordinates by a rotation and a shift.
-
-    Parameters
-    ----------
-    frame : "balanced", Frame or str
-        The coordinates; a frame has to be affine and is fitted to the rows.
-    rows, scores : arrays of shape (n, d)
-        Finite rows and their scores.
-
-    Returns
-    -------
-    of_rows, of_scores : arrays of shape (d, d)
-        ``rows @ of_rows`` are coordinates up to a shift, and ``scores @ of_scores`` the scores in them.
-
-    Raises
-    ------
-    InputError
-        If there is no such frame, or it is not affine.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.frames.stein import stein_coordinates
-    >>> rows = np.random.default_rng(0).normal(size=(50, 2)) * [1.0, 3.0]
-    >>> of_rows, of_scores = stein_coordinates("balanced", rows, -rows / [1.0, 100.0])
-    >>> np.round(of_rows @ of_rows.T, 6) + 0.0  # the precision of the density with this score
-    array([[1.  , 0.  ],
-           [0.  , 0.01]])
+    the coordinates by a rotation and a shift. With the returned matrices, ``rows @ of_rows`` are coordinates up to a shift, and
+    ``scores @ of_scores`` the scores in them.
     """
     balanced = isinstance(frame, str) and frame == "balanced"
     found = None if balanced else get_frame(frame)

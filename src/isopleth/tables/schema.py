@@ -83,24 +83,15 @@ class Column:
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """Table encoded as numbers.
+    """Table encoded as numbers."""
 
-    Parameters
-    ----------
-    numeric : array of shape (n, p)
-        float64, NaN where a cell is missing.
-    codes : array of shape (n, q)
-        Index in the levels of each categorical column; the number of levels for a word that is not in the training rows; -1
-        for a missing cell.
-    unseen : dict
-        Number of cells with a word that is not in the training rows, by column, if there are any.
-    extra : list
-        Names of columns that the training rows did not have; they are not used.
-    """
-
-    numeric: np.ndarray
+    numeric: np.ndarray  # (n, p): float64, NaN where a cell is missing
+    # (n, q): index in the levels of each categorical column; the number of levels for a word that is not in the
+    # training rows; -1 for a missing cell
     codes: np.ndarray
+    # number of cells with a word that is not in the training rows, by column, if there are any
     unseen: dict[str | int, int] = field(default_factory=dict)
+    # names of columns that the training rows did not have; they are not used
     extra: list[str | int] = field(default_factory=list)
 
     @property
@@ -111,27 +102,17 @@ class EncodedTable:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user says of columns, by name, or by number in an array.
+    """What the user says of columns, by name, or by number in an array."""
 
-    Parameters
-    ----------
-    categorical, numeric, times : tuple
-        Columns of these kinds, whatever values they hold.
-    exclude, identifiers : tuple
-        Columns to leave out.
-    keep_identifiers : bool
-        Whether columns that look like identifiers are used.
-    missing : frozenset of str
-        Words that count as missing cells.
-    """
-
+    # categorical, numeric, times: columns of these kinds, whatever values they hold
     categorical: tuple = ()
     numeric: tuple = ()
     times: tuple = ()
+    # exclude, identifiers: columns to leave out
     exclude: tuple = ()
     identifiers: tuple = ()
-    keep_identifiers: bool = False
-    missing: frozenset[str] = MISSING_WORDS
+    keep_identifiers: bool = False  # whether columns that look like identifiers are used
+    missing: frozenset[str] = MISSING_WORDS  # words that count as missing cells
 
     @classmethod
     def of(cls, chosen: Mapping[str, Any]) -> Self:
@@ -142,13 +123,7 @@ class Choices:
         return cls(**parts | ({"missing": frozenset(parts["missing"])} if "missing" in parts else {}))
 
     def check(self, names: list[Any]) -> None:
-        """Refuse names of columns that the table does not have.
-
-        Raises
-        ------
-        InputError
-            If there are any.
-        """
+        """Refuse names of columns that the table does not have."""
         for what in ("categorical", "numeric", "times", "exclude", "identifiers"):
             for name in sorted(set(getattr(self, what)) - set(names), key=str):
                 shown = "time_columns" if what == "times" else what

@@ -30,17 +30,10 @@ class Certificate:
     :math:`\max_i (|\{x \in S : x \text{ less likely than } c_i\}| - b_i)` anomalies. The bounds are first computed as if all
     m new rows were ordinary. They show that some are not, and bounds for the largest number of ordinary rows that
     contradicts none of its own bounds are valid as well, because the true number contradicts them only when they fail.
-
-    Parameters
-    ----------
-    place : ndarray of shape (m,)
-        First of the bounds that counts each new row; one more than the last for none.
-    bounds : ndarray of shape (k,)
-        The bounds b, rising.
     """
 
-    place: np.ndarray
-    bounds: np.ndarray
+    place: np.ndarray  # (m,): first of the bounds that counts each new row; one more than the last for none
+    bounds: np.ndarray  # (k,): bounds b, rising
 
     @classmethod
     def of(cls, calibration: np.ndarray, new: np.ndarray, confidence: float = 0.95) -> Self:
@@ -74,21 +67,9 @@ def levels_of(n: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)  # tables of the same size come again, for instance day by day
 def simultaneous_bounds(n: int, ordinary: int, confidence: float) -> np.ndarray:
-    r"""Return bounds that the numbers of ordinary new rows beyond calibration rows keep together with a confidence.
+    """Return bounds that the numbers of ordinary new rows beyond calibration rows keep together with a confidence.
 
-    Parameters
-    ----------
-    n : int
-        Number of calibration rows.
-    ordinary : int
-        Number of ordinary new rows.
-    confidence : float
-        Probability that all bounds hold.
-
-    Returns
-    -------
-    ndarray of shape (k,), int
-        Rising quantiles of the beta-binomial laws of the numbers beyond each of :func:`levels_of` n, all at the same level.
+    They are quantiles of beta-binomial laws, one for each of :func:`levels_of` n, all at the same level.
     """
     levels = levels_of(n)
     if not ordinary:
@@ -130,20 +111,11 @@ class SplitScores:
 
     Training rows that are judged without themselves are not quite exchangeable with new rows: in tight clusters and for distances
     to neighbours the least likely of them are too few or too many, which a limit on all lists at once would not survive.
-
-    Parameters
-    ----------
-    rule : ReferenceRule
-        Rule fitted to one half.
-    columns : ndarray of shape (d,), bool
-        Columns that vary in this half.
-    calibration : ndarray of shape (n,)
-        Surprise of the rows of the other half.
     """
 
-    rule: ReferenceRule
-    columns: np.ndarray
-    calibration: np.ndarray
+    rule: ReferenceRule  # rule fitted to one half
+    columns: np.ndarray  # (d,): columns that vary in this half
+    calibration: np.ndarray  # (n,): surprise of the rows of the other half
 
     @classmethod
     def fit(cls, rows: np.ndarray, n_numeric: int, seed: int, limits: Limits) -> Self | None:
