@@ -6,11 +6,16 @@ import inspect
 import pickle
 import re
 
+import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import estimators
+from isopleth import SOSREP, AnomalyDetector
 
 EACH = pytest.mark.parametrize("estimator", estimators.ALL, ids=repr)
 CLASSES = sorted({type(estimator) for estimator in estimators.ALL}, key=lambda cls: cls.__name__)
@@ -66,3 +71,23 @@ def test_the_docstring_has_all_parameters_and_no_other(cls):
 def test_a_parameter_of_all_estimators_has_one_default(name):
     signatures = [inspect.signature(cls).parameters for cls in CLASSES]
     assert len({repr(parameters[name].default) for parameters in signatures if name in parameters}) == 1
+
+
+def test_metadata_is_routed_through_a_pipeline():
+    rng = np.random.default_rng(0)
+    X, weights, groups = (
+        rng.normal(size=(80, 2)),
+        rng.integers(1, 5, size=80).astype(float),
+        np.repeat(np.arange(20), 4),
+    )
+    with config_context(enable_metadata_routing=True):
+        density = SOSREP(frame="scale").set_fit_request(sample_weight=True)
+        routed = make_pipeline(FunctionTransformer(), density).fit(X, sample_weight=weights)
+        detector = AnomalyDetector(novelty=True, random_state=0).set_fit_request(groups=True)
+        grouped = make_pipeline(FunctionTransformer(), detector).fit(X, groups=groups)
+    direct = SOSREP(frame="scale").fit(X, sample_weight=weights)
+    np.testing.assert_array_equal(routed.score_samples(X), direct.score_samples(X))
+    assert np.abs(routed.score_samples(X) - SOSREP(frame="scale").fit(X).score_samples(X)).max() > 0.01
+    direct = AnomalyDetector(novelty=True, random_state=0).fit(X, groups=groups)
+    np.testing.assert_array_equal(grouped[-1].p_values(X[:5]), direct.p_values(X[:5]))
+    assert not np.array_equal(direct.p_values(X), AnomalyDetector(novelty=True, random_state=0).fit(X).p_values(X))

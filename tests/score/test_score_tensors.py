@@ -200,3 +200,11 @@ def test_sums_by_matrices_are_those_by_profiles(space, monkeypatch):
     np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)
     monkeypatch.setattr(landmark_sums, "host_view", lambda a: a)  # as on another device
     np.testing.assert_allclose(sums(torch.asarray), want, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("model", [KernelScore(), NystromKEF(random_state=0), scale_score()], ids=repr)
+def test_losses_of_tensors_in_every_frame_are_numpy_s(model):
+    X, _, new = data()
+    want = clone(model).fit(X).score(new)
+    for send in (torch.asarray, array_api_strict.asarray):
+        assert clone(model).fit(send(X)).score(send(new)) == pytest.approx(want, rel=1e-9)

@@ -92,6 +92,11 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         "n_jobs": [Integral, None],
     }
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = True
+        return tags
+
     @abstractmethod
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
@@ -332,7 +337,8 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
             with np.errstate(over="ignore"):  # it may be infinite if kernels are far narrower than the data
                 unit = float(self.unit_[0] / self.length_scale_[0])
                 return float(unit * (unit * loss)) if loss else 0.0
-        return float(np.mean(hyvarinen_terms(self._field(), self._frame, table.rows, self.unit_, self.memory_limit)))
+        terms = hyvarinen_terms(self._field(), self._frame, table.rows, to_numpy(self.unit_), self.memory_limit)
+        return float(np.mean(terms))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus :meth:`hyvarinen_loss`: higher is better.
