@@ -1,4 +1,4 @@
-"""p-values from permutations, ranks and counts, their adjustment, false discovery rates, and anomaly probabilities."""
+"""p-values from permutations, ranks and counts, their adjustment, false discovery rates, quantiles, anomaly probabilities."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import fdtri, gammaincinv, ndtri
 from scipy.stats import binom, rankdata
+
+from isopleth.errors import InputError
 
 # Statistics that differ by less than this share of themselves, or of 1, differ by rounding.
 _ROUNDING = 1e-8
@@ -17,6 +19,14 @@ _ROUNDING_OF_SCORES = 1e-12
 _EQUAL_CHANCES = 1e-7
 # Confidence of the limits of the number of p-values below a point.
 _SURE = 0.95
+
+
+def normal_quantile(confidence_level: Any) -> float:
+    """Return z such that a standard normal variable is within -z and z with this probability."""
+    level = np.asarray(confidence_level)
+    if level.ndim or level.dtype.kind not in "fi" or not 0.0 < level < 1.0:
+        raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
+    return float(ndtri(0.5 + 0.5 * float(level)))
 
 
 def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:

@@ -123,21 +123,3 @@ def resolve_length_scale(
     if not ((np.isfinite(scale) & (scale > 0)) | (np.isnan(scale) & ~keep)).all():
         raise InputError(f"{what} = {length_scale!r}: expected positive, finite numbers in the units of the columns.")
     return scale[keep]
-
-
-# The median distance from the median, times this, is the standard deviation of a normal distribution.
-_TO_STANDARD_DEVIATIONS = 1.4826
-
-
-def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
-
-    A column of which more than half is one value has its plain standard deviation; a constant one deviates nowhere.
-    """
-    middle = np.median(table, axis=0)
-    spread = _TO_STANDARD_DEVIATIONS * np.median(np.abs(table - middle), axis=0)
-    farthest = np.abs(table - middle).max(axis=0)
-    # Squares of giant deviations would overflow.
-    plain = farthest * np.std((table - middle) / np.where(farthest > 0, farthest, 1.0), axis=0)
-    spread = np.where(spread > 0, spread, plain)
-    return np.where(spread > 0, rows - middle, 0.0) / np.where(spread > 0, spread, 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth.length_scales import robust_z
+from isopleth.results.charts import robust_z
 
 RNG = np.random.default_rng(0)
 

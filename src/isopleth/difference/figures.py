@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import to_numpy
 from isopleth.difference import LSDD
 from isopleth.difference.fitted import check_mass
-from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
-from isopleth.length_scales import robust_z
-from isopleth.results.charts import robust_range, some
+from isopleth.inference import normal_quantile
+from isopleth.results.charts import robust_range, robust_z, some
 from isopleth.results.figures import (
     BLACK,
     BLUE,

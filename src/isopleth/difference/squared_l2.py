@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from isopleth.backend import namespace
 from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
 from isopleth.difference.statistics import DifferenceSystem
 from isopleth.errors import InputError
+from isopleth.inference import normal_quantile
 
 KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corrected", "inverse_corrected")
 
@@ -61,14 +61,6 @@ MOST_COLUMNS = 5
 # Gaussians of one length scale resolve less of a difference in more columns. Simulated intervals lay below the distance in
 # 9 % of samples in five columns without this share of the upper reach for each column beyond the first, and above it in 1 %.
 _WIDENING = 0.08
-
-
-def normal_quantile(confidence_level: Any) -> float:
-    """Return z such that a standard normal variable is within -z and z with this probability."""
-    level = np.asarray(confidence_level)
-    if level.ndim or level.dtype.kind not in "fi" or not 0.0 < level < 1.0:
-        raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
-    return float(ndtri(0.5 + 0.5 * float(level)))
 
 
 @dataclass(frozen=True)

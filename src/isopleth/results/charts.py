@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isopleth.length_scales import robust_z
 from isopleth.results.text import counted
 from isopleth.tables.clock_times import length_text, seconds_of, time_text
 
@@ -195,6 +194,24 @@ _MOST_OF_SCALE = 50_000
 _MOST_POINTS, _BINS, _MOST_WORDS = 2000, 30, 20
 # p-value up to which a title says what changed.
 LEVEL = 0.05
+
+
+# The median distance from the median, times this, is the standard deviation of a normal distribution.
+_TO_STANDARD_DEVIATIONS = 1.4826
+
+
+def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Return deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
+
+    A column of which more than half is one value has its plain standard deviation; a constant one deviates nowhere.
+    """
+    middle = np.median(table, axis=0)
+    spread = _TO_STANDARD_DEVIATIONS * np.median(np.abs(table - middle), axis=0)
+    farthest = np.abs(table - middle).max(axis=0)
+    # Squares of giant deviations would overflow.
+    plain = farthest * np.std((table - middle) / np.where(farthest > 0, farthest, 1.0), axis=0)
+    spread = np.where(spread > 0, spread, plain)
+    return np.where(spread > 0, rows - middle, 0.0) / np.where(spread > 0, spread, 1.0)
 
 
 def extreme_columns(values: np.ndarray, extreme: np.ndarray) -> np.ndarray:

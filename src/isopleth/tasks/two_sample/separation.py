@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.difference.squared_l2 import normal_quantile
 from isopleth.errors import InputError
+from isopleth.inference import normal_quantile
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldSums, drawn_evenly, stratified_folds
 from isopleth.tasks.two_sample.column_changes import changes, summaries
