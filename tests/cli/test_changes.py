@@ -71,6 +71,7 @@ def test_several_columns_are_one_series_and_calm_is_said(file):
         (["--out", "rows.txt"], "none of .csv, .parquet"),
         (["--plot", "table.csv"], "none of .png"),
         (["--false-alarm-rate", "0"], "false-alarm-rate"),
+        (["--period", "24,never"], "--period = 'never'"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(file, arguments, message):

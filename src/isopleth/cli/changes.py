@@ -27,6 +27,7 @@ def changes(
     file: Path,
     options: TableOptions,
     time: str | None,
+    period: str,
     false_alarm_rate: float,
     out: Path | None,
     plot: Path | None,
@@ -41,7 +42,7 @@ def changes(
         stage("reading")
         table, times = read_series(file, options, time)
         stage("searching")
-        detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, random_state=0)
+        detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
         with naming_columns(table.names):
             try:
                 detector.fit(table.values, times=times)
@@ -52,6 +53,19 @@ def changes(
         stage("writing")
         outputs.write(found, columns(found), sources=[file])
     answer(found, as_json, None)
+
+
+def _periods(text: str) -> str | list[float | str] | None:
+    """Return what --period says; the detector checks it."""
+    if text in ("auto", "none"):
+        return text if text == "auto" else None
+    periods: list[float | str] = []
+    for word in text.split(","):
+        try:
+            periods.append(float(word))
+        except ValueError:
+            periods.append(word.strip())
+    return periods
 
 
 def columns(found: ChangePoints) -> dict[str, np.ndarray]:

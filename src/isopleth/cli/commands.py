@@ -317,6 +317,13 @@ def anomalies() -> None:
     help="Column with the times of the rows, in ascending order.  [default: the only column of dates or times, if there is one]",
 )
 @click.option(
+    "--period",
+    metavar="P,...",
+    default="auto",
+    show_default=True,
+    help="Periods of the seasons: numbers of steps, day, week, month, year; or none.",
+)
+@click.option(
     "--false-alarm-rate",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.05,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from isopleth import ChangePointDetector
 from isopleth.tasks.change_points.embedding import (
     Blocks,
     _filled,
@@ -16,7 +17,7 @@ from isopleth.tasks.change_points.embedding import (
     period_of,
 )
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
-from isopleth.tasks.change_points.scan import ContrastScan, _pvalue, _scanned, _whitened
+from isopleth.tasks.change_points.scan import Candidate, ContrastScan, _pvalue, _scanned, _whitened, seen_in_cycles
 from isopleth.tasks.segmentation.preparation import _bridge, filled_gaps
 
 
@@ -72,6 +73,14 @@ def test_the_period_is_the_shortest_one(period):
     assert found == pytest.approx(period, abs=0.3)
     assert height > 0.8
     assert sureness > 10.0
+
+
+def test_a_ripple_on_a_slow_cycle_is_not_its_period():
+    t = np.arange(3000)
+    for seed in range(3):
+        noise = 0.1 * np.random.default_rng(seed).normal(size=3000)
+        values = np.sin(2 * np.pi * t / 150.0) + 0.3 * np.sin(2 * np.pi * t / 3.5) + noise
+        assert period_of(values[:, None])[0] == pytest.approx(150.0, abs=5.0)
 
 
 def test_a_pair_of_spikes_is_no_sure_period():
@@ -185,3 +194,30 @@ def test_segments_of_different_periods_differ_in_frequency_in_their_columns():
     )
     assert kind_of_shape(left, right, 41.5) == ("frequency", (0,))
     assert kind_of_shape(left, left[::-1], 41.5)[0] == "shape"
+
+
+def turned(seed, cycles):
+    """A wave of 50 steps that changes its shape after half of the cycles, which are of varying length."""
+    rng = np.random.default_rng(seed)
+    phase = np.cumsum(rng.normal(1.0, 0.02, 50 * cycles)) / 50.0
+    late = np.arange(len(phase)) >= len(phase) // 2
+    wave = np.sin(2 * np.pi * phase) + np.where(late, 0.7, -0.4) * np.sin(4 * np.pi * phase + 1.0)
+    return wave + 0.2 * rng.normal(size=len(phase))
+
+
+def test_a_change_of_shape_is_found_in_few_cycles_as_a_change_of_no_level():
+    near = 0
+    for seed in range(4):
+        detector = ChangePointDetector(random_state=0).fit(turned(seed, 20))
+        near += len(detector.change_points_) == 1 and abs(detector.change_points_[0] - 500) <= 25
+        assert not {"level", "slope"} & set(detector.kinds_)
+    assert near >= 3
+
+
+def test_levels_in_cycles_are_those_that_means_over_cycles_show():
+    cycle, steps = 37.5, np.arange(900)
+    values = (np.sin(2 * np.pi * steps / cycle) + 0.1 * np.random.default_rng(0).normal(size=900))[:, None]
+    changes = [Candidate(step, 0.01, "location") for step in (200, 450, 700)]
+    assert seen_in_cycles(changes, values, cycle) == []
+    kept = seen_in_cycles(changes, values + (steps >= 450)[:, None], cycle)
+    assert [one.step for one in kept] == [450]

@@ -24,8 +24,18 @@ from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tables.clock_times import axis_of, time_words
 from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
+from isopleth.tasks.change_points.periods import check_period, seasons_of
 from isopleth.tasks.change_points.positions import positions_of
-from isopleth.tasks.change_points.scan import SHORTEST_SHAPES, Candidate, Scanned, cycle_of, merged, one_a_gap, scans
+from isopleth.tasks.change_points.scan import (
+    SHORTEST_SHAPES,
+    Candidate,
+    Scanned,
+    cycle_of,
+    merged,
+    one_a_gap,
+    scans,
+    seen_in_cycles,
+)
 from isopleth.tasks.change_points.times import Grid, grid_of, split_times
 from isopleth.tasks.segmentation.description_length import (
     SHORTEST_SCATTER,
@@ -37,6 +47,7 @@ from isopleth.tasks.segmentation.description_length import (
     unbroken,
 )
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
+from isopleth.tasks.segmentation.seasons import lines_of, season_beside_levels, seasonal
 from isopleth.tasks.segmentation.smooth import smooth_curve
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.
@@ -48,6 +59,8 @@ _LOCATION = 1.0 / 3.0
 # 60 and 200 steps and autoregressions (0.9 at 200 steps, 0.97 at 500) the frequency was below a third of the bound, up to the
 # error of 200 series.
 _OF_BOUND = 1.0 / 3.0
+# Range of a series without its seasons, relative to that with them, which is rounding.
+_ROUNDING = 1e-9
 # Probability of an interval for the position of a change.
 COVERAGE = 0.9
 # Time of the description and the scans in a progress bar, in simulated series, as measured for long series.
@@ -211,6 +224,11 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         a quantile of what a change saves in simulated series with the noise that was found; that is an approximation for
         correlated noise, and takes the prepared series and its model as given. All changes of level and slope together must
         also save enough against the best description without any; failing this, one change must save more than by chance.
+    period : "auto", None, float, str or list of these, default="auto"
+        Periods of the seasons of the series: numbers of steps, or "day", "week", "month" and "year" of its times. A season is a
+        mean for each phase, or some harmonics, whichever is cheaper by the Bayesian information criterion; it is fitted beside
+        segments of level and slope. By default, days and weeks of the times, the strongest period and seven of it are tried,
+        and seasons are subtracted if they make the series cheaper; None leaves all seasons in.
     memory_limit : float, default=2**30
         Bytes for a block of windows.
     random_state : int, RandomState or None, default=None
@@ -234,6 +252,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         Number of the segment of each step, from 0.
     result_ : ChangePoints
         The changes with the series; it has a table and a picture.
+    periods_ : array of shape (k,)
+        Mean lengths in steps of the seasons that were subtracted.
     n_features_in_ : int
         Columns of the series.
 
@@ -254,11 +274,13 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     def __init__(
         self,
         false_alarm_rate: float = 0.05,
+        period: Any = "auto",
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         random_state: Any = None,
         verbose: bool | int = False,
     ) -> None:
         self.false_alarm_rate = false_alarm_rate
+        self.period = period
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.verbose = verbose
@@ -331,7 +353,10 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             scaled = without_absurd_values(values[:, telling] / largest)
             calm = None if known is None else known[:, telling] / largest
             with Progress("search of changes", 3 * RUNS + _DESCRIPTION + _SCANS, self.verbose) as tick:
-                self._fit_telling(scaled, missing[:, telling], calm, rng, tick)
+                rest, shapes, calm = self._without_seasons(
+                    scaled, missing[:, telling], calm, grid.seconds(moments), rng
+                )
+                self._fit_telling(rest, shapes, missing[:, telling], calm, rng, tick)
         else:
             self._set_nothing(len(values))
         self.columns_ = [tuple(int(j) for j in np.flatnonzero(telling)[list(some)]) for some in self._changed]
@@ -385,6 +410,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         rate = self.false_alarm_rate
         if not isinstance(rate, Real) or not 0.0 < rate < 1.0:
             raise InputError(f"false_alarm_rate = {rate!r}: expected a probability between 0 and 1, such as 0.05.")
+        check_period(self.period)
         check_memory_limit(self.memory_limit)
         checked_verbose(self.verbose)
 
@@ -393,11 +419,48 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         self.change_points_ = np.empty(0, dtype=int)
         self.kinds_ = np.empty(0, dtype="<U9")
         self.p_values_, self._changed = np.empty(0), []
+        self.periods_ = np.empty(0)
         self.intervals_ = np.empty((0, 2), dtype=int)
+
+    def _without_seasons(
+        self,
+        values: np.ndarray,
+        missing: np.ndarray,
+        known: np.ndarray | None,
+        seconds: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Subtract the seasons that are given or found; return the rest, the series for the scan of shapes, and the reference.
+
+        The scans compare the cycles of a single season that was found, and keep it; of several they would see each as changes.
+        """
+        level = logs_of_growth(values)
+        cells = np.where(missing, np.nan, level)
+        cycles = seasons_of(cells, self.period, seconds)
+
+        def fill(columns: np.ndarray) -> np.ndarray:
+            return np.column_stack([filled_gaps(column, rng) for column in columns.T])
+
+        rest = fill(cells - season_beside_levels(cells, cycles, fill)) if cycles else values
+        if (np.ptp(rest, axis=0) <= _ROUNDING * np.ptp(level, axis=0)).any():
+            cycles, rest = [], values
+        self.periods_ = np.array([cycle.period for cycle in cycles])
+        if not cycles:
+            return values, level, known
+        if known is not None:
+            grown = (level != values).any(axis=0)
+            known = np.where(grown, np.log(np.maximum(known, np.exp(level.min(axis=0)))), known)
+            own = [cycle.over(len(known)) for cycle in cycles if 2 * cycle.period <= len(known)]
+            known = known - seasonal(known, own)
+        kept = isinstance(self.period, str) and len(cycles) == 1
+        # Around 0, so that no logarithm is taken of it.
+        rest = rest - rest.mean(axis=0)
+        return rest, level if kept else rest, known
 
     def _fit_telling(
         self,
         values: np.ndarray,
+        level: np.ndarray,
         missing: np.ndarray,
         known: np.ndarray | None,
         rng: np.random.Generator,
@@ -420,7 +483,6 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         if extra > 0.0 or 0.0 < scatter < np.inf:
             calm_level = found.shocks or not len(found.location.changes)
             found = in_stages(found.prepared, (np.inf if calm_level else extra, scatter))
-        level = logs_of_growth(values)
         cycle = cycle_of(level)
         changes = self._of_location(values, found, gains, (extra, scatter), rate)
         if not changes and len(found.location.changes):
@@ -431,6 +493,12 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             )
         else:
             tick(RUNS)
+        # Beside the segments, because a step less a line is like one tooth of a saw, which repeats.
+        left_cycle = cycle_of(found.prepared - lines_of(found.prepared, found.location)) if changes else None
+        if left_cycle is not None:
+            changes = seen_in_cycles(changes, found.prepared, left_cycle)
+            if not changes:
+                found = in_stages(found.prepared, (np.inf, scatter))
         curve = smooth_curve(found.prepared, found.precision, found.location.changes) if changes else None
         if curve is not None:
             changes, level = [], level - curve
@@ -444,9 +512,10 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         changes = one_a_gap(changes, np.any(~missing, axis=1))
         rough = self._set_changes(values, innovations, changes, found, cycle)
         lines = (self.kinds_ == "slope") | (found.location.degree > 0)
-        used = ~missing & ~np.column_stack([spikes(column) for column in level.T])
+        plain = logs_of_growth(values) if curve is None else logs_of_growth(values) - curve
+        used = ~missing & ~np.column_stack([spikes(column) for column in plain.T])
         self.change_points_, self.intervals_ = positions_of(
-            level, self.change_points_, self._changed, lines, rough, COVERAGE, used
+            plain, self.change_points_, self._changed, lines, rough, COVERAGE, used
         )
         tick(_SCANS)
 

@@ -30,6 +30,8 @@ _MOST_PAIRED = 12
 # The period is the shortest lag with a peak of the autocorrelation at least this high relative to the highest: multiples of a
 # period have peaks as high as it.
 _PEAK_SHARE = 0.7
+# The autocorrelation must have fallen to this share of a peak before it; otherwise the peak is a ripple on a slower cycle.
+_FALLEN = 0.5
 # A period must be seen this many times.
 _LONGEST_PERIOD = 8
 
@@ -83,9 +85,13 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     found = np.mean([autocorrelation(column, n // _LONGEST_PERIOD) for column in rest.T], axis=0)
     lags = np.arange(2, len(found) - 1)
     peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
+    peaks = peaks[np.minimum.accumulate(found)[peaks] <= _FALLEN * found[peaks]]
     if not len(peaks) or found[peaks].max() <= 0.0:
         return float("nan"), 0.0, 0.0
-    lag = int(peaks[found[peaks] >= _PEAK_SHARE * found[peaks].max()][0])
+    first = int(peaks[found[peaks] >= _PEAK_SHARE * found[peaks].max()][0])
+    fallen = np.flatnonzero(found[first:] < _FALLEN * found[first])
+    hill = peaks[(peaks >= first) & (peaks < (first + fallen[0] if len(fallen) else len(found)))]
+    lag = int(hill[found[hill].argmax()])
     before, at, after = found[lag - 1 : lag + 2]
     products = np.sum(rest[:-lag] * rest[lag:], axis=1)
     sureness = float(products.sum()) / max(float(np.sqrt(products @ products)), 1e-300)

@@ -12,6 +12,7 @@ import numpy as np
 
 from isopleth.tasks.change_points.embedding import Blocks, blocks_of, embedded, moments, over_blocks, period_of
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
+from isopleth.tasks.segmentation.description_length import describe
 from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
@@ -32,8 +33,9 @@ _LEAST_EXCEEDING = 1
 _SWEEPS = 2
 # Quantile of the differences between blocks that is compared, and its relative error times the root of the number of blocks.
 _TYPICAL, _ERRORS_OF_CONTRASTS = 0.75, 1.5
-# Fewest blocks after joining. If joining would leave fewer, there is no scan if blocks two apart differ this many times as much.
-_FEWEST_WIDE, _MOST_ALIKE = 16, 2.0
+# Fewest chunks of blocks after joining. If joining would leave fewer, there is no scan if blocks two apart differ this many times
+# as much.
+_CHUNKS, _MOST_ALIKE = 4, 2.0
 # Most lags of the autoregression that a step is compared with, and twice the nats by which the step has to be cheaper.
 _MOST_LAGS, _CLEARLY = 2, 2.0
 _EULER = 0.5772156649
@@ -56,9 +58,17 @@ class ContrastScan:
     """
 
     def __init__(
-        self, parts: np.ndarray, blocks: Blocks, rng: np.random.Generator, alike: float = 0.1, remembers: bool = False
+        self,
+        parts: np.ndarray,
+        blocks: Blocks,
+        rng: np.random.Generator,
+        alike: float = 0.1,
+        remembers: bool = False,
+        chunk: int = CHUNK,
     ) -> None:
         self._parts, self._blocks, self._rng, self._remembers = parts, blocks, rng, remembers
+        # Blocks joined in a shuffle, and fewest blocks of a series that is scanned.
+        self._chunk, self._fewest = chunk, _CHUNKS * chunk
         self._means = over_blocks(parts, blocks.parts)
         self._widen(alike)
         self._least = max(_LEAST_BLOCKS, int(np.ceil(_LEAST_SHARE * blocks.count)))
@@ -80,10 +90,10 @@ class ContrastScan:
             )
             count = self._blocks.count // 2
             if far <= near * (1.0 + alike + _ERRORS_OF_CONTRASTS / np.sqrt(len(self._means))) or (
-                count < _FEWEST_WIDE and far <= _MOST_ALIKE * near
+                count < self._fewest and far <= _MOST_ALIKE * near
             ):
                 break
-            size, count = 2 * self._blocks.parts, count if count >= _FEWEST_WIDE else 0
+            size, count = 2 * self._blocks.parts, count if count >= self._fewest else 0
             self._parts = self._parts[: count * size]
             self._blocks = Blocks(2.0 * self._blocks.length, count, size)
             self._means = over_blocks(self._parts, size)
@@ -91,7 +101,7 @@ class ContrastScan:
     def changes(self, rate: float) -> list[Found]:
         """Find changes, first in the whole series and then in the segments between them, each at false alarm rate `rate`."""
         found: dict[int, float] = {}
-        waiting = [(0, len(self._means))] if len(self._means) >= _FEWEST_WIDE else []
+        waiting = [(0, len(self._means))] if len(self._means) >= self._fewest else []
         while waiting:
             start, end = waiting.pop()
             if end - start < max(2 * self._least, _FEWEST):
@@ -168,7 +178,7 @@ class ContrastScan:
     def _shuffled(self, n: int) -> np.ndarray:
         """Draw an order of n blocks: a ring of blocks is cut into chunks at a random offset, and the chunks are permuted."""
         ring = (np.arange(n) + self._rng.integers(n)) % n
-        chunks = [ring[start : start + CHUNK] for start in range(0, n, CHUNK)]
+        chunks = [ring[start : start + self._chunk] for start in range(0, n, self._chunk)]
         return np.concatenate([chunks[i] for i in self._rng.permutation(len(chunks))])
 
     def _placed(self, found: dict[int, float]) -> list[Found]:
@@ -288,6 +298,9 @@ _OF_DETECTOR = 1.5
 _WITHOUT_PERIOD, _ROWS = 20.0, 5.0
 # Fewest and most blocks.
 _LEAST, _MOST = 40, 1000
+# Fewest whole cycles that are scanned as blocks of their own where they are fewer than `_LEAST`, and cycles that a shuffle keeps
+# together: a part of a cycle differs from its neighbour by the phase, which hides what differs between cycles.
+_FEW, _FEW_TOGETHER = 12, 2
 # Innovations are clipped at this many standard deviations.
 _FARTHEST = 4.0
 # Steps of a series without a period that has enough blocks for the scan of innovations, and for that of shapes, whose blocks are
@@ -326,6 +339,24 @@ def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
     return changes + [one for one in scanned.changes if all(abs(one.step - other.step) > near for other in changes)]
 
 
+def seen_in_cycles(changes: list[Candidate], values: np.ndarray, cycle: float) -> list[Candidate]:
+    """Return the changes of level and slope that the means over whole cycles show too, up to two cycles away.
+
+    Segments describe the parts of a cycle that no season explains, such as one of a varying shape.
+    """
+    count = int(len(values) / cycle)
+    if count < _FEW:
+        return []
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    edges = np.arange(count + 1) * cycle
+    whole = np.minimum(edges.astype(int), len(values) - 1)
+    means = np.diff(sums[whole] + (edges - whole)[:, None] * values[whole], axis=0) / cycle
+    if (np.ptp(means, axis=0) <= 0.0).any():
+        return []
+    places = describe(means).location.changes * cycle
+    return [one for one in changes if (np.abs(places - one.step) <= _NEAR * cycle).any()]
+
+
 def one_a_gap(changes: list[Candidate], known: np.ndarray) -> list[Candidate]:
     """Keep the surest of changes between which more steps are missing than known: a gap is filled along a line."""
     kept: list[Candidate] = []
@@ -348,8 +379,9 @@ def scans(
     """Scan the shapes of windows and the distribution of innovations.
 
     If the series has a period, both are averaged over blocks of one period and scanned together, with three quarters of the
-    rate. Otherwise innovations are scanned over blocks of five steps, which place a change more precisely. This scan has the
-    whole rate, and that of windows half of it. A scan for which the series has too few blocks is left out.
+    rate. Where there are 12 to 40 whole cycles, blocks are parts of these, and whole cycles are scanned too. Without a period,
+    innovations are scanned over blocks of five steps, which place a change more precisely. This scan has the whole rate, and
+    that of windows half of it. A scan for which the series has too few blocks is left out.
     `rate` is the false alarm rate of both scans together.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)
@@ -367,8 +399,19 @@ def scans(
     short = {lag for lag in SHAPE_LAGS if cycle is not None and lag <= wide.length} | {SHAPE_LAGS[0]}
     lags = sorted({*short} if cycle is None else {*short, max(round(cycle), _LEAST_LAG)})
     if cycle is not None:
-        both = [embedding(normal, lags, wide, True), embedding(left, [1], wide, False)]
-        return [_one_scan(np.concatenate(both, axis=1), wide, _TOGETHER, rate, rng, _ALIKE_CYCLES)]
+
+        def of_cycles(blocks: Blocks, chosen: list[int], chunk: int) -> Scanned:
+            both = [embedding(normal, chosen, blocks, True), embedding(left, [1], blocks, False)]
+            return _one_scan(
+                np.concatenate(both, axis=1), blocks, _TOGETHER, rate, rng, alike=_ALIKE_CYCLES, chunk=chunk
+            )
+
+        found = [of_cycles(wide, lags, CHUNK)]
+        if _FEW <= len(values) / cycle < _LEAST:
+            found.append(
+                of_cycles(blocks_of(len(values), cycle, _FEW, _MOST), [*SHAPE_LAGS, round(cycle)], _FEW_TOGETHER)
+            )
+        return found
     found = []
     if len(values) >= SHORTEST_LAWS:
         narrow = blocks_of(len(values), _ROWS, _LEAST, _MOST)
@@ -385,11 +428,13 @@ def _one_scan(
     share: float,
     rate: float,
     rng: np.random.Generator,
+    *,
     alike: float = _ALIKE,
     remembers: bool = False,
+    chunk: int = CHUNK,
 ) -> Scanned:
     """Return the changes of one scan, with p-values of the whole detector, of whose rate the scan has a share."""
-    scan = ContrastScan(parts, blocks, rng, alike, remembers)
+    scan = ContrastScan(parts, blocks, rng, alike, remembers, chunk)
     found = scan.changes(share * rate)
     return Scanned(
         [Candidate(one.step, min(1.0, _OF_DETECTOR / share * one.pvalue), "shape") for one in found], scan.block

@@ -125,6 +125,13 @@ class Grid:
         out[self.rows] = values
         return out
 
+    def seconds(self, times: np.ndarray | None) -> np.ndarray | None:
+        """Return the times of all steps as seconds since 1970; None if they are unknown or plain numbers."""
+        if times is None:
+            return None
+        known, dates = axis_of(times)
+        return np.interp(np.arange(self.rows[-1] + 1), self.rows, known) if dates else None
+
     def first_rows(self, steps: np.ndarray) -> np.ndarray:
         """Return the first rows that are not before these steps."""
         return np.searchsorted(self.rows, steps)

@@ -1,0 +1,97 @@
+"""Days and weeks are no changes, found or given; a step beside them is, and so is a season that changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.signal import lfilter
+
+from isopleth import ChangePointDetector, InputError
+from isopleth.tasks.change_points.periods import seasons_of
+
+HOURS = 8 * 168
+
+
+def weeks(seed, step=0.0):
+    """Eight weeks of hours: a day with sharp edges, lower weekends, correlated noise, and a step after five weeks."""
+    rng = np.random.default_rng(seed)
+    times = pd.date_range("2024-01-01", periods=HOURS, freq="h")
+    hours = times.hour.to_numpy()
+    noise = lfilter([1.0], [1.0, -0.6], 0.6 * rng.normal(size=HOURS + 100))[100:]
+    day = np.sin(2.0 * np.pi * hours / 24.0) + 1.5 * ((hours >= 7) & (hours < 19))
+    return times, day - 2.5 * (np.arange(HOURS) // 24 % 7 >= 5) + noise + step * (np.arange(HOURS) >= 840)
+
+
+@pytest.mark.parametrize("how", ["times", "found", "given", "names"])
+def test_edges_of_days_and_weekends_are_no_changes_and_a_step_is_one(how):
+    times, series = weeks(0, 2.5)
+    period = {"given": [24, 168], "names": ["day", "week"]}.get(how, "auto")
+    arguments = {"times": times} if how in ("times", "names") else {}
+    detector = ChangePointDetector(period=period, random_state=0).fit(series, **arguments)
+    assert abs(int(detector.change_points_[0]) - 840) <= 2
+    assert detector.kinds_.tolist() == ["level"]
+    np.testing.assert_allclose(detector.periods_, [24.0, 168.0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [0.0, 2.5])
+def test_missing_rows_and_cells_hide_neither_the_season_nor_the_step(step):
+    right = 0
+    for seed in range(6):
+        times, series = weeks(seed, step)
+        rng = np.random.default_rng(seed)
+        series[rng.choice(HOURS, 40, replace=False)] = np.nan
+        kept = np.sort(rng.choice(HOURS, HOURS - 35, replace=False))
+        found = ChangePointDetector(random_state=0).fit_predict(series[kept], times=times[kept])
+        places = kept[found].tolist()
+        right += len(places) == (step > 0.0) and all(abs(place - 840) <= 3 for place in places)
+    assert right >= 5
+
+
+def test_a_square_wave_of_fourteen_days_is_no_change():
+    steps = np.arange(14 * 96)
+    series = 20.0 + 60.0 * ((steps % 96 >= 36) & (steps % 96 < 72)) + np.random.default_rng(0).normal(size=len(steps))
+    detector = ChangePointDetector(random_state=0).fit(series)
+    assert len(detector.change_points_) == 0
+    assert detector.periods_.tolist() == [96.0]
+
+
+def test_a_season_that_changes_is_a_change_of_no_level():
+    steps = np.arange(1200)
+    late = steps >= 600
+    series = np.where(late, np.sin(2 * np.pi * steps / 24.0), np.sin(4 * np.pi * steps / 24.0))
+    detector = ChangePointDetector(period=24, random_state=0)
+    detector.fit(series + 0.3 * np.random.default_rng(1).normal(size=1200))
+    assert len(detector.change_points_) == 1
+    assert abs(int(detector.change_points_[0]) - 600) <= 24
+    assert detector.kinds_[0] in ("shape", "frequency")
+
+
+def test_months_have_their_own_lengths():
+    """A level that falls from the first to the last day of each month, whatever its length."""
+    times = pd.date_range("2019-01-01", "2022-12-31", freq="D")
+    share = (times.day - 1) / times.days_in_month
+    values = (10.0 * share.to_numpy() + np.random.default_rng(0).normal(size=len(times)))[:, None]
+    seconds = times.to_numpy().astype("datetime64[s]").astype(np.float64)
+    (cycle,) = seasons_of(values, "month", seconds)
+    assert cycle.period == pytest.approx(30.44, abs=0.01)
+    assert cycle.phases[[0, 31, 59]].tolist() == [0, 0, 0]
+    assert cycle.phases[[30, 58]].tolist() == [cycle.count - 1, 29 if cycle.count == 31 else 28]
+    assert seasons_of(values, None, seconds) == []
+
+
+@pytest.mark.parametrize(
+    ("period", "message"),
+    [
+        ("fortnight", "period = 'fortnight': expected 'auto'"),
+        ([24, 1], "period = 1: expected"),
+        (True, "period = True: expected"),
+        ([], "period = "),
+        ("day", "needs the times of the steps"),
+        (900, "two periods"),
+    ],
+)
+def test_periods_that_cannot_be_used_are_refused(period, message):
+    with pytest.raises(InputError, match=message):
+        ChangePointDetector(period=period).fit(weeks(0)[1])
