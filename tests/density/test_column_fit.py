@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth.density.column_fit import fit_mixture, fit_root
-from isopleth.density.filling import filled_rows
+from isopleth.density.hot_deck import filled_rows
 from isopleth.errors import InputError
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel
 from isopleth.operators import Operator
@@ -55,7 +55,7 @@ def test_repeated_rows_are_weights(factor):
 def test_more_rows_than_centres(monkeypatch):
     monkeypatch.setattr("isopleth.density.column_fit.MOST_CENTERS", 200)
     monkeypatch.setattr("isopleth.density.column_fit._FILLED", 0)
-    monkeypatch.setattr("isopleth.density.filling.MOST_DONORS", 150)
+    monkeypatch.setattr("isopleth.density.hot_deck.MOST_DONORS", 150)
     rng = np.random.default_rng(4)
     Z, new = table(rng, 700, missing=0.1), table(rng, 500, missing=0.0)
     few, all_rows = (fit(kernel(LAPLACIAN_FACTOR), Z, np.ones(700)).density for fit in (fit_root, fit_mixture))

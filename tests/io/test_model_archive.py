@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer
 from isopleth import SOSREP, InputError
 from isopleth.io import load, save
 from isopleth.io.models import is_whole, sealed
-from isopleth.tables.formats import read_array_header
+from isopleth.tables.readers import read_array_header
 
 X = np.random.default_rng(0).normal(size=(8, 2))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.density.column_density import ColumnDensity
-from isopleth.density.filling import filled_rows, some_rows
+from isopleth.density.hot_deck import filled_rows, some_rows
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator

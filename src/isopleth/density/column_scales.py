@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.optimize import minimize
 
-from isopleth.density.filling import donors_of_gaps, some_rows
+from isopleth.density.hot_deck import donors_of_gaps, some_rows
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from isopleth.density.column_fit import MOST_CENTERS, ColumnFit
 from isopleth.density.column_scales import ColumnScales, frequency_rho, leave_one_out_scales, of_squares
-from isopleth.density.filling import filled_rows, some_rows
+from isopleth.density.hot_deck import filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_search
 from isopleth.errors import DataWarning, InputError
 from isopleth.frames import BoundedMap

@@ -25,7 +25,7 @@ from isopleth.backend import is_foreign, to_numpy
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.tables.checks import check_memory_limit
 from isopleth.tables.files import atomic_write
-from isopleth.tables.formats import read_array_header
+from isopleth.tables.readers import read_array_header
 from isopleth.tables.source import check_source
 
 

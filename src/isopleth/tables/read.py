@@ -12,7 +12,7 @@ import numpy as np
 
 from isopleth.errors import DataWarning, Hint, InputError, Message
 from isopleth.tables.cells import MISSING_WORDS, TRUTH
-from isopleth.tables.formats import READERS, Columns, mapped, parquet_batches
+from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.source import (
     PACKED_SUFFIXES,
@@ -258,7 +258,7 @@ class Reader:
             return Columns(pa.concat_tables(tables).slice(0, most), self.named, np.concatenate(lines)[:most])
         if self._whole is None:
             if self.source.suffix == ".npy" and most is not None:
-                from isopleth.tables.formats import _table_of
+                from isopleth.tables.readers import _table_of
 
                 return Columns(_table_of(np.asarray(mapped(self.source)[:most])).select(self.where), False)
             self._whole = READERS[self.source.suffix][1](self.source)
@@ -367,7 +367,7 @@ class Reader:
             yield self._chunk(held, lines, like)
 
     def _pieces(self, rows: int, start: int) -> Iterator[Columns]:
-        from isopleth.tables.formats import _table_of
+        from isopleth.tables.readers import _table_of
 
         if self.text is not None:
             for table, lines in self.text.tables(self.where, start):

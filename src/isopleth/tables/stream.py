@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from isopleth.errors import Hint, InputError
-from isopleth.tables.formats import Columns
 from isopleth.tables.read import FIRST_ROWS, Reader, Reading, typed_columns
+from isopleth.tables.readers import Columns
 from isopleth.tables.schema import Schema
 from isopleth.tables.source import (
     Source,
