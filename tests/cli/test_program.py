@@ -154,7 +154,7 @@ main()
     [
         (["isopleth", "an"], {"anomalies"}),
         (["isopleth", "compare", "--rep"], {"--report"}),
-        (["isopleth", "d"], {"demo", "doctor"}),
+        (["isopleth", "d"], {"demo", "describe", "doctor"}),
     ],
 )
 def test_the_shell_completes_commands_and_options(words, expected):

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg import cho_solve, solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
@@ -45,7 +45,7 @@ class NormalColumns:
 
     map: ColumnMap  # map t of the columns
     centers: np.ndarray  # (m, p): centres in t
-    covariance: np.ndarray  # (p, p): covariance of the kernels in t
+    root: np.ndarray  # (p, p): lower triangular root of the covariance of the kernels in t
     log_alpha: np.ndarray  # (m,): logarithms of the coefficients
     squared: bool  # whether the density is the square of the sum
     log_overlap: np.ndarray | None  # (m, m): log G; None if nothing is integrated out, or the density is no square
@@ -58,21 +58,17 @@ class NormalColumns:
         jacobian = np.eye(len(one.scale))
         for part in affine:
             jacobian = part.pushforward(np.zeros_like(jacobian), jacobian)
-        root = np.linalg.solve(jacobian.T, np.diag(one.scale))
+        root = _lower(np.linalg.solve(jacobian.T, np.diag(one.scale)))
         density = one.density
         assert isinstance(density, ExpansionDensity)
         with np.errstate(divide="ignore"):
             log_alpha = np.log(to_numpy(density.expansion.coefficients))
         squared = isinstance(density, RootDensity)
-        return cls(columns, columns.forward(y), root @ root.T, log_alpha, squared, None, np.arange(len(y)))
-
-    @cached_property
-    def _root(self) -> np.ndarray:
-        return np.linalg.cholesky(self.covariance)
+        return cls(columns, columns.forward(y), root, log_alpha, squared, None, np.arange(len(y)))
 
     def _scaled(self, t: np.ndarray) -> np.ndarray:
         """Return t in coordinates in which the kernels have unit covariance."""
-        return np.ascontiguousarray(solve_triangular(self._root, t.T, lower=True).T)
+        return np.ascontiguousarray(solve_triangular(self.root, t.T, lower=True).T)
 
     @cached_property
     def _distances(self) -> np.ndarray:
@@ -89,10 +85,10 @@ class NormalColumns:
     @cached_property
     def log_normalizer(self) -> float:
         """Logarithm of the integral in t."""
-        log_volume = float(np.log(np.diag(self._root)).sum())
+        log_volume = float(np.log(np.diag(self.root)).sum())
         if self.squared:
-            return float(logsumexp(self.log_pairs)) + 0.5 * len(self._root) * math.log(math.pi) + log_volume
-        return float(logsumexp(self.log_alpha)) + 0.5 * len(self._root) * math.log(2.0 * math.pi) + log_volume
+            return float(logsumexp(self.log_pairs)) + 0.5 * len(self.root) * math.log(math.pi) + log_volume
+        return float(logsumexp(self.log_alpha)) + 0.5 * len(self.root) * math.log(2.0 * math.pi) + log_volume
 
     def _terms(self, t: np.ndarray) -> np.ndarray:
         """Return log a_i at points, of shape (n, m)."""
@@ -122,7 +118,7 @@ class NormalColumns:
         """Return the gradient of :meth:`log_density`."""
         t = self.map.forward(y)
         _, shares = self._shares(t)
-        pull = np.linalg.solve(self.covariance, (shares @ self.centers - t).T).T
+        pull = cho_solve((self.root, True), (shares @ self.centers - t).T).T
         return self.map.pullback(y, (2.0 if self.squared else 1.0) * pull) + self.map.grad_log_volume(y)
 
     def marginal(self, columns: np.ndarray) -> NormalColumns:
@@ -131,7 +127,7 @@ class NormalColumns:
             self,
             map=self.map.take(columns),
             centers=np.ascontiguousarray(self.centers[:, columns]),
-            covariance=self.covariance[np.ix_(columns, columns)],
+            root=_lower(self.root[columns]),
         )
         if not self.squared or len(columns) == self.centers.shape[1]:
             return out
@@ -145,11 +141,13 @@ class NormalColumns:
         t = known.map.forward(values[None])
         logs = known._terms(t)[0]
         kept = np.flatnonzero(logs > logs.max() - _DEPTH)
-        cross = np.linalg.solve(known.covariance, self.covariance[np.ix_(given, rest)])
+        both = _lower(self.root[np.concatenate([given, rest])])
+        g = len(given)
+        apart = solve_triangular(both[:g, :g], (t - self.centers[np.ix_(kept, given)]).T, lower=True).T
         return NormalColumns(
             self.map.take(rest),
-            self.centers[np.ix_(kept, rest)] + (t - self.centers[np.ix_(kept, given)]) @ cross,
-            self.covariance[np.ix_(rest, rest)] - self.covariance[np.ix_(rest, given)] @ cross,
+            self.centers[np.ix_(kept, rest)] + apart @ both[g:, :g].T,
+            both[g:, g:],
             logs[kept] - logs.max(),
             self.squared,
             None if self.log_overlap is None else self.log_overlap[np.ix_(kept, kept)],
@@ -166,9 +164,15 @@ class NormalColumns:
         else:
             shares = np.exp(self.log_alpha - self.log_alpha.max())
             first = second = rng.choice(len(shares), size=n, p=shares / shares.sum())
-        noise = rng.standard_normal((n, len(self._root))) @ self._root.T
+        noise = rng.standard_normal((n, len(self.root))) @ self.root.T
         t = 0.5 * (self.centers[first] + self.centers[second]) + noise * math.sqrt(0.5 if self.squared else 1.0)
         return self.map.inverse(t), self.own[first], self.own[second]
+
+
+def _lower(root: np.ndarray) -> np.ndarray:
+    """Return the lower triangular L with L L' = R R': no squares, which columns that depend on each other would make singular."""
+    upper = np.linalg.qr(root.T, mode="r")
+    return np.ascontiguousarray((upper * np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None]).T)
 
 
 @dataclass(frozen=True)
