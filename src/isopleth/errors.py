@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Self
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
+
+
+def caller_level() -> int:
+    """Return the `stacklevel` of a warning that points at the first line outside the library, through whatever calls it came."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def printable(text: str) -> str:

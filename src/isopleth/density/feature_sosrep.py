@@ -24,7 +24,7 @@ from isopleth.density.feature_statistics import FeatureStatistics, check_memory,
 from isopleth.density.fitted import FrameDensity, RootDensity
 from isopleth.density.search import Search
 from isopleth.density.stack import STACKS, StackDensity
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.expansion import KernelExpansion
 from isopleth.first_pass import ColumnMoments, FirstPass
 from isopleth.frames import BoundedMap
@@ -240,13 +240,12 @@ class RandomFeatureSOSREP(DensityEstimator):
         self._warn()
 
     def _warn(self) -> None:
-        level = 5  # the caller of fit
         if self.residual_ > self.tol:
             warnings.warn(
                 f"the residual {self.residual_:.1e} is above tol = {self.tol:g} after {self.n_iter_} passes; a larger tol or "
                 "weights of a smaller range may help.",
                 ConvergenceWarning,
-                stacklevel=level,
+                stacklevel=caller_level(),
             )
         found = []
         if self.share_below_noise_ > MUCH_BELOW:
@@ -260,7 +259,7 @@ class RandomFeatureSOSREP(DensityEstimator):
                 f"{2 * self.n_frequencies} features are few for these rows: {' and '.join(found)}; take a larger length_scale or "
                 "more n_frequencies, or fit SOSREP, which has no such errors.",
                 DataWarning,
-                stacklevel=level,
+                stacklevel=caller_level(),
             )
 
     def _approximation_error(self, fitted: FeatureDensity, z: np.ndarray, weights: np.ndarray) -> float:

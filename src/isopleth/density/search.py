@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.kernels import Kernel
 from isopleth.length_scales import RULES
 from isopleth.operators.threads import map_threads
@@ -327,13 +327,12 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
 
 def _warn_of_choice(path: SearchPath, search: Search, stable: int | None) -> None:
     """Warn if there is no stable minimum, or if the best scale is at an end of the grid."""
-    level = 6  # the caller of the estimator's fit
     if path.criterion == "stable_minimum" and stable is None:
         warnings.warn(
             f"no loss of the grid is below those of three neighbours on either side; the smallest one, at factor "
             f"{path.best_factor:.4g}, is taken.",
             DataWarning,
-            stacklevel=level,
+            stacklevel=caller_level(),
         )
     end = {0: ("smallest", "smaller"), len(path.factors) - 1: ("largest", "larger")}.get(path.best_index)
     if end is not None:
@@ -341,7 +340,7 @@ def _warn_of_choice(path: SearchPath, search: Search, stable: int | None) -> Non
             f"the best scale is the {end[0]} of the grid, {path.best_factor:.4g} times the base scale {search.base!r}; extend "
             f"Search(grid=...) to {end[1]} factors.",
             DataWarning,
-            stacklevel=level,
+            stacklevel=caller_level(),
         )
 
 

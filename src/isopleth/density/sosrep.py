@@ -16,7 +16,7 @@ from isopleth.density.column_fit import ColumnFit, fit_root
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
-from isopleth.errors import InputError
+from isopleth.errors import InputError, caller_level
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel
@@ -200,7 +200,7 @@ class SOSREP(KernelDensity):
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
                 f"length_scale, a larger tol or weights of a smaller range may help.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
         expansion = KernelExpansion(kernel, z, solution.coefficients, self.memory_limit, self.n_jobs)
         return RootDensity(expansion), {"residual_": solution.residual, "n_iter_": solution.n_iter}
@@ -225,6 +225,6 @@ class SOSREP(KernelDensity):
                 f"the residual {found.residual:.1e} is above {self.tol:g} after {found.n_iter} passes; a smaller length_scale or "
                 "a larger tol may help.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
         return found

@@ -171,7 +171,7 @@ class NormalColumns:
 
 def _lower(root: np.ndarray) -> np.ndarray:
     """Return the lower triangular L with L L' = R R': no squares, which columns that depend on each other would make singular."""
-    upper = np.linalg.qr(root.T, mode="r")
+    upper = np.asarray(np.linalg.qr(root.T, mode="r"))
     return np.ascontiguousarray((upper * np.where(np.diag(upper) < 0.0, -1.0, 1.0)[:, None]).T)
 
 

@@ -16,7 +16,7 @@ from isopleth.backend import Backend
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
-from isopleth.errors import DataWarning, InputError, listed
+from isopleth.errors import DataWarning, InputError, caller_level, listed
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.scaled_columns import ScaledColumns
@@ -412,7 +412,7 @@ class TableDensity(ColumnAnswers):
                     f"given has a word for column {column.name!r} that no training row has; the column has "
                     f"{quoted(column.levels)}.",
                     DataWarning,
-                    stacklevel=4,
+                    stacklevel=caller_level(),
                 )
 
     def conditional(self, given: Mapping[Any, Any]) -> TableDensity:

@@ -13,7 +13,7 @@ from isopleth.density.column_fit import MOST_CENTERS, ColumnFit
 from isopleth.density.column_scales import ColumnScales, frequency_rho, leave_one_out_scales, of_squares
 from isopleth.density.hot_deck import filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_search
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
@@ -73,7 +73,7 @@ class TableRows:
         rows, weights = _without_empty(rows[weights > 0.0] + 0.0, weights[weights > 0.0])
         numbers = bounds.forward(rows[:, :p])
         keep = np.asarray(np.fmin.reduce(numbers) < np.fmax.reduce(numbers))
-        warn_of_constants(labels, keep, 5)
+        warn_of_constants(labels, keep)
         if not keep.any() and not columns.sizes:
             raise InputError("no column of X varies; expected at least two rows that differ in one of them.")
         constants = np.where(keep, np.nan, np.fmax.reduce(rows[:, :p]))
@@ -146,7 +146,9 @@ def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, n
     if empty.all():
         raise InputError("no row of X with a positive weight has a known cell; expected at least two.")
     if empty.any():
-        warnings.warn(f"rows without a known cell are left out: {int(empty.sum())}.", DataWarning, stacklevel=5)
+        warnings.warn(
+            f"rows without a known cell are left out: {int(empty.sum())}.", DataWarning, stacklevel=caller_level()
+        )
     return rows[~empty], weights[~empty]
 
 

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
-from isopleth.errors import InputError, require
+from isopleth.errors import InputError, caller_level, require
 
 # R-hat above which chains still differ by more than their noise. With the usual four chains of a thousand draws 1.01 is possible;
 # the noise of many short chains, which start at the data, is larger.
@@ -103,7 +103,7 @@ class Chains:
             found.append(f"only {np.mean(self.acceptance):.0%} of the steps are accepted")
         return found
 
-    def warn(self, stacklevel: int) -> None:
+    def warn(self) -> None:
         """Warn if a diagnostic is poor."""
         found = self.problems()
         if found:
@@ -111,7 +111,7 @@ class Chains:
                 f"the chains have not converged: {'; '.join(found)}; take more draws or a larger `thin` or `warm_up`, or "
                 "method='annealed' if the density has separate modes.",
                 ConvergenceWarning,
-                stacklevel=stacklevel + 1,
+                stacklevel=caller_level(),
             )
 
     def to_arviz(self) -> Any:

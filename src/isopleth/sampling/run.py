@@ -155,7 +155,7 @@ def sample(
         step_size=advance.step_size,
         n_evaluations=whitened.calls.places,
     )
-    found.warn(stacklevel=2)
+    found.warn()
     return found
 
 

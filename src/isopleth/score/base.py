@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.frames import Frame, FrameMap, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
@@ -508,7 +508,7 @@ def warn_of_unlike_columns(estimator: BaseEstimator, rows: np.ndarray) -> None:
             f"{names[most]} spreads {spread[most] / spread[least]:.3g} times as far as {names[least]}, and all columns get one "
             f"length scale; standardise the columns, or give length_scale one number for each column.",
             DataWarning,
-            stacklevel=6,
+            stacklevel=caller_level(),
         )
 
 
@@ -524,5 +524,5 @@ def warn_if_all_is_cut(regularizer: Regularizer, fitted: Array, largest: Callabl
             f"threshold = {regularizer.threshold:g} is above the largest eigenvalue, {top:.3g}: nothing is fitted, and the score "
             f"is 0, or that of the base; use a smaller threshold.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, Backend
+from isopleth.errors import caller_level
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.length_scales import MEDIAN_ROWS, is_auto
@@ -255,7 +256,7 @@ class KernelScore(ScoreEstimator):
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a larger "
                 f"alpha, a larger tol or solver='eigen' may help.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
 
 

@@ -21,7 +21,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.errors import DataWarning, InputError, listed
+from isopleth.errors import DataWarning, InputError, caller_level, listed
 from isopleth.tables.cells import (
     ALL_INTEGERS,
     MISSING_WORDS,
@@ -221,9 +221,9 @@ def _guessed(X: Any, also: Any, categorical: list, keep_identifiers: bool) -> Sc
     columns = Schema.of(X, categorical=categorical, keep_identifiers=keep_identifiers, also=also)
     if columns.left_out:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
-        warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=5)
+        warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=caller_level())
     for note in columns.notes:
-        warnings.warn(DataWarning(note), stacklevel=5)
+        warnings.warn(DataWarning(note), stacklevel=caller_level())
     return columns
 
 
@@ -243,7 +243,7 @@ def _warn_of_identifiers(X: Any) -> None:
             f"{names} may identify rows, and is taken as a number like the others: drop the column if it does; "
             "isopleth.read_table leaves it out.",
             DataWarning,
-            stacklevel=5,
+            stacklevel=caller_level(),
         )
 
 
@@ -262,7 +262,7 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
             f"words that were not among the training rows, by column and number of cells: {counts}; they count as one more "
             "category.",
             DataWarning,
-            stacklevel=4,
+            stacklevel=caller_level(),
         )
     return encoded.rows
 
@@ -347,7 +347,7 @@ def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
             raise InputError("{parameter} has dates or times in {column}", **about, hint=how)
         if kind.startswith("float16"):
             text = "{parameter} has float16 in {column}, which holds three digits only."
-            warnings.warn(DataWarning(text, **about), stacklevel=4)
+            warnings.warn(DataWarning(text, **about), stacklevel=caller_level())
             return
 
 
@@ -587,7 +587,6 @@ def numbered_groups(groups: Sequence[Any], sizes: Sequence[int], names: Sequence
 def varying_columns(
     estimator: BaseEstimator,
     X: np.ndarray,
-    stacklevel: int = 3,
     names: Sequence[str] | None = None,
     blocks: Sequence[slice] | None = None,
 ) -> np.ndarray:
@@ -607,17 +606,15 @@ def varying_columns(
             f"all rows of X are equal, those of weight 0 left out, so there is no density to fit (n_samples = 1 once merged); "
             f"expected at least two rows that differ in one of {len(of_columns)} columns."
         )
-    warn_of_constants(
-        column_names(estimator) if names is None else [*map(in_quotes, names)], of_columns, stacklevel + 1
-    )
+    warn_of_constants(column_names(estimator) if names is None else [*map(in_quotes, names)], of_columns)
     return keep if blocks is None else np.repeat(of_columns, [block.stop - block.start for block in blocks])
 
 
-def warn_of_constants(names: Sequence[str], keep: np.ndarray, stacklevel: int) -> None:
+def warn_of_constants(names: Sequence[str], keep: np.ndarray) -> None:
     """Warn with the names of the columns that are not kept, if there are any."""
     if not keep.all():
         constant = listed([name for name, kept in zip(names, keep, strict=True) if not kept])
-        warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=stacklevel)
+        warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=caller_level())
 
 
 def check_memory_limit(memory_limit: Any) -> None:
@@ -633,14 +630,14 @@ def check_memory_limit(memory_limit: Any) -> None:
         raise InputError(text, parameter="memory_limit", value=memory_limit)
 
 
-def warn_few_rows(n: int, dim: int, stacklevel: int = 3) -> None:
+def warn_few_rows(n: int, dim: int) -> None:
     """Warn if there are fewer distinct rows than columns."""
     if n < dim:
         warnings.warn(
             f"there are fewer distinct rows ({n}) than columns ({dim}): the density shows little more than the distance to "
             "these rows.",
             DataWarning,
-            stacklevel=stacklevel,
+            stacklevel=caller_level(),
         )
 
 
@@ -650,5 +647,5 @@ def warn_of_new_beginning() -> None:
         "fit keeps no sums to which rows could be added, so partial_fit starts again without the rows of fit; call it on a new "
         "model, from the first rows on.",
         DataWarning,
-        stacklevel=3,
+        stacklevel=caller_level(),
     )

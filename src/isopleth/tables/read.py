@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import DataWarning, Hint, InputError, Message
+from isopleth.errors import DataWarning, Hint, InputError, Message, caller_level
 from isopleth.tables.cells import MISSING_WORDS, TRUTH
 from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches
 from isopleth.tables.schema import Choices, Schema
@@ -158,7 +158,7 @@ def read_table(
         left_out = [f"{str(name)!r} ({why})" for name, why in table.schema.left_out.items() if name not in identifiers]
         notes = [Message(f"columns left out: {', '.join(left_out)}.", source=str(table.source))]
         for note in [*notes[: bool(left_out) and schema is None], *table.notes]:
-            warnings.warn(DataWarning(note), stacklevel=2)
+            warnings.warn(DataWarning(note), stacklevel=caller_level())
     return table
 
 

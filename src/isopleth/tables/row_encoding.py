@@ -295,7 +295,7 @@ class RowEncoding:
         """True if all columns were complete numbers, so that rows are not changed."""
         return self.columns is None and not self.scaled.any()
 
-    def varying(self, estimator: BaseEstimator, rows: np.ndarray, stacklevel: int = 4) -> np.ndarray:
+    def varying(self, estimator: BaseEstimator, rows: np.ndarray) -> np.ndarray:
         """Return a mask of the coordinates of columns that vary in the encoded `rows`, and warn with the names of the others.
 
         Raises
@@ -304,8 +304,8 @@ class RowEncoding:
             If no column varies.
         """
         if self.is_plain:
-            return varying_columns(estimator, rows, stacklevel)
-        return varying_columns(estimator, rows, stacklevel, self.names, self.blocks)
+            return varying_columns(estimator, rows)
+        return varying_columns(estimator, rows, self.names, self.blocks)
 
     def kept_columns(self, keep: np.ndarray) -> int:
         """Return how many columns have coordinates in the mask `keep`."""

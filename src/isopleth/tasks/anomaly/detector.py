@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
@@ -272,7 +272,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
     def _framed(self, X: np.ndarray, table: Table) -> ScaledColumns:
         """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""
         numeric, names = table.n_numeric, used_names(self, table.columns)
-        keep = varying_columns(self, X, 4, [names[i] for i in table.order])
+        keep = varying_columns(self, X, [names[i] for i in table.order])
         if np.isnan(X).any() or numeric < X.shape[1]:
             shift = np.where(keep, np.nanmedian(np.where(keep, X, 0.0), axis=0), 0.0)
             shift[numeric:] = 0.0
@@ -460,7 +460,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
                     f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} {what} give no "
                     f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} {what}.",
                     DataWarning,
-                    stacklevel=2,
+                    stacklevel=caller_level(),
                 )
         return backend.array(p_values <= benjamini_hochberg(p_values, float(fdr)))
 

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
-from isopleth.errors import DataWarning, InputError, listed
+from isopleth.errors import DataWarning, InputError, caller_level, listed
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress
@@ -302,7 +302,7 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
                 "these rows are no mixture of the labelled classes: a class may be missing among the labels, or the classes may "
                 "have changed; the shares are those of the nearest mixture.",
                 DataWarning,
-                stacklevel=2,
+                stacklevel=caller_level(),
             )
         lower, upper = found.intervals(float(confidence_level), population=population).T
         covariance = found.covariance(population=population)
@@ -318,7 +318,7 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
             warnings.warn(
                 f"cells are missing in {listed(names)}, in which no labelled row lacks one; so they cannot tell classes apart.",
                 DataWarning,
-                stacklevel=3,
+                stacklevel=caller_level(),
             )
 
     def reweight(self, classifier: Any, priors: ClassPriors) -> Any:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
@@ -288,7 +288,7 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
         # Words chosen from the rows that calibrate would be more frequent there than in new rows.
         self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
         X = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
-        keep = self._encoding.varying(self, X, 5)
+        keep = self._encoding.varying(self, X)
         frame = ScaledColumns.centred(X, keep)
         frame = frame.scaled(self._scales(frame.centre(X), keep, table.rows))
         others = np.delete(np.arange(len(X)), chosen)
@@ -325,7 +325,7 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
                 f"by simulation no threshold has a mean run length of {run_length:g} rows, and the nearest has {reached:.0f}: "
                 "the reference has too few rows that differ.",
                 DataWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
         # All kernels are 0 far away, so rows there give this statistic.
         if self._features.mean @ self._features.mean <= threshold:
@@ -333,7 +333,7 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
                 f"a window of {self.window} rows is so short that rows far from all of the reference would raise no alarm: by "
                 "chance it differs as much. Take a longer window or a shorter run length.",
                 DataWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
 
     def _scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:

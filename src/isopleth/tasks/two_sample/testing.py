@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 from isopleth.backend import frame_names
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import enter_both
-from isopleth.errors import DataWarning, InputError, listed
+from isopleth.errors import DataWarning, InputError, caller_level, listed
 from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
@@ -113,7 +113,7 @@ def _without_times_apart(x: Table, y: Table) -> tuple[Table, Table]:
 
 def _warn_of_left_out(names: Iterable[Any], why: str) -> None:
     left_out = listed([f"{str(name)!r} ({why})" for name in names])
-    warnings.warn(f"columns left out: {left_out}.", DataWarning, stacklevel=5)
+    warnings.warn(f"columns left out: {left_out}.", DataWarning, stacklevel=caller_level())
 
 
 def _one_after_the_other(one: np.ndarray, two: np.ndarray) -> bool:
@@ -161,7 +161,7 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
         )
     else:
         return
-    warnings.warn(message, DataWarning, stacklevel=4)
+    warnings.warn(message, DataWarning, stacklevel=caller_level())
 
 
 def _check_count(value: Any, name: str) -> int:
@@ -682,7 +682,7 @@ class TwoSampleResult(Result):
             warnings.warn(
                 "most rows of a sample repeat others: such samples have no densities, and the interval means nothing.",
                 DataWarning,
-                stacklevel=2,
+                stacklevel=caller_level(),
             )
         return ConfidenceInterval(*self._difference.squared_l2_interval(confidence_level))
 
