@@ -31,6 +31,8 @@ from isopleth.tables.source import check_source
 
 def with_numpy_arrays(value: Any) -> Any:
     """Return a model with NumPy's arrays in place of others, and without callbacks; the model itself where it has neither."""
+    if isinstance(value, type):
+        return value
     if is_foreign(value):
         return to_numpy(value)
     if isinstance(value, dict):
@@ -41,7 +43,7 @@ def with_numpy_arrays(value: Any) -> Any:
         if _same(parts, value):
             return value
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, type) or not (isinstance(value, BaseEstimator) or is_dataclass(value)):
+    if not (isinstance(value, BaseEstimator) or is_dataclass(value)):
         return value
     state = {name: part for name, part in vars(value).items() if name != "_skl_callbacks"}
     found = with_numpy_arrays(state)
@@ -63,7 +65,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     The arrays of a model that was fitted to tensors are converted to NumPy's, and :func:`load` gives a model of NumPy: its
     predictions equal those of the first up to rounding.
 
-    The file is a zip archive that `skops <https://skops.readthedocs.io>`_ writes: arrays and names of types, no code.
+    The file is a zip archive that `skops <https://skops.readthedocs.io>`_ writes: arrays and names of types, no code. Of
+    functions, as in a FunctionTransformer, it may name NumPy's and SciPy's ufuncs (``np.log1p``, ``scipy.special.logit``); any
+    other is refused by its name.
 
     Parameters
     ----------
@@ -249,6 +253,15 @@ def _digest(words: object) -> bytes:
 
 
 _PACKAGE = __name__.partition(".")[0]
+# What scikit-learn's encoders, imputers and column transformers hold and skops does not trust itself: data of fixed form.
+_OTHERS = frozenset(
+    {
+        "builtins.object",
+        "numpy.dtype",
+        "numpy.number",
+        "sklearn.compose._column_transformer.make_column_selector",
+    }
+)
 # More names than this are not listed in one sentence, and longer ones are cut.
 _MANY, _LONG = 8, 100
 
@@ -256,12 +269,13 @@ _MANY, _LONG = 8, 100
 def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Split names of types into those that may be loaded and those that may not.
 
-    Types that skops trusts itself (numbers, arrays, scikit-learn's estimators) are not among `names`. Of the others, only
-    estimators and data classes of this library are accepted, by the exact name under which they are defined, because
-    creating them only stores data. A name that leads through a module of this library to another object is refused.
+    Types that skops trusts itself (numbers, arrays, ufuncs, scikit-learn's estimators) are not among `names`. Of the others, only
+    estimators and data classes of this library are accepted, by the exact name under which they are defined, and what the
+    encoders and imputers of scikit-learn hold, because creating them only stores data. A name that leads through a module of
+    this library to another object is refused.
     """
     names = list(names)
-    accepted = [name for name in names if _is_own(name)]
+    accepted = [name for name in names if name in _OTHERS or _is_own(name)]
     return accepted, [name for name in names if name not in accepted]
 
 
