@@ -271,6 +271,9 @@ def test_rows_in_another_encoding(tmp_path, encoding):
 def test_refusals(reference, tmp_path):
     state = tmp_path / "state"
     assert "fewer than the window of 300" in refused("--reference", reference, "--window", 300, rows="")
+    assert "--encoding latin-1" in refused("--reference", reference, *COMMON, "--encoding", "auto", rows=text(STREAM))
+    for nothing in ("", "\n", "a,b\n"):
+        assert "standard input has no rows" in refused("--reference", reference, *COMMON, rows=nothing)
     assert "--replay skips" in refused("--reference", reference, "--replay", rows="")
     assert run("--reference", reference, *COMMON, "--state", state, rows=text(STREAM)).exit_code == ALARMED
     assert "made with --window 20 --run-length 400" in refused("--reference", reference, "--state", state, rows="")

@@ -51,6 +51,11 @@ def monitor(
     """Watch rows from standard input and print alarms."""
     if replay and state is None:
         raise InputError("--replay skips the rows that a state file has counted: name it with --state.")
+    if options.encoding == "auto":
+        raise InputError(
+            "--encoding auto finds the encoding of a whole file, and standard input has not come yet: name that of both, as "
+            "in --encoding latin-1."
+        )
     if state is not None:
         refuse_same({"--reference": reference, "--state": state, "--report": report})
         check_target(state)
@@ -75,6 +80,10 @@ def monitor(
         skip = watching.state_.n_rows if replay else 0
         batches = RowStream(table, options.encoding).batches(sys.stdin.buffer)
         alarmed = _watch(watching, batches, state, skip, as_json, Metrics(metrics), kept)
+    if state is None and not watching.state_.n_rows:  # with a state, a run may find that nothing new has come
+        raise InputError(
+            "standard input has no rows: send those to watch, one a line, as in isopleth monitor < new.csv."
+        )
     if not as_json:
         rows, alarms = watching.state_.n_rows, watching.state_.alarms
         click.echo(f"{counted(rows, 'row')}, {counted(alarms, 'alarm')}")

@@ -178,7 +178,7 @@ class RowStream:
 
     def __init__(self, like: FileTable, encoding: str | None = None) -> None:
         self.like = like
-        self._encoding = "utf-8" if encoding in (None, "auto") else encoding
+        self._encoding = encoding or "utf-8"
         self._dialect: Dialect | None = None
         self._where: list[int] = []
         self._line = 0
