@@ -236,7 +236,7 @@ def cell_text(cell: Any, number: Callable[[float], str] = shown_number) -> str:
     """Return a cell as text; `number` writes numbers."""
     if is_missing(cell):
         return "missing"
-    return number(float(cell)) if isinstance(cell, Real) else str(cell)
+    return number(float(cell)) if isinstance(cell, Real) else shown_number(cell)
 
 
 _USUAL = 1.0  # nats below the best score up to which a value is usual
