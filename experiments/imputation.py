@@ -170,8 +170,10 @@ def errors(data: Path, table: str, share: float, seed: int, method: str) -> dict
     if method in OTHERS:
         return judged(test, asked, OTHERS[method](train, asked))
     density = OURS[method]().fit(train)
-    out = judged(test, asked, density.impute(asked, "regression" if method == "DensityImputer" else "mean"))
-    lower, upper = (end.reindex(columns=test.columns).to_numpy(dtype=float) for end in density.impute_interval(asked))
+    strategy = "regression" if method == "DensityImputer" else "mean"
+    out = judged(test, asked, density.impute(asked, strategy))
+    ends = density.impute_interval(asked, strategy=strategy)
+    lower, upper = (end.reindex(columns=test.columns).to_numpy(dtype=float) for end in ends)
     gone = (asked.isna() & test.notna()).to_numpy() & ~is_words(test)
     truth = test.where(~pd.Series(is_words(test), index=test.columns), np.nan, axis=1).to_numpy(dtype=float)
     return out | {"coverage": float(np.mean(((lower <= truth) & (truth <= upper))[gone]))}

@@ -137,6 +137,15 @@ def test_estimators(estimator, kind):
     same(answers(estimator, X), answers(estimator, moved(X)))
 
 
+@pytest.mark.parametrize("kind", ["gaps", "words"])
+def test_intervals_of_gaps(kind):
+    def ask(X):
+        ends = SOSREP(frame="scale").fit(X).impute_interval(X, strategy="regression")
+        return dict(zip(("lower", "upper"), map(numbers, ends), strict=True))
+
+    same(ask(table(kind)), ask(moved(table(kind))))
+
+
 @pytest.mark.parametrize("kind", ["numbers", "words"])
 def test_two_samples(kind):
     def ask(X):

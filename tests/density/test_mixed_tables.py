@@ -317,6 +317,7 @@ def test_a_word_that_no_training_row_has_is_named():
         (lambda m: m.conditional({"colour": "red", "x": 1.0, "wet": True, "y": 0.0}), "leave at least one out"),
         (lambda m: m.impute(table(), "median"), "'regression' or 'draw'"),
         (lambda m: m.impute_interval(table(gaps=0.1), 1.0), "between 0 and 1"),
+        (lambda m: m.impute_interval(table(gaps=0.1), strategy="draw"), "'mean' or 'regression'"),
         (lambda m: m.sample(0), "n_samples"),
         (lambda m: m.hyvarinen_loss(table()), "Hyvarinen"),
         (lambda m: m.plot(), "plot"),
@@ -357,6 +358,10 @@ def test_a_line_through_many_columns_is_followed():
     rows = pd.DataFrame(hidden @ np.ones((1, 8)) + 0.3 * rng.normal(size=(300, 8))).rename(columns="x{}".format)
     rows["side"] = np.where(hidden[:, 0] > 0.0, "right", "left")
     model = SOSREP(ProductLaplacian(), length_scale="leave_one_out").fit(rows[:200])
-    asked, truth = rows[200:].assign(x0=np.nan), rows["x0"][200:]
+    asked, truth = rows[200:].assign(x0=np.nan).reset_index(drop=True), rows["x0"][200:].reset_index(drop=True)
     error = {how: np.std(truth - model.impute(asked, how)["x0"]) for how in ("mean", "regression")}
     assert error["regression"] < 0.7 * error["mean"]  # 0.36 to 0.66 in four samples
+    lower, upper = (end["x0"] for end in model.impute_interval(asked, strategy="regression"))
+    held = truth.between(lower, upper).mean()
+    assert 0.8 <= held <= 0.98  # 0.86 to 0.94 in six samples
+    assert model.impute(asked, "regression")["x0"].between(lower, upper).all()

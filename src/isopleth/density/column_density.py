@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from isopleth.density.linear_trend import LinearTrend
+from isopleth.density.linear_trend import LinearTrend, shares_of, smooth_law
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -326,7 +326,8 @@ class ColumnDensity:
                     out[pattern.rows, j] = self._probabilities(int(j), look).argmax(axis=1)
             gaps = pattern.missing[self.numeric[pattern.missing]]
             if trend is not None and len(gaps):
-                out[np.ix_(pattern.rows, gaps)] = trend.fill(Z[pattern.rows], pattern.observed, gaps, look.terms)
+                ahead, residuals = trend.lines(Z[pattern.rows], pattern.observed, gaps)
+                out[np.ix_(pattern.rows, gaps)] = ahead + shares_of(look.terms) @ residuals
             tick(len(pattern.rows))
 
         self._each(Z, visit)
@@ -377,11 +378,16 @@ class ColumnDensity:
         return _one_a_row(weights, rng).astype(np.float64)
 
     def impute_interval(
-        self, Z: np.ndarray, confidence_level: float = 0.9, skip: np.ndarray | None = None
+        self,
+        Z: np.ndarray,
+        confidence_level: float = 0.9,
+        strategy: str = "mean",
+        skip: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Compute central intervals of missing numeric cells given the observed cells of the row.
 
-        Ends are exact up to 5e-7 in probability. For an observed cell both are its value, for a missing category NaN.
+        They are those of the density, exact up to 5e-7 in probability, or with the strategy "regression" those of the centres
+        moved along its line to the row. For an observed cell both ends are its value, for a missing category NaN.
         """
         if not 0.0 < confidence_level < 1.0:
             raise InputError(
@@ -395,6 +401,13 @@ class ColumnDensity:
             if not len(gaps):
                 return
             look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
+            if strategy == "regression":
+                ahead, residuals = self._trend.lines(Z[pattern.rows], pattern.observed, gaps)
+                for row, share, start in zip(pattern.rows, shares_of(look.terms), ahead, strict=True):
+                    for column, first, values in zip(gaps, start, residuals.T, strict=True):
+                        law, reach = smooth_law(values, share), (float(values.min()), float(values.max()))
+                        lower[row, column], upper[row, column] = (first + _quantile(law, end, *reach) for end in ends)
+                return
             for row, terms, share in zip(pattern.rows, look.terms, look.shares, strict=True):
                 laws = self._laws(gaps, terms, share, self._integrated(pattern), memory, n_jobs)
                 for column, (law, ends_of_law) in zip(gaps, laws, strict=True):

@@ -385,7 +385,7 @@ class KernelDensity(DensityEstimator):
         filled = density.fill(table.rows, strategy, random_state, self.verbose)
         return density.write(X, table.rows, filled, table.backend)
 
-    def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
+    def impute_interval(self, X: Any, confidence_level: float = 0.9, strategy: str = "mean") -> tuple[Any, Any]:
         """Compute central intervals of missing numeric cells given the known cells of the row.
 
         Parameters
@@ -394,6 +394,10 @@ class KernelDensity(DensityEstimator):
             Rows; cells may be missing.
         confidence_level : float, default=0.9
             Probability of the interval.
+        strategy : {"mean", "regression"}, default="mean"
+            Intervals of the density, or about what :meth:`impute` fills in with the strategy "regression": quantiles of the rows
+            of the fit, moved along its line to the known cells and weighted as there. In densities of frames that whiten both
+            are those of the density.
 
         Returns
         -------
@@ -405,12 +409,14 @@ class KernelDensity(DensityEstimator):
         Raises
         ------
         InputError
-            If `confidence_level` is not between 0 and 1, for rows on or beyond bounds, and for kernels that are no
-            product over columns.
+            If `confidence_level` is not between 0 and 1, for a strategy that is none of these, for rows on or beyond bounds,
+            and for kernels that are no product over columns.
         """
         table = self._checked(X)
         density = self._table_density()
-        lower, upper = (density.like(X, end, table.backend) for end in density.intervals(table.rows, confidence_level))
+        lower, upper = (
+            density.like(X, end, table.backend) for end in density.intervals(table.rows, confidence_level, strategy)
+        )
         return lower, upper
 
     def _keep(

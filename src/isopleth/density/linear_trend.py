@@ -1,14 +1,19 @@
-"""Means of missing numbers around the centres of a density, corrected by linear regression on the known cells."""
+"""Missing numbers from the centres of a density, corrected by linear regression on the known cells."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.special import ndtr
 
 # Power of the kernels: a mean needs wider ones than a density. Gaussian kernels become 3.2 times as wide.
 _POWER = 0.1
+# Width of steps of equal values, in units of the kernel.
+_LEAST_WIDTH = 1e-9
 
 
 @dataclass(frozen=True)
@@ -41,32 +46,39 @@ class LinearTrend:
         np.fill_diagonal(S, 1.0)
         return cls(sizes, mean, deviation, encoded, _shrunk(S, 1.0 / float(share @ share)))
 
-    def fill(self, Z: np.ndarray, observed: np.ndarray, missing: np.ndarray, terms: np.ndarray) -> np.ndarray:
-        """Return the missing numbers of rows that have the same columns; `terms` are kernels of their known cells.
+    def lines(self, Z: np.ndarray, observed: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the missing numbers of rows on the line of the known cells, (n, g), and residuals of the centres, (m, g).
 
         Parameters
         ----------
         Z : array of shape (n, d)
-            Rows.
+            Rows that have the same columns.
         observed, missing : arrays of int
             The known columns, and columns of numbers that are not known.
-        terms : array of shape (n, m)
-            Kernels of rows and centres.
         """
-        shares = terms**_POWER
-        shares /= shares.sum(axis=1, keepdims=True)
         ends = np.cumsum([max(size, 1) for size in self.sizes])
-        places = [np.arange(end - max(size, 1), end) for end, size in zip(ends, self.sizes, strict=True)]
         gaps = ends[missing] - 1
-        found = shares @ self.centers[:, gaps]
+        ahead, residuals = np.zeros((len(Z), len(gaps))), self.centers[:, gaps]
         if len(observed):
-            known = np.concatenate([places[j] for j in observed])
+            known = np.concatenate([np.arange(ends[j] - max(self.sizes[j], 1), ends[j]) for j in observed])
+            slopes = np.linalg.solve(self.correlation[np.ix_(known, known)], self.correlation[np.ix_(known, gaps)])
             z = _encoded(Z[:, observed], tuple(self.sizes[j] for j in observed))
-            ahead = (z - self.mean[known]) / self.deviation[known] - shares @ self.centers[:, known]
-            found += ahead @ np.linalg.solve(
-                self.correlation[np.ix_(known, known)], self.correlation[np.ix_(known, gaps)]
-            )
-        return np.asarray(found * self.deviation[gaps] + self.mean[gaps])
+            ahead = (z - self.mean[known]) / self.deviation[known] @ slopes
+            residuals = residuals - self.centers[:, known] @ slopes
+        return ahead * self.deviation[gaps] + self.mean[gaps], residuals * self.deviation[gaps]
+
+
+def shares_of(terms: np.ndarray) -> np.ndarray:
+    """Return the weights of the centres in a mean from kernels of the known cells, of shape (n, m)."""
+    shares = terms**_POWER
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def smooth_law(values: np.ndarray, shares: np.ndarray) -> Callable[[float], float]:
+    """Return the distribution function of values with weights, smoothed by normal kernels (Azzalini, Biometrika 68, 1981)."""
+    deviation = math.sqrt(float(shares @ (values - shares @ values) ** 2))
+    width = max(1.3 * deviation * float(shares @ shares) ** (1.0 / 3.0), _LEAST_WIDTH)
+    return lambda t: float(shares @ ndtr((t - values) / width))
 
 
 def _encoded(Z: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:

@@ -299,9 +299,9 @@ class StackColumns:
         return out
 
     def impute_interval(
-        self, Z: np.ndarray, confidence_level: float, skip: np.ndarray | None = None
+        self, Z: np.ndarray, confidence_level: float, strategy: str = "mean", skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return quantiles of draws of missing cells given the observed ones."""
+        """Return quantiles of draws of missing cells given the observed ones; as :meth:`impute`, without regression."""
         if isinstance(confidence_level, bool) or not 0.0 < confidence_level < 1.0:
             raise InputError(
                 f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.",

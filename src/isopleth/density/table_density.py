@@ -271,7 +271,7 @@ class TableDensity(ColumnAnswers):
         gaps = self._by_column(np.isnan(rows))
         return backend.array(write_cells(on_host(X, "X"), self.columns, self._by_column(filled), gaps))
 
-    def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
+    def impute_interval(self, X: Any, confidence_level: float = 0.9, strategy: str = "mean") -> tuple[Any, Any]:
         """Compute central intervals of missing numeric cells given the known cells of the row.
 
         Parameters
@@ -280,6 +280,10 @@ class TableDensity(ColumnAnswers):
             Rows; cells may be missing.
         confidence_level : float, default=0.9
             Probability of the interval.
+        strategy : {"mean", "regression"}, default="mean"
+            Intervals of the density, or about what :meth:`impute` fills in with the strategy "regression": quantiles of the rows
+            of the fit, moved along its line to the known cells and weighted as there. In densities of frames that whiten both
+            are those of the density.
 
         Returns
         -------
@@ -291,10 +295,10 @@ class TableDensity(ColumnAnswers):
         Raises
         ------
         InputError
-            If `confidence_level` is not between 0 and 1, and for rows on or beyond bounds.
+            If `confidence_level` is not between 0 and 1, for a strategy that is none of these, and for rows on or beyond bounds.
         """
         rows, backend = self._read(X)
-        lower, upper = (self.like(X, end, backend) for end in self.intervals(rows, confidence_level))
+        lower, upper = (self.like(X, end, backend) for end in self.intervals(rows, confidence_level, strategy))
         return lower, upper
 
     def like(self, X: Any, values: np.ndarray, backend: Backend) -> Any:
@@ -310,12 +314,14 @@ class TableDensity(ColumnAnswers):
         return nw.from_dict(cells, backend=frame.implementation).to_native()
 
     def intervals(
-        self, rows: np.ndarray, confidence_level: float, *, of_fit: bool = True
+        self, rows: np.ndarray, confidence_level: float, strategy: str = "mean", *, of_fit: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of the intervals of encoded rows, by column of the table; `of_fit` as for :meth:`fill`."""
+        if strategy not in ("mean", "regression"):
+            raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'regression'.", parameter="strategy")
         points = self._checked_points(rows)
         ends, own = [], self.density.own_centers(points) if of_fit else None
-        for end in self.density.impute_interval(points, confidence_level, own):
+        for end in self.density.impute_interval(points, confidence_level, strategy, own):
             found = np.where(np.isnan(rows), self._rows(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self._by_column(found))
