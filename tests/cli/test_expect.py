@@ -87,6 +87,7 @@ def test_gaps_are_filled_and_known_cells_stay(rides, tmp_path):
     assert (filled["kind"] == whole["kind"]).mean() > 0.99
     lost = gaps["speed"].isna()
     assert (filled["speed"] - whole["speed"])[lost].abs().max() < 15.0
+    assert filled["speed"].round(1).equals(filled["speed"])  # the decimals that the column has
     inside = (filled["speed_low"] <= whole["speed"]) & (whole["speed"] <= filled["speed_high"])
     assert inside[lost].mean() >= 0.8  # 12 of the 15
 

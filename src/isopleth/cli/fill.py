@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil, log10
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs, answer, refuse_same
 from isopleth.cli.reading import read
 from isopleth.cli.sample import fitted
+from isopleth.density.recording import NumberFormat
 from isopleth.tables.table import FileTable
 from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
 from isopleth.tasks.expected_values.result import FilledCells
@@ -42,7 +44,7 @@ def fill(
         if missing.any():
             density = fitted(table, size, 0)
             stage("filling")
-            filled = density.impute(table.frame)
+            filled = _with_decimals(density.impute(table.frame), table)
             if interval:
                 filled = _with_intervals(filled, density.impute_interval(table.frame, confidence_level), table)
         stage("writing")
@@ -51,6 +53,23 @@ def fill(
         found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
         outputs.write(found, sources=[file])
     answer(found, as_json, None, **({"out": str(out)} if as_json else {}))
+
+
+def _with_decimals(filled: Any, table: FileTable) -> Any:
+    """Round numbers in gaps to the decimals of the known numbers of their column; known cells stay to the last bit."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for name, gaps in zip(table.names, table.missing.T, strict=True):
+        column = filled.column(name)
+        if not gaps.any() or not pa.types.is_floating(column.type):
+            continue
+        known = column.to_numpy()[~gaps]
+        if step := NumberFormat.of(known).step:
+            rounded = compute.round(column, ndigits=max(0, ceil(-log10(step) - 1e-9)))
+            column = compute.if_else(pa.array(gaps), rounded, column)
+            filled = filled.set_column(filled.column_names.index(name), name, column)
+    return filled
 
 
 def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any:
