@@ -379,9 +379,9 @@ def scans(
     """Scan the shapes of windows and the distribution of innovations.
 
     If the series has a period, both are averaged over blocks of one period and scanned together, with three quarters of the
-    rate. Where there are 12 to 40 whole cycles, blocks are parts of these, and whole cycles are scanned too. Without a period,
-    innovations are scanned over blocks of five steps, which place a change more precisely. This scan has the whole rate, and
-    that of windows half of it. A scan for which the series has too few blocks is left out.
+    rate. Where there are 12 to 40 whole cycles, blocks are parts of these, and whole cycles are scanned too, each scan with half
+    of that. Without a period, innovations are scanned over blocks of five steps, which place a change more precisely.
+    This scan has the whole rate, and that of windows half of it. A scan for which the series has too few blocks is left out.
     `rate` is the false alarm rate of both scans together.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)
@@ -399,15 +399,15 @@ def scans(
     short = {lag for lag in SHAPE_LAGS if cycle is not None and lag <= wide.length} | {SHAPE_LAGS[0]}
     lags = sorted({*short} if cycle is None else {*short, max(round(cycle), _LEAST_LAG)})
     if cycle is not None:
+        few = _FEW <= len(values) / cycle < _LEAST
+        share = _TOGETHER / (1 + few)
 
         def of_cycles(blocks: Blocks, chosen: list[int], chunk: int) -> Scanned:
             both = [embedding(normal, chosen, blocks, True), embedding(left, [1], blocks, False)]
-            return _one_scan(
-                np.concatenate(both, axis=1), blocks, _TOGETHER, rate, rng, alike=_ALIKE_CYCLES, chunk=chunk
-            )
+            return _one_scan(np.concatenate(both, axis=1), blocks, share, rate, rng, alike=_ALIKE_CYCLES, chunk=chunk)
 
         found = [of_cycles(wide, lags, CHUNK)]
-        if _FEW <= len(values) / cycle < _LEAST:
+        if few:
             found.append(
                 of_cycles(blocks_of(len(values), cycle, _FEW, _MOST), [*SHAPE_LAGS, round(cycle)], _FEW_TOGETHER)
             )
