@@ -307,7 +307,5 @@ def test_what_cannot_be_asked_is_refused():
         p.marginal([4])
     with pytest.raises(InputError, match="twice"):
         p.marginal([1, 1])
-    with pytest.raises(InputError, match="strategy"):
-        p.impute(np.full((1, 4), NAN), "middle")
     with pytest.raises(InputError, match="confidence_level"):
         p.impute_interval(np.full((1, 4), NAN), confidence_level=1.0)
