@@ -95,3 +95,12 @@ def test_months_have_their_own_lengths():
 def test_periods_that_cannot_be_used_are_refused(period, message):
     with pytest.raises(InputError, match=message):
         ChangePointDetector(period=period).fit(weeks(0)[1])
+
+
+def test_a_season_that_grows_steadily_is_no_change():
+    rng = np.random.default_rng(3)
+    length = 360
+    season = np.tile(rng.normal(size=12), length // 12) * np.linspace(1.0, 3.0, length)
+    detector = ChangePointDetector(random_state=0).fit(season + 0.3 * rng.normal(size=length))
+    assert len(detector.change_points_) == 0
+    assert detector.periods_.tolist() == [12.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -89,7 +90,7 @@ def _of_calendar(name: str, seconds: np.ndarray) -> Cycle:
 
 
 def _options(shorter: Sequence[Cycle], cycle: Cycle) -> list[Cycle]:
-    """Return a cycle by all of its phases, by harmonics, and by one level for each of the shorter cycles within it."""
+    """Return a cycle by its phases, by harmonics, and by one level for each shorter cycle within it."""
     options = [cycle, *cycle.smooth()]
     for one in shorter:
         parts = round(cycle.period / one.period)
@@ -106,7 +107,9 @@ def _found(values: np.ndarray, seconds: np.ndarray | None) -> list[Cycle]:
     if seconds is not None:
         whole += [_of_calendar(name, seconds) for name in ("day", "week")]
     whole = [one for one in whole if 2 * _SHORTEST <= one.period <= n / _FOUND and one.count > 1]
-    first = chosen_seasons(values, [[option for one in whole for option in _options([], one)]], given=False)
+    options = [option for one in whole for option in _options([], one)]
+    # A season that grows is no change; one that changes at once is seen by the scan of shapes, which keeps a found season.
+    first = chosen_seasons(values, [[*options, *(replace(one, growing=True) for one in options)]], given=False)
     if not first or _DAYS * first[0].period > n / _FOUND:
         return first
     longer = Cycle.of_steps(n, _DAYS * first[0].period)

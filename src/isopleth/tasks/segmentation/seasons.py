@@ -26,11 +26,12 @@ class Cycle:
     count: int
     period: float  # mean length in steps
     harmonics: int = 0  # number of the first harmonics that a smooth season consists of; 0 for all phases
+    growing: bool = False  # whether each phase has a line in time: the season grows, shrinks or turns into another
 
     @property
     def freedom(self) -> int:
         """Number of coefficients."""
-        return 2 * self.harmonics or self.count
+        return (2 * self.harmonics or self.count) * (1 + self.growing)
 
     @classmethod
     def of_fractions(cls, fractions: np.ndarray, count: int, period: float) -> Cycle:
@@ -44,7 +45,7 @@ class Cycle:
 
     def over(self, length: int) -> Cycle:
         """Return the cycle of another series of steps."""
-        return replace(self.of_steps(length, self.period, self.count), harmonics=self.harmonics)
+        return replace(self.of_steps(length, self.period, self.count), harmonics=self.harmonics, growing=self.growing)
 
     def smooth(self) -> list[Cycle]:
         """Return the cycle with fewer and fewer harmonics."""
@@ -65,14 +66,25 @@ def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
     known = ~np.isnan(column)
     phases = cycle.phases[known]
     counts = np.bincount(phases, minlength=cycle.count)
-    middle = column[known].mean()
-    means = np.bincount(phases, column[known] - middle, cycle.count) / np.maximum(counts, 1)
-    means -= means[counts > 0].mean()
-    if cycle.harmonics:
-        waves = np.fft.rfft(means)
-        waves[cycle.harmonics + 1 :] = 0.0
-        means = np.fft.irfft(waves, cycle.count)
-    return np.asarray(means[cycle.phases])
+    rest = column[known] - column[known].mean()
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.bincount(phases, values, cycle.count) / np.maximum(counts, 1)
+
+    def season(of_phases: np.ndarray) -> np.ndarray:
+        out = of_phases - of_phases[counts > 0].mean()
+        if cycle.harmonics:
+            waves = np.fft.rfft(out)
+            waves[cycle.harmonics + 1 :] = 0.0
+            out = np.fft.irfft(waves, cycle.count)
+        return np.asarray(out)
+
+    if not cycle.growing:
+        return np.asarray(season(mean(rest))[cycle.phases])
+    time = np.linspace(-1.0, 1.0, len(column))
+    apart = time[known] - mean(time[known])[phases]
+    slopes = season(mean(apart * rest) / np.maximum(mean(apart**2), 1e-12))[cycle.phases] * time
+    return np.asarray(slopes + season(mean(rest - slopes[known]))[cycle.phases])
 
 
 def criterion(values: np.ndarray, cycles: Sequence[Cycle]) -> float:
