@@ -24,7 +24,6 @@ def test_some_kills(tmp_path):
     kills.killed(tally, subjects, 8, seed=3)
     assert tally.defects == []
     assert sum(tally.counts.values()) == 8 + 2  # what was killed twice is left in peace at last
-    assert any("while writing" in name for name in tally.counts)
 
 
 def test_work_that_fails_by_itself_is_not_counted(tmp_path):
