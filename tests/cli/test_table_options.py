@@ -75,7 +75,7 @@ def test_every_command_leaves_identifiers_out(file, tmp_path, verb):
         "changes": [file],
         "fit": [file, "--out", tmp_path / "m.model", "--size", 10],
         "compare": [file, file],
-        "monitor": ["--reference", file, "--run-length", 100],
+        "monitor": ["--reference", file, "--run-length", 100, "--state", tmp_path / "state"],
         "prior": [file, tmp_path / "other.csv", "--target", "word"],
     }[verb]
     (tmp_path / "other.csv").write_text(file.read_text())
