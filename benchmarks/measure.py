@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import memory
 from benchmarks.comparison import Comparison, Program
-from benchmarks.growth import Growth, expected, fitted
+from benchmarks.power_law import Growth, expected, fitted
 from benchmarks.timing import interleaved
 
 # Smallest memory in bytes that is distinguishable from what libraries keep for themselves.

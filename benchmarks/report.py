@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from benchmarks.comparison import Comparison
-from benchmarks.growth import Growth
+from benchmarks.power_law import Growth
 from benchmarks.measure import Figures
 
 ABSENT = "–"
