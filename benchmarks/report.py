@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from benchmarks.comparison import Comparison
-from benchmarks.power_law import Growth
 from benchmarks.measure import Figures
+from benchmarks.power_law import Growth
 
 ABSENT = "–"
 # Costs within this factor count as equal.

@@ -14,9 +14,9 @@ pytest.importorskip("benchmarks", reason="the benchmarks are not beside an insta
 from benchmarks import comparison, difference_tensor, exact, memory, scores, timing
 from benchmarks.__main__ import main, names
 from benchmarks.comparison import Comparison, Program
-from benchmarks.power_law import expected, fitted
 from benchmarks.measure import measured
 from benchmarks.nystrom import curl_free_block
+from benchmarks.power_law import expected, fitted
 from benchmarks.report import Section, duration, number, section, size
 from benchmarks.tables_with_anomalies import KINDS, table
 
