@@ -17,7 +17,7 @@ import pytest
 from threadpoolctl import ThreadpoolController, threadpool_info
 
 import isopleth
-from isopleth import KDE, LSDD, SOSREP, DriftMonitor, InputError, two_sample_test
+from isopleth import KDE, LSDD, SOSREP, DriftMonitor, InputError, NystromKEF, two_sample_test
 from isopleth.operators import tiles
 from isopleth.operators.threads import (
     DEFAULT_N_JOBS,
@@ -28,6 +28,7 @@ from isopleth.operators.threads import (
     map_threads,
     processors_taken,
 )
+from isopleth.score import ridge_selection
 from isopleth.solvers import Spectrum, direct
 
 
@@ -203,6 +204,16 @@ def test_tests_in_a_pool_leave_blas_as_it_was(many_blas_threads):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda seed: two_sample_test(X, Y, n_resamples=49, random_state=seed), range(12)))
         assert blas_threads() == before
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_the_search_of_a_ridge_takes_one_blas_thread(method, monkeypatch, many_blas_threads):
+    seen = []
+    search = ridge_selection._losses
+    monkeypatch.setattr(ridge_selection, "_losses", lambda *args: seen.append(blas_threads()) or search(*args))
+    model = NystromKEF(landmarks=5, frame="scale", base=None)
+    getattr(model, method)(np.random.default_rng(0).normal(size=(40, 2))).grad_log_density([[0.0, 0.0]])
+    assert seen == [{1}]
 
 
 def test_the_first_error_in_order_is_raised_and_nothing_is_begun_after_it():

@@ -18,6 +18,7 @@ from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.frames import Frame, FrameMap, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
+from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows, merge_rows
 from isopleth.sampling import Target
@@ -146,8 +147,9 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         backend = table.backend
         merge = distinct_rows if self._samples_rows(len(table.rows)) else merge_rows
         rows, weights, place = merge(table.rows, table.weights)
-        space, z, base = self._resolve_frame(rows, weights, backend)
-        fitted = self._fit_frame(space, z, weights, base, backend)
+        with ONE_BLAS_THREAD:  # the products of small matrices cost more with several threads than they gain
+            space, z, base = self._resolve_frame(rows, weights, backend)
+            fitted = self._fit_frame(space, z, weights, base, backend)
         self._centers, self._dual_coef = backend.array(fitted.centers), backend.array(fitted.coefficients)
         self.zeta_factor_, self.weights_ = fitted.factor, weights
         for name, value in fitted.report.items():

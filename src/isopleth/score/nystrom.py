@@ -18,7 +18,7 @@ from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.parts import Parts, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts
@@ -270,9 +270,13 @@ class NystromKEF(Streaming, ScoreEstimator):
     def _solve(self, sums: NystromFolds) -> None:
         """Solve for the coefficients, on the backend of the landmarks."""
         self.zeta_factor_ = 0.0
-        self.regularizer_, system = self._choose_regularizer(sums.parts, sums.regularizer), pooled_system(sums.parts)
-        coefficients = self._space.unstack(system.solve(self.regularizer_), self._frame.dim)
-        warn_if_all_is_cut(self.regularizer_, coefficients, lambda: system.largest)
+        with ONE_BLAS_THREAD:
+            self.regularizer_, system = (
+                self._choose_regularizer(sums.parts, sums.regularizer),
+                pooled_system(sums.parts),
+            )
+            coefficients = self._space.unstack(system.solve(self.regularizer_), self._frame.dim)
+            warn_if_all_is_cut(self.regularizer_, coefficients, lambda: system.largest)
         self._dual_coef = self._backend.array(coefficients)
 
     def _sums(
