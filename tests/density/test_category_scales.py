@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from isopleth.density.column_scales import frequency_rho
+from isopleth.density.table_fit import frequency_rho
 
 
 @pytest.mark.parametrize("squared", [True, False])

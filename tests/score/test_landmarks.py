@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from isopleth import InputError
 from isopleth.kernels import IMQ, Gaussian
-from isopleth.score.landmarks import METHODS, choose_landmarks
+from isopleth.score.nystrom import METHODS, choose_landmarks
 
 
 def rows(n=200, d=3, seed=0):

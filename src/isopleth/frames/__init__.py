@@ -17,9 +17,11 @@ from isopleth.frames.base import Frame as Frame
 from isopleth.frames.base import FrameMap as FrameMap
 from isopleth.frames.base import MapAt as MapAt
 from isopleth.frames.bounded import BoundedMap as BoundedMap
+from isopleth.frames.compose import FRAMES as FRAMES
 from isopleth.frames.compose import Compose as Compose
 from isopleth.frames.compose import ComposedMap as ComposedMap
-from isopleth.frames.gaussianize import Gaussianize as Gaussianize
+from isopleth.frames.compose import Gaussianize as Gaussianize
+from isopleth.frames.compose import get_frame as get_frame
 from isopleth.frames.linear import LinearMap as LinearMap
 from isopleth.frames.linear import Scale as Scale
 from isopleth.frames.linear import ScaleMap as ScaleMap
@@ -27,8 +29,6 @@ from isopleth.frames.linear import Whiten as Whiten
 from isopleth.frames.local_scale import LocalScale as LocalScale
 from isopleth.frames.marginal import Marginal as Marginal
 from isopleth.frames.marginal import MarginalMap as MarginalMap
-from isopleth.frames.registry import FRAMES as FRAMES
-from isopleth.frames.registry import get_frame as get_frame
 from isopleth.frames.sinh_arcsinh import SinhArcsinh as SinhArcsinh
 from isopleth.frames.sinh_arcsinh import SinhArcsinhMap as SinhArcsinhMap
 

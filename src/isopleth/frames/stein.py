@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.frames.registry import get_frame
+from isopleth.frames.compose import get_frame
 from isopleth.scaled_columns import deviations
 
 # Relative size of what is added to covariance matrices, which may be singular. In directions in which neither rows nor scores

@@ -9,8 +9,7 @@ from isopleth.kernels.inverse_multiquadric import IMQ
 from isopleth.kernels.matern import Laplacian, Matern
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.kernels.rational_quadratic import RationalQuadratic
-from isopleth.kernels.sdo import SDO
-from isopleth.kernels.sobolev import Sobolev
+from isopleth.kernels.sobolev import SDO, Sobolev
 
 __all__ = [
     "IMQ",

@@ -1,7 +1,7 @@
 """Delimited text through Arrow, piece by piece: one scan for quotes and line ends, then one parse.
 
 Arrow is fast, but its errors name no line, and quotes in the middle of a word mislead it. So each piece of the text is scanned
-first; from a place with such quotes on, Python's csv rewrites it (:mod:`isopleth.tables.diagnose`).
+first; from a place with such quotes on, Python's csv rewrites it, and where Arrow refuses text, Python's csv names the line.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from io import StringIO, TextIOWrapper
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from isopleth.errors import InputError
-from isopleth.tables.diagnose import refuse_encoding, refuse_ragged, rewritten
-from isopleth.tables.source import Source
+from isopleth.errors import Hint, InputError
+from isopleth.tables.source import Source, likely_encoding
 from isopleth.tables.typed import Numerals, numerals_of
 
 _PIECE = 2**20  # bytes that are read, scanned and parsed at a time: their positions of quotes stay in the cache
@@ -381,3 +382,83 @@ def _parsed(source: Source, piece: Piece, names: list[str], where: Sequence[int]
         refuse_ragged(source, piece, len(names))
         raise InputError(f"{source}: {len(table)} rows in {len(piece.lines)} records; check its line ends and quotes.")
     return table.rename_columns([names[j] for j in where])
+
+
+_ROWS = 8192  # rows that are rewritten at a time
+
+
+def refuse_encoding(source: Source, line: int) -> InputError:
+    """Return the refusal of text that is not UTF-8; it names the encoding that the text has most likely."""
+    likely = likely_encoding(source)
+    hint = Hint(
+        "read it with {encoding}, which fits, or save it as UTF-8" if likely else "name its encoding with {encoding}",
+        encoding=likely or ...,
+    )
+    return InputError(f"{source}, line {line}: not UTF-8 text", parameter="encoding", hint=hint)
+
+
+def refuse_ragged(source: Source, piece: Piece, width: int) -> None:
+    """Refuse the first record that has more or fewer cells than the first line."""
+    lines = (
+        piece.text.decode().splitlines(keepends=True) if piece.text.isascii() else [*StringIO(piece.text.decode(), "")]
+    )
+    reader = csv.reader(lines, delimiter=piece.delimiter)
+    for line, record in zip(piece.lines.tolist(), filter(None, reader), strict=False):
+        _check_width(source, line, record, width)
+
+
+def _check_width(source: Source, line: int, record: list[str], width: int) -> None:
+    if len(record) != width:
+        raise InputError(
+            f"{source}, line {line}: {len(record)} cell{'s' if len(record) > 1 else ''} where the first line has {width}; "
+            "correct that line."
+        )
+
+
+def rewritten(source: Source, dialect: Dialect, begin: Place) -> Iterator[Piece]:
+    """Yield text with blanks after delimiters, quotes inside of words, or runs of blanks as Arrow reads it."""
+    source.file.seek(begin.byte)
+    text = TextIOWrapper(source.file, encoding="utf-8", newline="")
+    row = begin.row
+    try:
+        records = _records(source, text, dialect, begin.line)
+        while few := list(islice(records, _ROWS)):
+            out = StringIO()
+            writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+            writer.writerows(record for _, record in few)
+            row += len(few)
+            lines = np.array([line for line, _ in few], dtype=np.int64)
+            yield Piece(out.getvalue().encode(), ",", lines, Place(row), several_lines=True)
+    except UnicodeDecodeError:
+        raise refuse_encoding(source, begin.line + 1) from None
+    finally:
+        text.detach()  # which would close the file
+
+
+def _records(source: Source, text: Any, dialect: Dialect, before: int) -> Iterator[tuple[int, list[str]]]:
+    kept = (line for line in text)
+    if dialect.commented:
+        kept = ("\n" if line.startswith("#") else line for line in kept)
+    if dialect.delimiter == " ":
+        kept = (f"{line.strip()}\n" for line in kept)
+    reader = csv.reader(kept, delimiter=dialect.delimiter, skipinitialspace=True, strict=True)
+    line = before + 1
+    try:
+        for record in reader:
+            if record:
+                _check_width(source, line, record, len(dialect.names))
+                if dialect.named and any(dialect.first) and record == dialect.first:
+                    raise InputError(
+                        f"{source}, line {line} repeats the header of line {dialect.place.line}; delete that line."
+                    )
+                yield line, record
+            line = before + reader.line_num + 1
+    except csv.Error as error:
+        limit = csv.field_size_limit()
+        if "limit" in str(error) and before + reader.line_num == line:
+            raise InputError(
+                f"{source}, line {line}: a cell is longer than {limit:,} characters; shorten it, or leave its column out."
+            ) from None
+        raise InputError(
+            f"{source}, line {line}: a quoted cell is not closed properly ({error}); correct its quotes."
+        ) from None
