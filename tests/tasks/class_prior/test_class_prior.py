@@ -218,6 +218,37 @@ class TestInput:
             estimator.estimate(NEW)
 
 
+@pytest.fixture(scope="module")
+def estimator():
+    rng, labels = np.random.default_rng(0), np.repeat(["a", "b"], [600, 300])
+    return fitted(rng.normal(size=(900, 2)) + 1.5 * (labels == "b")[:, None], labels)
+
+
+class TestPredict:
+    """Normal classes of known densities: probabilities against Bayes' theorem, and what shares change."""
+
+    @pytest.mark.parametrize("share", [None, 0.05])
+    def test_probabilities_are_those_of_bayes(self, estimator, share):
+        rng = np.random.default_rng(1)
+        of_b = rng.random(1000) < (1 / 3 if share is None else share)
+        new = rng.normal(size=(1000, 2)) + 1.5 * of_b[:, None]
+        priors = None if share is None else replace(estimator.estimate(new), priors=np.array([1.0 - share, share]))
+        odds = 1.5 * (new - 0.75).sum(axis=1) + np.log(0.5 if share is None else share / (1.0 - share))
+        found, truth = estimator.predict_proba(new, priors), 1.0 / (1.0 + np.exp(-odds))
+        np.testing.assert_allclose(found.sum(axis=1), 1.0)
+        assert abs(found[:, 1] - truth).mean() < 0.05
+        agree = estimator.predict(new, priors) == np.where(odds > 0.0, "b", "a")
+        assert agree.mean() > 0.95
+
+    def test_a_row_is_judged_by_itself(self, estimator):
+        new = np.random.default_rng(2).normal(size=(20, 2))
+        np.testing.assert_allclose(estimator.predict_proba(new)[7:8], estimator.predict_proba(new[7:8]))
+
+    def test_priors_of_other_classes_are_refused(self, estimator):
+        with pytest.raises(InputError, match="priors is no estimate of the shares"):
+            estimator.predict(NEW[:, :2], [0.5, 0.5])
+
+
 class TestReweight:
     def test_the_weights_bring_the_classes_to_their_shares(self):
         estimator = fitted(X[:30], Y[:30])  # 20 and 10 rows

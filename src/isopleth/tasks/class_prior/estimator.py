@@ -23,7 +23,7 @@ from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
 from isopleth.scaled_columns import ScaledColumns, deviations
-from isopleth.tables.checks import column_names, enter, on_host
+from isopleth.tables.checks import Table, column_names, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
@@ -285,16 +285,11 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         DataWarning
             If the mean kernel value of these rows to the labelled rows differs from that of the estimated mixture.
         """
-        check_is_fitted(self, "_held_out")
         if not isinstance(confidence_level, Real) or not 0.0 < confidence_level < 1.0:
             raise InputError(
                 f"confidence_level = {confidence_level!r}: expected a confidence between 0 and 1, such as 0.95."
             )
-        table = enter(self, X, missing=True)
-        self._warn_of_new_gaps(table.rows)
-        z = self._frame.enter(self._encoding(self._encoding.filled(table.rows, int(self._filling[1]))))
-        with ONE_BLAS_THREAD:
-            scores = self._fits(z)
+        _, scores = self._scored(X)
         found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
         typical = scores[..., -1].mean(axis=1)
         if strangeness(self._typical, self._labels, typical, found.priors) > _STRANGE:
@@ -307,9 +302,105 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         lower, upper = found.intervals(float(confidence_level), population=population).T
         covariance = found.covariance(population=population)
         shares = ClassPriors(
-            to_numpy(self.classes_), found.priors, lower, upper, covariance, float(confidence_level), len(z), population
+            to_numpy(self.classes_),
+            found.priors,
+            lower,
+            upper,
+            covariance,
+            float(confidence_level),
+            len(scores),
+            population,
         )
         return shares.like(X)
+
+    def predict(self, X: Any, priors: ClassPriors | None = None) -> Any:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+            Rows.
+        priors : ClassPriors, optional
+            Result of :meth:`estimate` for the rows that these rows belong to. By default the classes have the shares that they
+            have among the labelled rows, as for other classifiers.
+
+        Returns
+        -------
+        array of shape (n,)
+            Classes; a NumPy array if they are not numbers.
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be used, or `priors` is not a result of :meth:`estimate`.
+
+        See Also
+        --------
+        reweight : Another classifier, adapted to the estimated shares.
+        """
+        table, probabilities = self._probabilities(X, priors)
+        classes = to_numpy(self.classes_)[probabilities.argmax(axis=1)]
+        return table.answer(classes) if classes.dtype.kind in "biuf" else classes
+
+    def predict_proba(self, X: Any, priors: ClassPriors | None = None) -> Any:
+        r"""Return the probability of each class for each row.
+
+        They are :math:`\pi_k q_k(x) / \sum_l \pi_l q_l(x)`, where :math:`q_k` is the probability of class k if all classes had
+        the same share, calibrated on labelled rows that were held out.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n, n_features)
+            Rows.
+        priors : ClassPriors, optional
+            Shares :math:`\pi`, as for :meth:`predict`.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Probabilities, in the order of ``classes_``.
+
+        Raises
+        ------
+        InputError
+            As for :meth:`predict`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import ClassPriorEstimator
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat([0, 1], 50)
+        >>> X, new = rng.normal(size=(100, 1)) + 2.0 * y[:, None], rng.normal(size=(200, 1))  # no row of class 1
+        >>> estimator = ClassPriorEstimator(random_state=0).fit(X, y)
+        >>> plain, adapted = estimator.predict(new), estimator.predict(new, estimator.estimate(new))
+        >>> bool(adapted.mean() < plain.mean())
+        True
+        """
+        table, probabilities = self._probabilities(X, priors)
+        return table.answer(probabilities)
+
+    def _probabilities(self, X: Any, priors: ClassPriors | None) -> tuple[Table, np.ndarray]:
+        table, scores = self._scored(X)
+        shares = np.bincount(self._labels) / len(self._labels) if priors is None else self._checked(priors).priors
+        joint = self._squash(scores[..., :-1]).mean(axis=1) * shares
+        return table, joint / joint.sum(axis=1, keepdims=True)
+
+    def _scored(self, X: Any) -> tuple[Table, np.ndarray]:
+        """Return the table of rows and their scores by all fits, of shape (n, fits, K + 1)."""
+        check_is_fitted(self, "_held_out")
+        table = enter(self, X, missing=True)
+        self._warn_of_new_gaps(table.rows)
+        z = self._frame.enter(self._encoding(self._encoding.filled(table.rows, int(self._filling[1]))))
+        with ONE_BLAS_THREAD:
+            return table, self._fits(z)
+
+    def _checked(self, priors: ClassPriors) -> ClassPriors:
+        if not isinstance(priors, ClassPriors) or not np.array_equal(priors.classes, to_numpy(self.classes_)):
+            raise InputError(
+                "priors is no estimate of the shares of the classes that y had at fit; pass what estimate answered."
+            )
+        return priors
 
     def _warn_of_new_gaps(self, rows: np.ndarray) -> None:
         new = np.isnan(rows).any(axis=0) & ~self._with_gaps
@@ -326,8 +417,8 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
 
         A clone of `classifier` is fitted with the weight :math:`\pi_k / (n_k/n)` on each row of class k, as the paper does with
         regularised least squares; shares below 0.001 count as 0.001. Adjusting predicted probabilities instead would need a
-        calibrated classifier. The rows are an array without column names, in the order at :meth:`fit`. Words are columns of
-        zeros and equal numbers, one for each word, and missing numbers are medians beside an indicator.
+        calibrated classifier, as :meth:`predict` is. The rows are an array without column names, in the order at :meth:`fit`.
+        Words are columns of zeros and equal numbers, one for each word, and missing numbers are medians beside an indicator.
 
         Parameters
         ----------
@@ -361,17 +452,13 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         True
         """
         check_is_fitted(self, "_held_out")
-        if not isinstance(priors, ClassPriors) or not np.array_equal(priors.classes, to_numpy(self.classes_)):
-            raise InputError(
-                "priors is no estimate of the shares of the classes that y had at fit; pass what estimate answered."
-            )
+        shares = np.maximum(self._checked(priors).priors, _LEAST_SHARE)
         last = classifier.steps[-1] if isinstance(classifier, Pipeline) else ("", classifier)
         if not (hasattr(last[1], "predict") and is_classifier(last[1]) and has_fit_parameter(last[1], "sample_weight")):
             raise InputError(
                 f"{type(last[1]).__name__} is no classifier that takes sample_weight; pass one, such as RidgeClassifier()."
             )
         name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
-        shares = np.maximum(priors.priors, _LEAST_SHARE)
         weight = (shares / (np.bincount(self._labels) / len(self._labels)))[self._labels]
         return clone(classifier).fit(self._rows, to_numpy(self.classes_)[self._labels], **{name: weight})
 
