@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from isopleth import DensityImputer, read_table
 from isopleth.cli.program import program
 
 N = 150
@@ -90,6 +91,25 @@ def test_gaps_are_filled_and_known_cells_stay(rides, tmp_path):
     assert filled["speed"].round(1).equals(filled["speed"])  # the decimals that the column has
     inside = (filled["speed_low"] <= whole["speed"]) & (whole["speed"] <= filled["speed_high"])
     assert inside[lost].mean() >= 0.8  # 12 of the 15
+
+
+def test_ends_of_intervals_are_recorded_as_the_column_is_and_not_narrower(tmp_path):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=100)
+    made = pd.DataFrame({"x": x.round(3), "rides": (50.0 + 10.0 * x + rng.normal(size=100)).round()})
+    made["day"] = pd.Timestamp("2024-03-01") + pd.to_timedelta(made["rides"], unit="D")
+    made.loc[3, ["rides", "day"]] = None
+    made.to_csv(tmp_path / "days.csv", index=False)
+    assert run("fill", tmp_path / "days.csv", "--out", tmp_path / "filled.csv", "--interval").exit_code == 0
+    row = pd.read_csv(tmp_path / "filled.csv", dtype=str).loc[3]
+    table = read_table(tmp_path / "days.csv")
+    low, high = DensityImputer().fit(table).impute_interval(table)
+    assert (float(row["rides_low"]), float(row["rides_high"])) == (
+        np.floor(low.column("rides")[3].as_py()),
+        np.ceil(high.column("rides")[3].as_py()),
+    )
+    assert pd.Timestamp(row["day_low"]) <= low.column("day")[3].as_py() <= high.column("day")[3].as_py()
+    assert {pd.Timestamp(row[end]).time() for end in ("day_low", "day_high")} == {pd.Timestamp(0).time()}
 
 
 def test_a_table_without_gaps_is_written_as_it_is(tmp_path):

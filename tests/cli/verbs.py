@@ -17,7 +17,7 @@ VERBS = {
     "describe": ["{folder}/rows.csv"],
     "doctor": [],
     "expect": ["{folder}/rows.csv", "--given", "height=1", "--size", "60"],
-    "fill": ["{folder}/rows.csv", "--out", "{folder}/filled.csv", "--size", "60"],
+    "fill": ["{folder}/rows.csv", "--out", "{folder}/filled.csv"],
     "fit": ["{folder}/rows.csv", "--out", "{folder}/model", "--size", "20"],
     "monitor": ["--reference", "{folder}/shuffled.csv", "--window", "20", "--run-length", "200"],
     "prior": ["{folder}/labelled.csv", "{folder}/rows.csv", "--target", "class"],

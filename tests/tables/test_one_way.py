@@ -9,10 +9,12 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 import isopleth
+from isopleth import AnomalyDetector, read_table
 from isopleth.cli.program import program
 
 CLI = Path(isopleth.__file__).parent / "cli"
@@ -77,3 +79,15 @@ def test_commands_use_nothing_private_of_estimators():
             ):
                 found.append(f"{path.name}:{node.lineno} {ast.unparse(node)}")
     assert found == []
+
+
+def test_a_table_that_was_read_is_explained_as_its_frame_is(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"]).assign(word=rng.choice(["x", "y"], 60))
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    table = read_table(tmp_path / "rows.csv")
+    found = [
+        AnomalyDetector(random_state=0).fit(given).anomalies(given, explain=3)
+        for given in (table, pd.read_csv(tmp_path / "rows.csv"))
+    ]
+    assert found[0].to_dict() == found[1].to_dict()

@@ -425,7 +425,6 @@ def expect() -> None:
     "--interval", is_flag=True, help="Also write NAME_low and NAME_high for columns of numbers and times with gaps."
 )
 @_confidence_option
-@_size_option
 @table_options("--columns", "Use these columns only.")
 @raw_text_option
 @report_option
@@ -433,8 +432,8 @@ def expect() -> None:
 def fill() -> None:
     """Fill the missing cells of FILE by what the known cells of their rows lead to expect.
 
-    Numbers are filled by conditional means, words by the likeliest one. A density is fitted to the rows of FILE. Columns that are
-    left out, such as identifiers, are written as they are.
+    Numbers are filled by a regression on the known cells among similar rows, words by the likeliest one, as DensityImputer does.
+    Columns that are left out, such as identifiers, are written as they are.
     """
 
 

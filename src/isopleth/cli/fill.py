@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import TableOptions
-from isopleth.cli.messages import Stages
+from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.outputs import Outputs, answer, refuse_same
 from isopleth.cli.reading import read
-from isopleth.cli.sample import fitted
+from isopleth.density import DensityImputer
 from isopleth.density.recording import NumberFormat
 from isopleth.tables.table import FileTable
 from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
@@ -24,7 +24,6 @@ def fill(
     out: Path,
     interval: bool,
     confidence_level: float,
-    size: int | None,
     options: TableOptions,
     raw_text: bool,
     report: Path | None,
@@ -42,11 +41,12 @@ def fill(
         stage("fitting")
         filled = table.data
         if missing.any():
-            density = fitted(table, size, 0)
+            with naming_columns(table.names):
+                imputer = DensityImputer().fit(table.frame)
             stage("filling")
-            filled = _with_decimals(density.impute(table.frame), table)
+            filled = _with_decimals(imputer.transform(table.frame), table)
             if interval:
-                filled = _with_intervals(filled, density.impute_interval(table.frame, confidence_level), table)
+                filled = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
         stage("writing")
         write_frame(out, filled.replace_schema_metadata(None), raw_text=raw_text)
         left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
@@ -62,21 +62,41 @@ def _with_decimals(filled: Any, table: FileTable) -> Any:
 
     for name, gaps in zip(table.names, table.missing.T, strict=True):
         column = filled.column(name)
-        if not gaps.any() or not pa.types.is_floating(column.type):
-            continue
-        known = column.to_numpy()[~gaps]
-        if step := NumberFormat.of(known).step:
-            rounded = compute.round(column, ndigits=max(0, ceil(-log10(step) - 1e-9)))
-            column = compute.if_else(pa.array(gaps), rounded, column)
+        digits = _decimals(table, name, gaps) if gaps.any() else None
+        if digits is not None:
+            column = compute.if_else(pa.array(gaps), compute.round(column, ndigits=digits), column)
             filled = filled.set_column(filled.column_names.index(name), name, column)
     return filled
 
 
+def _decimals(table: FileTable, name: str, gaps: np.ndarray) -> int | None:
+    """Return the decimals of the known numbers of a column; None for other columns, and if there are too many to count."""
+    import pyarrow as pa
+
+    column = table.data.column(name)
+    if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
+        return None
+    step = NumberFormat.of(column.to_numpy()[~gaps].astype(np.float64)).step
+    return max(0, ceil(-log10(step) - 1e-9)) if step else None
+
+
 def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any:
-    """Append the ends of the intervals of columns of numbers and times that had gaps."""
+    """Append the ends of the intervals of columns of numbers and times that had gaps, rounded outwards as the column is."""
+    import pyarrow as pa
+    from pyarrow import compute
+
     for name, gaps in zip(table.names, table.missing.T, strict=True):
         column = next(column for column in table.schema.columns if str(column.name) == name)
-        if gaps.any() and column.kind != "categorical":
-            for word, end in zip(("low", "high"), ends, strict=True):
-                filled = filled.append_column(f"{name}_{word}", end.column(name))
+        if not gaps.any() or column.kind == "categorical":
+            continue
+        known, digits = table.data.column(name).filter(pa.array(~gaps)), _decimals(table, name, gaps)
+        days = pa.types.is_timestamp(known.type) and known == compute.floor_temporal(known, unit="day")
+        modes, tempos = ("down", "up"), (compute.floor_temporal, compute.ceil_temporal)
+        for word, end, mode, tempo in zip(("low", "high"), ends, modes, tempos, strict=True):
+            values = end.column(name)
+            if digits is not None:
+                values = compute.round(values, ndigits=digits, round_mode=mode)
+            elif days:
+                values = tempo(values, unit="day")
+            filled = filled.append_column(f"{name}_{word}", compute.if_else(pa.array(gaps), values, end.column(name)))
     return filled

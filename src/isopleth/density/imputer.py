@@ -130,6 +130,42 @@ class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "density_")
         return self.density_.impute(X, strategy=self.strategy, random_state=self.random_state)
 
+    def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
+        """Compute intervals of missing numbers about what :meth:`transform` fills in.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows with the columns of the fit.
+        confidence_level : float, default=0.9
+            Probability of an interval.
+
+        Returns
+        -------
+        lower, upper : data frames or ndarrays of shape (n_samples, n_features)
+            Ends of the intervals, as ``impute_interval`` of the density answers for the same `strategy`; those of draws are the
+            intervals of the density.
+
+        Raises
+        ------
+        InputError
+            As ``impute_interval`` of the density.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import DensityImputer
+        >>> x = np.random.default_rng(0).normal(size=(200, 1))
+        >>> rows = np.hstack([x, 2 * x])
+        >>> rows[0, 1] = np.nan
+        >>> lower, upper = DensityImputer().fit(rows).impute_interval(rows)
+        >>> bool(lower[0, 1] < 2 * x[0, 0] < upper[0, 1])
+        True
+        """
+        check_is_fitted(self, "density_")
+        about = "mean" if self.strategy == "draw" else self.strategy
+        return self.density_.impute_interval(X, confidence_level, about)
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns, which are those of the fit.
 

@@ -20,7 +20,7 @@ from isopleth.errors import DataWarning, InputError, caller_level, listed
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.scaled_columns import ScaledColumns
-from isopleth.tables.cells import quoted
+from isopleth.tables.cells import as_frame, quoted
 from isopleth.tables.checks import encoded_rows, on_host
 from isopleth.tables.filling import write_cells
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
@@ -303,7 +303,7 @@ class TableDensity(ColumnAnswers):
 
     def like(self, X: Any, values: np.ndarray, backend: Backend) -> Any:
         """Return numbers and times by column as a frame if X is one."""
-        if not isinstance(frame := nw.from_native(X, pass_through=True, eager_only=True), nw.DataFrame):
+        if (frame := as_frame(X)) is None:
             return backend.array(values)
         cells = {
             str(column.name): [None] * len(values)

@@ -208,13 +208,18 @@ def frame_library(table: Any) -> str | None:
     return frame.implementation.value if isinstance(frame, nw.DataFrame) else None
 
 
+def _given_frame(X: Any) -> Any:
+    """Return a frame, or a table that was read from a file, as a frame of narwhals; None for anything else."""
+    from isopleth.tables import cells  # for tables of data frames only: it takes a while to import
+
+    return cells.as_frame(X)
+
+
 def chosen_rows(X: Any, positions: np.ndarray) -> Any:
     """Return the rows at these positions: a frame of the same library for a frame, else an array."""
-    if frame_library(X) is None:
+    if (frame := _given_frame(X)) is None:
         return X[positions] if hasattr(X, "shape") else np.asarray(X)[positions]
-    import narwhals as nw
-
-    return nw.from_native(X, eager_only=True)[positions.tolist()].to_native()
+    return frame[positions.tolist()].to_native()
 
 
 def index_of(X: Any) -> dict[str, np.ndarray]:
@@ -227,11 +232,8 @@ def index_of(X: Any) -> dict[str, np.ndarray]:
 
 def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables."""
-    if frame_library(X) is None:
+    if (frame := _given_frame(X)) is None:
         return rows, names
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True)
     columns = [column.to_list() for column in frame.iter_columns()]
     if all(column.dtype.is_numeric() for column in frame.iter_columns()):
         return rows, names
