@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController, threadpool_info
 
 import isopleth
 from isopleth import KDE, LSDD, SOSREP, DriftMonitor, InputError, NystromKEF, two_sample_test
-from isopleth.operators import tiles
+from isopleth.operators import threads, tiles
 from isopleth.operators.threads import (
     DEFAULT_N_JOBS,
     ONE_BLAS_THREAD,
@@ -28,7 +28,7 @@ from isopleth.operators.threads import (
     map_threads,
     processors_taken,
 )
-from isopleth.score import ridge_selection
+from isopleth.score import KernelScore, ridge_selection
 from isopleth.solvers import Spectrum, direct
 
 
@@ -204,6 +204,13 @@ def test_tests_in_a_pool_leave_blas_as_it_was(many_blas_threads):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda seed: two_sample_test(X, Y, n_resamples=49, random_state=seed), range(12)))
         assert blas_threads() == before
+
+
+@pytest.mark.parametrize("model", [SOSREP(), SOSREP(frame="scale", length_scale=isopleth.Search()), KernelScore()])
+def test_a_search_on_few_rows_starts_no_threads(model, monkeypatch):
+    """Threads made it slower: they waited for one another's Python code."""
+    monkeypatch.setattr(threads, "_threaded", lambda *_: pytest.fail("a thread was started"))
+    model.set_params(n_jobs=2).fit(np.random.default_rng(0).normal(size=(60, 2)))
 
 
 @pytest.mark.parametrize("method", ["fit", "partial_fit"])

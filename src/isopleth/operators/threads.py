@@ -24,6 +24,10 @@ DEFAULT_N_JOBS = -1
 # Floating-point operations of a call that is so short that nobody notices if Ctrl-C waits for its end.
 LONG_CALL = 1e9
 
+# Rows of a fit from which it gains to run several such fits at the same time. Smaller ones spend their time in Python code, where
+# threads wait for one another: two of them took the same time for 200 to 1,000 rows, and up to twice the processor's.
+ROWS_WORTH_A_THREAD = 1_000
+
 # Seconds that an interrupted call waits for its workers. Workers in Python code end within that time.
 GRACE = 0.3
 
