@@ -14,7 +14,7 @@ from isopleth.inference import (
     conformal_p_values,
     falling_density,
 )
-from isopleth.tasks.anomaly.rule import Tail
+from isopleth.tasks.anomaly.pooled_rule import Tail
 
 
 def tail_p_values(scores):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Self
@@ -28,10 +28,19 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+# More names than this are not listed in one sentence.
+MANY_NAMES = 12
+
+
 def listed(parts: list[str], most: int = 8) -> str:
     """Return the first of `parts` as one string, with the number of those left out."""
     more = f" and {len(parts) - most} more" if len(parts) > most else ""
     return ", ".join(parts[:most]) + more
+
+
+def quoted(names: Iterable[Any], most: int = MANY_NAMES) -> str:
+    """Return names in quotes as one string, the first ones where there are many."""
+    return listed([repr(name) for name in names], most)
 
 
 class Wording:

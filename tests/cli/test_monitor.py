@@ -21,7 +21,7 @@ import forked
 from isopleth import DriftMonitor
 from isopleth.cli.program import program
 from isopleth.io import load, save
-from isopleth.tables.files import atomic_write
+from isopleth.tables.output_files import atomic_write
 from isopleth.tasks.drift import calibration as drift_calibration
 
 RNG = np.random.default_rng(0)

@@ -11,7 +11,7 @@ import pytest
 
 from isopleth.errors import InputError
 from isopleth.io.resume import Journal, partial_path
-from isopleth.tables.files import atomic_write, check_target
+from isopleth.tables.output_files import atomic_write, check_target
 
 
 @pytest.fixture

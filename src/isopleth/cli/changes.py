@@ -11,9 +11,8 @@ from isopleth.cli.commands import TableOptions
 from isopleth.cli.messages import Stages, naming_columns
 from isopleth.cli.outputs import Outputs, answer, keep_columns, places
 from isopleth.cli.reading import tell
-from isopleth.errors import Hint, InputError
+from isopleth.errors import Hint, InputError, quoted
 from isopleth.tables.read import read_table
-from isopleth.tables.source import listed
 from isopleth.tables.table import FileTable, numbers_with_gaps
 from isopleth.tables.typed import moment
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
@@ -94,10 +93,10 @@ def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[Fi
     table = read_table(path, **asked, min_rows=2, warn=False)
     there = table.data.column_names
     if time is not None and time not in there:
-        raise InputError(f"{path} has no column {time!r} (--time); it has {listed(there)}.", column=time)
+        raise InputError(f"{path} has no column {time!r} (--time); it has {quoted(there)}.", column=time)
     unknown = [name for name in options.columns or [] if name not in there]
     if unknown:
-        text = f"{path} has no column {listed(unknown)} ({{parameter}}); it has {listed(there)}."
+        text = f"{path} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(there)}."
         raise InputError(text, parameter="columns", column=unknown[0])
     time = time or _only_column_of_times(table, options)
     times = None if time is None else _times(table, time)
@@ -118,7 +117,7 @@ def _only_column_of_times(table: FileTable, options: TableOptions) -> str | None
     found = [name for name in table.data.column_names if name not in known and _holds_times(table, name)]
     if len(found) > 1:
         raise InputError(
-            f"{table.source}: several columns hold times, {listed(found)}",
+            f"{table.source}: several columns hold times, {quoted(found)}",
             column=found[0],
             hint=Hint(
                 "choose that of the rows with {time}, and leave the others out with {exclude}", time=..., exclude=...

@@ -28,7 +28,7 @@ from isopleth.results.text import counted, wrapped
 from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
-from isopleth.tables.files import check_target, remove_leftovers
+from isopleth.tables.output_files import check_target, remove_leftovers
 from isopleth.tables.read import Reader, missing_words
 from isopleth.tables.schema import Choices
 from isopleth.tables.stream import FileRows

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import click
 
 from isopleth.errors import DataWarning, InputError, Message, Wording, printable
-from isopleth.tables.files import is_for_want_of_room
+from isopleth.tables.output_files import is_for_want_of_room
 
 if TYPE_CHECKING:
     from isopleth.io.resume import Journal

@@ -23,7 +23,7 @@ from isopleth.cli.reading import read
 from isopleth.errors import InputError, printable
 from isopleth.io import load, save
 from isopleth.results.text import counted, wrapped
-from isopleth.tables.files import atomic_write, check_target, remove_leftovers, sole_run
+from isopleth.tables.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.tables.stream import RowStream
 from isopleth.tables.table import FileTable
 from isopleth.tasks.drift.alarms import DriftAlarms, joined

@@ -46,7 +46,7 @@ class Outputs:
 
             check_table_target(self.rows)
         if self.model:
-            from isopleth.tables.files import check_target
+            from isopleth.tables.output_files import check_target
 
             check_target(self.model)
         if self.figure:

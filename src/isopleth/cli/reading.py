@@ -14,11 +14,10 @@ import numpy as np
 from isopleth.cli.commands import TableOptions
 from isopleth.cli.messages import say
 from isopleth.cli.outputs import keep_columns
-from isopleth.errors import DataWarning, Hint, InputError
+from isopleth.errors import DataWarning, Hint, InputError, quoted
 from isopleth.tables.read import Reading, missing_words, read_table
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
-from isopleth.tables.source import listed
 from isopleth.tables.table import FileTable, together
 
 
@@ -105,9 +104,9 @@ def warn_without_names(table: FileTable, path: Path) -> None:
     if table.named or not table.schema.named:
         return
     if not table.schema.only_numbers:
-        raise InputError(f"{path} names no columns; add a header with those of the model: {listed(table.names)}.")
+        raise InputError(f"{path} names no columns; add a header with those of the model: {quoted(table.names)}.")
     warnings.warn(
-        f"{path} names no columns; they are taken to be {listed(table.names)}, in this order.",
+        f"{path} names no columns; they are taken to be {quoted(table.names)}, in this order.",
         DataWarning,
         stacklevel=2,
     )

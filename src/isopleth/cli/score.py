@@ -19,7 +19,7 @@ from isopleth.cli.reading import chunk_reading, schema_of, warn_without_names
 from isopleth.errors import printable
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.results.text import counted, shortened, wrapped
-from isopleth.tables.files import remove_leftovers
+from isopleth.tables.output_files import remove_leftovers
 from isopleth.tables.schema import Choices
 from isopleth.tables.stream import FileRows
 from isopleth.tables.table import FileTable

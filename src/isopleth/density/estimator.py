@@ -29,7 +29,7 @@ from isopleth.operators.threads import interruptible
 from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows
 from isopleth.scaled_columns import ScaledColumns, bounded, deviations
-from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_few_rows
+from isopleth.tables.checks import CheckedRows, column_names, enter, varying_columns, warn_few_rows
 
 
 class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
@@ -164,11 +164,11 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
         return self._fit_table(self._reduce(table))
 
-    def _reduce(self, table: Table) -> Table:
+    def _reduce(self, table: CheckedRows) -> CheckedRows:
         """Return the rows and weights to fit; a subclass may select some of them."""
         return table
 
-    def _fit_table(self, table: Table) -> Self:
+    def _fit_table(self, table: CheckedRows) -> Self:
         """Fit the density to checked rows, after the number and the names of the columns have been set."""
         X, weights, backend = table.rows, table.weights, table.backend
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
@@ -290,17 +290,17 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         """Return an estimator that fits to folds of so many rows, and how many of its fits run at once in threads."""
         return self, 1
 
-    def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
+    def _enter(self, X: Any) -> tuple[CheckedRows, np.ndarray, np.ndarray]:
         """Return the checked rows, a mask of those inside the bounds, and these in frame coordinates."""
         table = self._checked(X)
         return table, *self._framed(table)
 
-    def _checked(self, X: Any) -> Table:
+    def _checked(self, X: Any) -> CheckedRows:
         """Return the checked rows of a question to a fitted density."""
         check_is_fitted(self, "log_normalizer_")
         return enter(self, X)
 
-    def _framed(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    def _framed(self, table: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
         """Return a mask of the rows inside the bounds, and these in frame coordinates."""
         inside = np.asarray(self._bounds.inside(table.rows).all(axis=1))
         return inside, self._frame.enter(self._bounds.forward(table.rows[inside]))
@@ -361,7 +361,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
             )
         return density
 
-    def _log_density(self, table: Table) -> np.ndarray:
+    def _log_density(self, table: CheckedRows) -> np.ndarray:
         inside, z = self._framed(table)
         out = np.full(len(inside), -np.inf)
         if len(z):
@@ -414,7 +414,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         out: np.ndarray = table.answer(self._gradient(table))
         return out
 
-    def _gradient(self, table: Table) -> np.ndarray:
+    def _gradient(self, table: CheckedRows) -> np.ndarray:
         inside, z = self._framed(table)
         out = np.full((len(inside), self.n_features_in_), np.nan)
         if len(z):

@@ -46,7 +46,7 @@ from isopleth.rows import folds_of
 from isopleth.sampling import Target
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import is_table_of_kinds, library_of
-from isopleth.tables.checks import Table, column_names, enter, on_host
+from isopleth.tables.checks import CheckedRows, column_names, enter, on_host
 from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.
@@ -166,7 +166,7 @@ class KernelDensity(DensityEstimator):
         self._recording = recording if donors is None else recording.with_gaps(*donors)
         return table.finish(self)
 
-    def _fit_kinds(self, table: Table) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    def _fit_kinds(self, table: CheckedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Fit a table with words or missing cells; if there are gaps, return rows with filled ones."""
         self._refuse_frame("a table with words or missing cells has scaled columns")
         columns = table.columns or self._number_columns()
@@ -268,11 +268,11 @@ class KernelDensity(DensityEstimator):
             kernel, points, coefficients, squared, None, filled, memory_limit=self.memory_limit, n_jobs=self.n_jobs
         )
 
-    def _by_columns(self, table: Table) -> bool:
+    def _by_columns(self, table: CheckedRows) -> bool:
         """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
         return self._of_kinds or bool(table.missing.any()) or self._kernel.by_columns
 
-    def _enter(self, X: Any) -> tuple[Table, np.ndarray, np.ndarray]:
+    def _enter(self, X: Any) -> tuple[CheckedRows, np.ndarray, np.ndarray]:
         check_is_fitted(self, "log_normalizer_")
         if self._of_kinds:
             raise InputError(
@@ -286,12 +286,12 @@ class KernelDensity(DensityEstimator):
             )
         return table, inside, z
 
-    def _log_density(self, table: Table) -> np.ndarray:
+    def _log_density(self, table: CheckedRows) -> np.ndarray:
         if not self._by_columns(table):
             return super()._log_density(table)
         return self._table_density().log_density(table.rows)
 
-    def _gradient(self, table: Table) -> np.ndarray:
+    def _gradient(self, table: CheckedRows) -> np.ndarray:
         if not self._by_columns(table):
             return super()._gradient(table)
         out = np.full((len(table.rows), self.n_features_in_), np.nan)

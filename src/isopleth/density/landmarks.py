@@ -15,7 +15,7 @@ from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.parts import Parts, take_columns
 from isopleth.scaled_columns import bounded
-from isopleth.tables.checks import Table
+from isopleth.tables.checks import CheckedRows
 
 if TYPE_CHECKING:
     from isopleth.density.sosrep import SOSREP
@@ -46,7 +46,7 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
     )
     if not len(rows):
         raise InputError("X has no rows of positive weight; expected at least two that differ.")
-    return estimator._fit_table(Table(rows, weights, NUMPY))
+    return estimator._fit_table(CheckedRows(rows, weights, NUMPY))
 
 
 def choose_landmarks(

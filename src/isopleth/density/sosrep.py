@@ -24,7 +24,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import ArrayParts
 from isopleth.solvers import SCALING_SOLVERS
-from isopleth.tables.checks import Table
+from isopleth.tables.checks import CheckedRows
 
 
 class SOSREP(KernelDensity):
@@ -181,7 +181,7 @@ class SOSREP(KernelDensity):
 
     _density_type: ClassVar[type[ExpansionDensity]] = RootDensity
 
-    def _reduce(self, table: Table) -> Table:
+    def _reduce(self, table: CheckedRows) -> CheckedRows:
         if self.landmarks is None:
             return table
         names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None

@@ -16,11 +16,11 @@ from isopleth.backend import Backend
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
-from isopleth.errors import DataWarning, InputError, caller_level, listed
+from isopleth.errors import DataWarning, InputError, caller_level, quoted
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.scaled_columns import ScaledColumns
-from isopleth.tables.cells import as_frame, quoted
+from isopleth.tables.cells import as_frame
 from isopleth.tables.checks import encoded_rows, on_host
 from isopleth.tables.filling import write_cells
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
@@ -341,9 +341,7 @@ class TableDensity(ColumnAnswers):
         whole = isinstance(name, Integral) and not isinstance(name, bool)
         if whole and self.columns.named and not self.columns.left_out and int(name) in range(len(names)):
             return int(name)
-        raise InputError(
-            f"{what} names column {name!r}, which does not exist; expected one of {listed([repr(n) for n in names])}."
-        )
+        raise InputError(f"{what} names column {name!r}, which does not exist; expected one of {quoted(names)}.")
 
     def _encoded_places(self, places: Sequence[int]) -> np.ndarray:
         """Return the positions of columns of the table among the encoded ones, numeric columns first."""

@@ -15,7 +15,7 @@ from isopleth.difference.statistics import deviations_at
 from isopleth.errors import InputError
 from isopleth.progress import ReportsProgress
 from isopleth.scaled_columns import ScaledColumns
-from isopleth.tables.checks import Table, enter, used_names
+from isopleth.tables.checks import CheckedRows, enter, used_names
 from isopleth.tables.row_encoding import refuse_gaps
 
 
@@ -41,7 +41,7 @@ class FittedDifference(ReportsProgress, BaseEstimator):
     _held_out: np.ndarray
     _squared_l2_law: SquaredL2Law | None
 
-    def _enter(self, X: Any) -> tuple[Table, GaussianSystem, np.ndarray]:
+    def _enter(self, X: Any) -> tuple[CheckedRows, GaussianSystem, np.ndarray]:
         """Return the checked rows, the functions on the backend of the model, and the rows in their frame."""
         check_is_fitted(self, "dual_coef_")
         table = enter(self, X)

@@ -21,7 +21,7 @@ from isopleth.kernels import Gaussian
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.tables.checks import Table, enter
+from isopleth.tables.checks import CheckedRows, enter
 
 
 class KDEDifference(BaseEstimator):
@@ -107,7 +107,7 @@ class KDEDifference(BaseEstimator):
         self.squared_l2_ = float(over_volume(np.array([1.0, -2.0, 1.0]) * sums @ np.exp(unit - log_volumes), unit))
         return self
 
-    def _density(self, table: Table, name: str, backend: Backend) -> KDE:
+    def _density(self, table: CheckedRows, name: str, backend: Backend) -> KDE:
         counted = table.rows[table.weights > 0]
         if (counted.min(axis=0) == counted.max(axis=0)).any():
             where = "" if len(counted) == len(table.rows) else " in its rows of positive weight"

@@ -26,7 +26,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effectiv
 from isopleth.parts import Parts, take_columns
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.streaming import Streaming
-from isopleth.tables.checks import Table, column_names, enter, varying_columns, warn_of_new_beginning
+from isopleth.tables.checks import CheckedRows, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.tables.row_encoding import RowEncoding
 
 # Seed of the numbers that take the place of missing ones.
@@ -299,7 +299,7 @@ class LSDD(Streaming, FittedDifference):
             self._finish(SquaredL2Law.of(at, self.alpha_))
         return x.finish(self)
 
-    def _encoded(self, x: Table, y: Table) -> tuple[Table, Table]:
+    def _encoded(self, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows]:
         """Return the rows of both samples without words and gaps, by rules from both together.
 
         Missing numbers are drawn from the known ones of both samples: a point of positive mass would have no density.
@@ -541,7 +541,7 @@ class LSDD(Streaming, FittedDifference):
         return Split(weights, None if chosen is None else weights[chosen])
 
 
-def _refuse_mixed(*tables: Table) -> None:
+def _refuse_mixed(*tables: CheckedRows) -> None:
     """Refuse words, times and missing cells in rows that are summed as they arrive."""
     if any(table.columns is not None or table.missing.any() for table in tables):
         raise InputError(

@@ -12,7 +12,7 @@ from isopleth.backend import to_numpy
 from isopleth.errors import InputError
 from isopleth.operators.threads import interruptible
 from isopleth.rows import distinct_rows
-from isopleth.tables.checks import Table, enter
+from isopleth.tables.checks import CheckedRows, enter
 
 _MOST_UNITS = 1e8
 
@@ -26,7 +26,7 @@ def enter_both(
     *,
     min_samples: int = 1,
     missing: bool = False,
-) -> tuple[Table, Table]:
+) -> tuple[CheckedRows, CheckedRows]:
     """Check the rows and weights of two samples, and store their columns on `estimator`."""
     how: dict[str, Any] = {"min_samples": min_samples, "missing": missing}
     x = enter(estimator, X, weight_x, reset=True, name="X", weight_name="sample_weight_x", also=Y, **how)
@@ -45,7 +45,7 @@ class TwoSamples:
     split: int  # n, the number of rows of the first sample before merging
 
     @classmethod
-    def of(cls, x: Table, y: Table) -> Self:
+    def of(cls, x: CheckedRows, y: CheckedRows) -> Self:
         """Merge equal rows of both samples."""
         together = np.concatenate([x.weights, y.weights])
         both = np.vstack([x.rows, y.rows])

@@ -22,9 +22,9 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from sklearn.base import BaseEstimator
 
 from isopleth.backend import is_foreign, to_numpy
-from isopleth.errors import InputError, MissingExtraError
+from isopleth.errors import InputError, MissingExtraError, listed
 from isopleth.tables.checks import check_memory_limit
-from isopleth.tables.files import atomic_write
+from isopleth.tables.output_files import atomic_write
 from isopleth.tables.readers import read_array_header
 from isopleth.tables.source import check_source
 
@@ -281,9 +281,8 @@ def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 def listed_types(names: Sequence[str]) -> str:
     """Return names for a sentence, escaped and shortened, because a hostile file may hold many or long ones."""
-    plain = [name.encode("unicode_escape").decode("ascii") for name in names[:_MANY]]
-    shown = ", ".join(name if len(name) <= _LONG else name[: _LONG - 3] + "..." for name in plain)
-    return shown if len(names) <= _MANY else f"{shown} and {len(names) - _MANY} more"
+    plain = [name.encode("unicode_escape").decode("ascii") for name in names]
+    return listed([name if len(name) <= _LONG else name[: _LONG - 3] + "..." for name in plain], _MANY)
 
 
 def _is_own(name: str) -> bool:

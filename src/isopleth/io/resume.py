@@ -22,7 +22,7 @@ from zlib import crc32
 import numpy as np
 
 from isopleth.errors import Hint, InputError
-from isopleth.tables.files import check_target, hidden_beginning, lock, open_locked, open_new, refused_writing
+from isopleth.tables.output_files import check_target, hidden_beginning, lock, open_locked, open_new, refused_writing
 from isopleth.tables.source import opened
 
 _MAGIC = b"isopleth partial 2\n"

@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 
 from isopleth.errors import DataWarning, caller_level, require
 from isopleth.results.charts import Chart, Contours, Series
-from isopleth.tables.files import atomic_write, check_target
+from isopleth.tables.output_files import atomic_write, check_target
 from isopleth.tables.write import check_suffix
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import numpy as np
 from isopleth.errors import InputError, require
 from isopleth.results.charts import Chart, Content, Series, ShownTable, outlines
 from isopleth.results.text import cell_text, in_words
-from isopleth.tables.files import atomic_write, check_target
+from isopleth.tables.output_files import atomic_write, check_target
 from isopleth.tables.write import check_suffix
 
 if TYPE_CHECKING:

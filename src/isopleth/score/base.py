@@ -30,7 +30,7 @@ from isopleth.score.sampling import score_target
 from isopleth.score.selection import Rows
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
-from isopleth.tables.checks import Table, column_names, enter
+from isopleth.tables.checks import CheckedRows, column_names, enter
 
 # Scores need wider kernels than densities do: the median distance unless a class has a rule of its own.
 _RULES = {**RULES, "auto": median}
@@ -258,7 +258,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
             terms.append(self.base_.at(self._backend))
         return ScoreField(tuple(terms))
 
-    def _enter(self, X: Any) -> tuple[Table, Array]:
+    def _enter(self, X: Any) -> tuple[CheckedRows, Array]:
         """Return the checked rows, and the same rows in frame coordinates on the backend of the model."""
         check_is_fitted(self, "_centers")
         table = enter(self, X)

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from isopleth.backend import frame_names
-from isopleth.errors import InputError, listed
+from isopleth.errors import InputError, quoted
 from isopleth.tables.typed import Numerals, numerals_of
 
 # Cells of text that count as missing.
@@ -557,7 +557,3 @@ def _seconds(column: np.ndarray) -> np.ndarray:
     out = column.astype("datetime64[us]").astype(np.float64) * 1e-6
     out[np.isnat(column)] = np.nan
     return out
-
-
-def quoted(names: Iterable[Any]) -> str:
-    return listed([repr(name) for name in names])

@@ -1,4 +1,4 @@
-"""Checks of the rows and weights that public methods receive. The result is a :class:`Table`.
+"""Checks of the rows and weights that public methods receive. The result is a :class:`CheckedRows`.
 
 Input that cannot be used raises an error whose message names the column, row or parameter. Doubtful input gives a warning.
 """
@@ -21,7 +21,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level, listed
+from isopleth.errors import DataWarning, InputError, caller_level, listed, quoted
 from isopleth.tables.cells import (
     ALL_INTEGERS,
     MISSING_WORDS,
@@ -40,7 +40,7 @@ _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 
 
 @dataclass(frozen=True)
-class Table:
+class CheckedRows:
     """Checked rows and weights, with the array library and device that they came from.
 
     Parameters
@@ -104,7 +104,7 @@ def enter(
     missing: bool = False,
     also: Any = None,
     kinds_from: Callable[[int], np.ndarray] | None = None,
-) -> Table:
+) -> CheckedRows:
     """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
     Parameters
@@ -132,7 +132,7 @@ def enter(
 
     Returns
     -------
-    Table
+    CheckedRows
         Methods return ``table.answer(values)`` to the user; ``table.finish(self)`` ends a fit.
 
     Raises
@@ -163,7 +163,7 @@ def enter(
         how: dict[str, Any] = {"min_samples": min_samples, "missing": missing, "name": name or "X"}
         rows = check_rows(estimator, X, reset=reset, **how)
     weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
-    return Table(rows, weights, backend, columns)
+    return CheckedRows(rows, weights, backend, columns)
 
 
 def _takes_kinds(estimator: BaseEstimator) -> bool:
@@ -313,7 +313,7 @@ def _refuse_names(X: Any, parameter: str) -> None:
     twice = sorted(str(name) for name, count in Counter(names).items() if count > 1)
     if twice:
         raise InputError(
-            f"{{parameter}} has several columns named {listed([repr(name) for name in twice])}",
+            f"{{parameter}} has several columns named {quoted(twice)}",
             parameter=parameter,
             column=twice[0],
             hint="give each a name of its own",

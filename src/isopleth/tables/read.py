@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import DataWarning, Hint, InputError, Message, caller_level
+from isopleth.errors import DataWarning, Hint, InputError, Message, caller_level, quoted
 from isopleth.tables.cells import MISSING_WORDS, TRUTH
 from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches
 from isopleth.tables.schema import Choices, Schema
@@ -19,7 +19,6 @@ from isopleth.tables.source import (
     Source,
     as_utf8,
     check_beginning,
-    listed,
     opened,
     positions,
 )
@@ -205,7 +204,7 @@ class Reader:
     def _refuse_unknown_labels(self, offered: list[str]) -> None:
         for name in self.how.labels:
             if name not in offered:
-                text = f"{self.source} has no column {name!r} ({{parameter}}); it has {listed(offered)}."
+                text = f"{self.source} has no column {name!r} ({{parameter}}); it has {quoted(offered)}."
                 raise InputError(text, parameter="labels", column=name)
 
     def _chosen(self, offered: list[str]) -> list[int]:
@@ -269,7 +268,7 @@ class Reader:
         rows, how = len(columns.data), self.how
         if not self.names and how.labels:
             raise InputError(
-                f"{self.source} has no column besides {listed(list(how.labels))}; there is nothing to learn from."
+                f"{self.source} has no column besides {quoted(list(how.labels))}; there is nothing to learn from."
             )
         if not self.names:
             raise InputError(f"{self.source} has no columns; a table is needed.")
@@ -295,7 +294,7 @@ class Reader:
         ):
             unknown = [name for name in names if name not in self.names]
             if unknown:
-                text = f"{self.source} has no column {listed(unknown)} ({{parameter}}); it has {listed(self.names)}."
+                text = f"{self.source} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(self.names)}."
                 raise InputError(text, parameter=option, column=unknown[0])
         try:
             schema = Schema.of(data, typed=True, choices=how.choices)
@@ -446,18 +445,18 @@ def refuse_mismatch(path: object, names: list[str], offered: Sequence[str], chos
     where = "{parameter}" if chosen else str(path)
     if not missing:
         raise InputError(
-            f"{where} names {listed(extra, most=4)}, which the model was not fitted on; its columns are {listed(names)}.",
+            f"{where} names {quoted(extra, most=4)}, which the model was not fitted on; its columns are {quoted(names)}.",
             parameter="columns",
             column=extra[0],
         )
     if len(missing) == len(names):
         raise InputError(
-            f"{where} has none of the columns that the model was fitted on, {listed(names)}; give a table with these columns.",
+            f"{where} has none of the columns that the model was fitted on, {quoted(names)}; give a table with these columns.",
             parameter="columns",
         )
-    others = f", and has {listed(extra, most=4)}, which the model does not know" if extra else ""
+    others = f", and has {quoted(extra, most=4)}, which the model does not know" if extra else ""
     raise InputError(
-        f"{where} lacks {listed(missing)} of the columns that the model was fitted on{others}; add or rename columns.",
+        f"{where} lacks {quoted(missing)} of the columns that the model was fitted on{others}; add or rename columns.",
         parameter="columns",
         column=missing[0],
     )

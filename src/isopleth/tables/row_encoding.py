@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from isopleth.errors import InputError, listed
-from isopleth.tables.checks import Table, in_quotes, used_names, varying_columns
+from isopleth.tables.checks import CheckedRows, in_quotes, used_names, varying_columns
 from isopleth.tables.schema import Column, Schema
 
 # Words of a column that have a coordinate of their own: the most frequent ones that occur at least so often.
@@ -37,7 +37,7 @@ class CellEncoding:
     kind : {"numeric", "time", "categorical"}
         What it holds.
     place : int
-        Its place in the rows of :class:`~isopleth.tables.checks.Table`.
+        Its place in the rows of :class:`~isopleth.tables.checks.CheckedRows`.
     center : float
         Median, in place of a missing number.
     absent : float
@@ -204,7 +204,7 @@ class RowEncoding:
         Parameters
         ----------
         rows : array of shape (n, d)
-            All rows, of :class:`~isopleth.tables.checks.Table`.
+            All rows, of :class:`~isopleth.tables.checks.CheckedRows`.
         names : list of str
             Names of the columns, in the order of the table.
         columns : Schema, optional
@@ -322,7 +322,7 @@ class RowEncoding:
         return out
 
     @classmethod
-    def of_table(cls, estimator: BaseEstimator, table: Table, **how: Any) -> Self:
+    def of_table(cls, estimator: BaseEstimator, table: CheckedRows, **how: Any) -> Self:
         """Choose the encoding of the rows that an estimator is fitted to; keyword arguments as for :meth:`of`."""
         return cls.of(table.rows, used_names(estimator, table.columns), table.columns, **how)
 

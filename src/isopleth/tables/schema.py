@@ -17,7 +17,7 @@ from typing import Any, Self, cast
 import narwhals as nw
 import numpy as np
 
-from isopleth.errors import InputError, Message
+from isopleth.errors import InputError, Message, quoted
 from isopleth.tables.cells import (
     MISSING_NUMBERS,
     MISSING_WORDS,
@@ -27,7 +27,6 @@ from isopleth.tables.cells import (
     joined,
     number_word,
     parsed_number,
-    quoted,
 )
 from isopleth.tables.typed import Numerals
 
@@ -241,7 +240,7 @@ class Schema:
                 for each, there in zip(tables, present, strict=True)
                 if name in there
             ]
-            decide = _Decision(wanted, choices.keep_identifiers, named)
+            decide = _KindRule(wanted, choices.keep_identifiers, named)
             found = decide(joined(cells), notes)
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
                 # Both tables may number their rows from the same number on.
@@ -560,7 +559,7 @@ def _stacked(columns: list[np.ndarray], n: int, dtype: Any) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class _Decision:
+class _KindRule:
     """Decide the kind of a column: `wanted` is what the user says of it, and `named` whether the table is a frame."""
 
     wanted: str | None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from isopleth.errors import InputError
-from isopleth.tables.cells import TRUTH, quoted
+from isopleth.errors import InputError, quoted
+from isopleth.tables.cells import TRUTH
 from isopleth.tables.schema import Column, Schema
 
 _KINDS = {"numeric": "numbers", "categorical": "words", "time": "times"}

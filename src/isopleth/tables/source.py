@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from isopleth.errors import Hint, InputError
+from isopleth.errors import MANY_NAMES, Hint, InputError, quoted
 
 # A file that holds more than this once it is unpacked, or needs more memory than this for being wide or sparse, is refused:
 # 146 kB of .zst can hold 4.5 GB. Ordinary text, whose size is what it takes on the disk, has no limit.
@@ -251,19 +251,9 @@ def likely_encoding(source: Source) -> str | None:
     return None if found is None else str(found.encoding).replace("_", "-")
 
 
-# More names than this are not listed in one sentence.
-_MANY = 12
-
-
-def listed(names: Sequence[str], most: int = _MANY) -> str:
-    """Return names for a sentence: quoted, and cut short when there are many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
 def choice(names: Sequence[str]) -> list[Any]:
     """Return names to choose, the first ones and `...` where there are many."""
-    return [*names[:_MANY], ...] if len(names) > _MANY else list(names)
+    return [*names[:MANY_NAMES], ...] if len(names) > MANY_NAMES else list(names)
 
 
 def positions(source: object, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
@@ -278,7 +268,7 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
     for asked, parameter in ((columns or (), "columns"), (exclude, "exclude")):
         unknown = [name for name in asked if name not in where]
         if unknown:
-            text = f"{source} has no column {listed(unknown)} ({{parameter}}); it has {listed(names)}."
+            text = f"{source} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(names)}."
             raise InputError(text, parameter=parameter, column=unknown[0])
     left_out = set(exclude)
     return [where[name] for name in (names if columns is None else columns) if name not in left_out]
@@ -287,4 +277,4 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
 def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise InputError(f"{subject} {listed(repeated)} occurs more than once", parameter="columns", hint=advice)
+        raise InputError(f"{subject} {quoted(repeated)} occurs more than once", parameter="columns", hint=advice)

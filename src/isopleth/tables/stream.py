@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import Hint, InputError
+from isopleth.errors import Hint, InputError, quoted
 from isopleth.tables.read import FIRST_ROWS, Reader, Reading, typed_columns
 from isopleth.tables.readers import Columns
 from isopleth.tables.schema import Schema
 from isopleth.tables.source import (
     Source,
     decoder_of,
-    listed,
 )
 from isopleth.tables.table import FileTable, MissingCells, refuse_words
 from isopleth.tables.text import (
@@ -276,14 +275,14 @@ class RowStream:
             if len(first) != len(like.names):
                 raise InputError(
                     f"{_STREAM} has {len(first)} columns where the reference has {len(like.names)}; send those of the "
-                    f"reference, or a header with their names: {listed(like.names)}."
+                    f"reference, or a header with their names: {quoted(like.names)}."
                 )
             self._where = list(range(len(first)))
             return found is None
         missing = [name for name in like.names if name not in found]
         if missing:
             raise InputError(
-                f"{_STREAM} lacks {listed(missing)} of the reference's columns; it has {listed(found)}",
+                f"{_STREAM} lacks {quoted(missing)} of the reference's columns; it has {quoted(found)}",
                 column=missing[0],
                 hint=Hint("give both the same names, or choose the columns with {columns}", columns=...),
             )

@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.errors import Hint, InputError, Message
+from isopleth.errors import Hint, InputError, Message, quoted
 from isopleth.tables.schema import Choices, EncodedTable, Schema, attached
-from isopleth.tables.source import choice, listed
+from isopleth.tables.source import choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,5 +253,5 @@ def refuse_words(table: FileTable) -> None:
         hint = Hint(f"leave {'them' if several else 'it'} out with {{exclude}}", exclude=choice(text))
     else:
         hint = Hint("choose columns of numbers, such as {columns}", columns=choice(numbers[:2]))
-    subject = f"{table.source}: no numbers in column{'s' if several else ''} {listed(text, most=4)}"
+    subject = f"{table.source}: no numbers in column{'s' if several else ''} {quoted(text, most=4)}"
     raise InputError(subject, column=text[0], hint=hint)

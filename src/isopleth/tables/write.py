@@ -15,7 +15,7 @@ from typing import IO, Any, TextIO
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.tables.files import atomic_write, check_target
+from isopleth.tables.output_files import atomic_write, check_target
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 

@@ -142,7 +142,7 @@ def test_scores_are_sums_of_log_tail_shares():
     rule, z = detector._rule, detector._frame.enter(Q)
     new = np.full(30, NEW)
     limits = Limits(2.0**30, 1)
-    evidence = [rule.committee.evidence(z, new, limits), rule.ellipsoid.evidence(z, new, limits)]
+    evidence = [rule.committee.evidence(z, new, limits), rule.covariance.evidence(z, new, limits)]
     evidence.append(rule.columns.evidence(z, new, limits))
     by_hand = sum(tail.surprise(e) for tail, e in zip(rule.tails, evidence, strict=True))
     np.testing.assert_allclose(detector.score_samples(Q), -by_hand)

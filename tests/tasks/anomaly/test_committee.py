@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from anomaly_tables import table
 
-from isopleth.tasks.anomaly.rule import Committee, Member, root_coefficients, sample_sizes, some_columns
+from isopleth.tasks.anomaly.pooled_rule import Committee, Member, root_coefficients, sample_sizes, some_columns
 from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable
 
 LIMITS = Limits(2.0**30, 1)

@@ -6,9 +6,9 @@ from anomaly_tables import table
 from scipy.stats import genpareto, norm
 from sklearn.covariance import OAS
 
-from isopleth.tasks.anomaly.evidence import Ellipsoid, shrinkage
-from isopleth.tasks.anomaly.reference import NormalScores, ReferenceRule
-from isopleth.tasks.anomaly.rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
+from isopleth.tasks.anomaly.evidence import CovarianceEvidence, shrinkage
+from isopleth.tasks.anomaly.pooled_rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
+from isopleth.tasks.anomaly.reference_rule import NormalScores, ReferenceRule
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
 
 LIMITS = Limits(2.0**30, 1)
@@ -99,7 +99,7 @@ class TestCovariance:
         X = table(200, dim=2)
         X[:, 1] += 4 * X[:, 0]
         training = TrainingTable.of(X)
-        ellipsoid = Ellipsoid.fit(training, LIMITS)
+        ellipsoid = CovarianceEvidence.fit(training, LIMITS)
         z = training.rows / training.spread
         inside = np.flatnonzero(ellipsoid.leverage > 0)
         assert len(inside) == pytest.approx(100, abs=1)
@@ -116,7 +116,7 @@ class TestCovariance:
         X = table(200)
         X[:, 1] += 4 * X[:, 0]
         training = TrainingTable.of(X)
-        ellipsoid = Ellipsoid.fit(training, LIMITS)
+        ellipsoid = CovarianceEvidence.fit(training, LIMITS)
         u = training.rows / training.spread - ellipsoid.centre
         plain = np.einsum("ij,ij->i", u, np.linalg.solve(ellipsoid.factor @ ellipsoid.factor.T, u.T).T)
         outside = ellipsoid.leverage == 0
@@ -128,19 +128,21 @@ class TestCovariance:
         X = np.random.default_rng(0).normal(size=(500, 3))
         X[:200] = 12.0 + 0.1 * X[:200]
         training = TrainingTable.of(X)
-        scores = Ellipsoid.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)[training.place]
+        scores = CovarianceEvidence.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)[
+            training.place
+        ]
         assert scores[:200].min() > scores[200:].max()
 
     def test_half_of_the_rows_alike(self):
         X = np.concatenate([np.zeros((100, 2)), np.random.default_rng(0).normal(size=(40, 2))])
         training = TrainingTable.of(X)
-        scores = Ellipsoid.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
+        scores = CovarianceEvidence.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
         assert np.isfinite(scores).all()
 
     def test_columns_that_are_linear_functions_of_one_another(self):
         X = table(100)
         training = TrainingTable.of(np.c_[X, X[:, :1] + X[:, 1:2]])
-        scores = Ellipsoid.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
+        scores = CovarianceEvidence.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
         assert np.isfinite(scores).all()
 
 
@@ -205,7 +207,7 @@ class TestReference:
         np.testing.assert_allclose(of_new[:, 2], np.sort(to_new, axis=1)[:, :5].mean(axis=1))
 
     def test_more_rows_than_centres(self, monkeypatch):
-        monkeypatch.setattr("isopleth.tasks.anomaly.reference.MOST_CENTERS", 50)
+        monkeypatch.setattr("isopleth.tasks.anomaly.reference_rule.MOST_CENTERS", 50)
         training = TrainingTable.of(table(200))
         rule, found = ReferenceRule.fit(training, 0, LIMITS)
         assert [len(space.rows) for space in rule.spaces] == [50, 50]

@@ -12,8 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
-from isopleth.tasks.anomaly.evidence import Ellipsoid, Indicators
-from isopleth.tasks.anomaly.rule import CategoryShares, ColumnTails
+from isopleth.tasks.anomaly.evidence import CovarianceEvidence, Indicators
+from isopleth.tasks.anomaly.pooled_rule import CategoryShares, ColumnTails
 from isopleth.tasks.anomaly.table import (
     NEW,
     CategoryColumns,
@@ -275,7 +275,7 @@ def test_indicators():
 
 def test_gaps_have_conditional_means_and_distances_of_the_known_cells():
     table = TrainingTable.of(encoded(), 2)
-    ellipsoid = Ellipsoid.fit(table, LIMITS)
+    ellipsoid = CovarianceEvidence.fit(table, LIMITS)
     filled = ellipsoid.fill(table.rows, LIMITS)
     np.testing.assert_array_equal(filled[~np.isnan(table.rows)], table.rows[~np.isnan(table.rows)])
     covariance = ellipsoid.factor @ ellipsoid.factor.T

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from isopleth.tasks.anomaly.reference import ReferenceRule
+from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 
 CONFIDENCE = 0.95

@@ -25,7 +25,7 @@ from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
 from isopleth.scaled_columns import ScaledColumns, medians
 from isopleth.tables.checks import (
-    Table,
+    CheckedRows,
     enter,
     numbered_groups,
     plain_names,
@@ -35,9 +35,9 @@ from isopleth.tables.checks import (
 )
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
 from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
-from isopleth.tasks.anomaly.reference import ReferenceRule
+from isopleth.tasks.anomaly.pooled_rule import PooledRule, Tail
+from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.anomaly.rule import PooledRule, Tail
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
@@ -258,7 +258,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
             raise InputError("groups has one label only; expected at least two groups.")
         return numbers
 
-    def _coded(self, table: Table) -> np.ndarray:
+    def _coded(self, table: CheckedRows) -> np.ndarray:
         """Return rows in which a missing word is a code of its own; missing numbers are NaN, always with the same bits.
 
         The code is one behind that of unseen words or, if no training row had a gap there, that of the most frequent word.
@@ -269,7 +269,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         words = np.where(gaps[:, numeric:], np.nan_to_num(self._gap_codes), table.codes)
         return np.column_stack([np.where(gaps, np.nan, rows)[:, :numeric], words])
 
-    def _framed(self, X: np.ndarray, table: Table) -> ScaledColumns:
+    def _framed(self, X: np.ndarray, table: CheckedRows) -> ScaledColumns:
         """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""
         numeric, names = table.n_numeric, used_names(self, table.columns)
         keep = varying_columns(self, X, [names[i] for i in table.order])
@@ -310,7 +310,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
     def _limits(self) -> Limits:
         return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs), self.verbose)
 
-    def _enter(self, X: Any) -> tuple[Table, np.ndarray]:
+    def _enter(self, X: Any) -> tuple[CheckedRows, np.ndarray]:
         """Return the checked rows, and the same in the frame of the model."""
         check_is_fitted(self, "offset_")
         table = enter(self, X)
@@ -650,7 +650,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
             raise InputError("every column is one of words, so there is nothing to draw; leave the picture out.")
         return self._drawn(table)
 
-    def _drawn(self, table: Table) -> tuple[np.ndarray, list[str], list[str]]:
+    def _drawn(self, table: CheckedRows) -> tuple[np.ndarray, list[str], list[str]]:
         numeric = table.n_numeric
         rows = self._frame.enter(self._coded(table))
         values = self._frame.leave(self._rule.complete(rows, self._limits), self._counterfactuals.values[0])[

@@ -76,7 +76,7 @@ class Indicators:
 
 
 @dataclass(frozen=True)
-class Ellipsoid:
+class CovarianceEvidence:
     r"""Centre and covariance of the most concentrated half of the rows, shrunk towards a sphere.
 
     Each step takes the half of the weight with the least Mahalanobis distances, and its mean and covariance; that is

@@ -23,7 +23,7 @@ from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
 from isopleth.scaled_columns import ScaledColumns, deviations
-from isopleth.tables.checks import Table, column_names, enter, on_host
+from isopleth.tables.checks import CheckedRows, column_names, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
@@ -380,13 +380,13 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         table, probabilities = self._probabilities(X, priors)
         return table.answer(probabilities)
 
-    def _probabilities(self, X: Any, priors: ClassPriors | None) -> tuple[Table, np.ndarray]:
+    def _probabilities(self, X: Any, priors: ClassPriors | None) -> tuple[CheckedRows, np.ndarray]:
         table, scores = self._scored(X)
         shares = np.bincount(self._labels) / len(self._labels) if priors is None else self._checked(priors).priors
         joint = self._squash(scores[..., :-1]).mean(axis=1) * shares
         return table, joint / joint.sum(axis=1, keepdims=True)
 
-    def _scored(self, X: Any) -> tuple[Table, np.ndarray]:
+    def _scored(self, X: Any) -> tuple[CheckedRows, np.ndarray]:
         """Return the table of rows and their scores by all fits, of shape (n, fits, K + 1)."""
         check_is_fitted(self, "_held_out")
         table = enter(self, X, missing=True)

@@ -23,7 +23,7 @@ from isopleth.progress import Progress, ReportsProgress
 from isopleth.rows import row_keys
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import in_memory, with_columns
-from isopleth.tables.checks import Table, enter, numbered_groups, plain_names
+from isopleth.tables.checks import CheckedRows, enter, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import (
@@ -253,7 +253,7 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
         return table.finish(self)
 
-    def _learn(self, table: Table, groups: np.ndarray | None) -> None:
+    def _learn(self, table: CheckedRows, groups: np.ndarray | None) -> None:
         n, run_length = len(table.rows), float(self.expected_run_length)
         seed = int(check_random_state(self.random_state).randint(2**31))
         rng, window = np.random.default_rng(seed), int(self.window)
@@ -283,7 +283,7 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
         self._key = int(row_keys(np.append(self._features.mean, window)[None])[0])
         self.threshold_, self.dependence_, self.period_ = threshold, found.rows, found.period
 
-    def _values(self, table: Table, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _values(self, table: CheckedRows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Fit features around the chosen rows, and return their values at the other rows, and the positions of these."""
         # Words chosen from the rows that calibrate would be more frequent there than in new rows.
         self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)

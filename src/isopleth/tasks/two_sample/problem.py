@@ -13,7 +13,7 @@ from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import merge_rows
-from isopleth.tables.checks import Table, in_quotes
+from isopleth.tables.checks import CheckedRows, in_quotes
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.permutation import (
     Basis,
@@ -83,7 +83,7 @@ class TwoSampleProblem:
 
     samples: TwoSamples  # encoded rows
     encoding: RowEncoding  # made from the rows of both samples together
-    # rows of `tables.checks.Table` before they were encoded: numbers, then codes, NaN where a cell is missing
+    # rows of `tables.checks.CheckedRows` before they were encoded: numbers, then codes, NaN where a cell is missing
     tables: tuple[np.ndarray, np.ndarray]
     # (n + n',): strata of rows with alike gaps, within which rows are permuted, if gaps are not compared
     strata: np.ndarray | None
@@ -98,7 +98,7 @@ class TwoSampleProblem:
     verbose: bool = False  # whether to show progress bars
 
     @classmethod
-    def of(cls, x: Table, y: Table, names: list[str], *, compared: bool, **options: Any) -> Self:
+    def of(cls, x: CheckedRows, y: CheckedRows, names: list[str], *, compared: bool, **options: Any) -> Self:
         """Encode the rows of both samples; without `compared`, blank cells so that gaps are alike within strata."""
         both = rows = np.vstack([x.rows, y.rows])
         strata = None

@@ -28,7 +28,7 @@ from isopleth.results.charts import Chart, ShownTable
 from isopleth.results.result import Result, records, shown
 from isopleth.results.text import in_words
 from isopleth.tables.cells import as_frame, in_memory, with_columns
-from isopleth.tables.checks import Table, check_memory_limit, numbered_groups, used_names
+from isopleth.tables.checks import CheckedRows, check_memory_limit, numbered_groups, used_names
 from isopleth.tables.schema import Attached, decode_cells, is_identifier
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
@@ -50,7 +50,7 @@ class TwoSampleTest(BaseEstimator):
         return tags
 
 
-def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Table, Table]:
+def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[CheckedRows, CheckedRows]:
     """Return checked rows. The columns have the same names in any order, or one of the samples has no names.
 
     scikit-learn's messages speak of fit, ignore names that are numbers, and warn if one of the samples has no names.
@@ -92,7 +92,7 @@ def _without_identifiers(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Any, A
 _APART = "the times of the two tables do not overlap"
 
 
-def _without_times_apart(x: Table, y: Table) -> tuple[Table, Table]:
+def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows]:
     """Leave out columns of times that are all later in one of the samples: they only repeat which sample a row is from."""
     schema = x.columns
     if schema is None:

@@ -1,7 +1,8 @@
 """Rule for tables that may contain anomalies: the sum of the log tail shares of three kinds of evidence.
 
 The joint evidence is the mean log density of a row under SOSREP densities of many small samples, the committee. Missing numbers
-are filled with their conditional means for it; see :class:`Ellipsoid` and :class:`ColumnTails` for what they add to the others.
+are filled with their conditional means for it; see :class:`CovarianceEvidence` and :class:`ColumnTails` for what they add to the
+others.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from scipy.spatial.distance import pdist, squareform
 from isopleth.operators.threads import interruptible, map_threads
 from isopleth.rows import merge_rows
 from isopleth.scaled_columns import bounded
-from isopleth.tasks.anomaly.evidence import Ellipsoid
+from isopleth.tasks.anomaly.evidence import CovarianceEvidence
 from isopleth.tasks.anomaly.table import (
     NEW,
     CategoryColumns,
@@ -417,7 +418,7 @@ class PooledRule:
 
     # joint evidence: densities of many small samples. Strong if anomalies are few and far from all other rows
     committee: Committee
-    ellipsoid: Ellipsoid  # covariance evidence. Strong if a relation between columns is broken
+    covariance: CovarianceEvidence  # covariance evidence. Strong if a relation between columns is broken
     # evidence of single columns. Strong if anomalies are extreme, also if they are many or repeated
     columns: ColumnTails
     tails: list[Tail]  # law of each among the training rows
@@ -428,10 +429,10 @@ class PooledRule:
     ) -> tuple[Self, np.ndarray]:
         """Fit to distinct rows. Returns the rule and its :meth:`surprises`, of shape (m, 3)."""
         operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
-        ellipsoid = interruptible(operations, Ellipsoid.fit, table, limits)
-        complete = table.filled(ellipsoid.fill(table.rows, limits))
+        covariance = interruptible(operations, CovarianceEvidence.fit, table, limits)
+        complete = table.filled(covariance.fill(table.rows, limits))
         committee = Committee.fit(complete, n_estimators, max_samples, seed, limits)
-        rule = cls(committee, ellipsoid, interruptible(operations, ColumnTails.fit, table), [])
+        rule = cls(committee, covariance, interruptible(operations, ColumnTails.fit, table), [])
         evidence = rule.evidence(table.rows, table.known, limits)
         rule.tails.extend(Tail.of(values, table.weights) for values in evidence.T)
         return rule, rule.surprise_of(evidence)
@@ -443,7 +444,7 @@ class PooledRule:
 
     def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
         """Return rows with the conditional means of the numbers that are missing."""
-        return self.ellipsoid.fill(rows, limits)
+        return self.covariance.fill(rows, limits)
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return the three kinds of evidence, each in its own units, of shape (n, 3)."""
@@ -452,7 +453,7 @@ class PooledRule:
         return np.stack(
             [
                 self.committee.evidence(complete, known, limits),
-                self.ellipsoid.evidence(complete, known, limits) + missing,
+                self.covariance.evidence(complete, known, limits) + missing,
                 self.columns.evidence(rows, known, limits),
             ],
             axis=1,
@@ -473,7 +474,7 @@ class PooledRule:
         """
         gaps = np.isnan(rows)
         complete = self.complete(rows, Limits(np.inf, 1))
-        covariance = self.ellipsoid.counterfactual_evidence(complete, known, values)
+        covariance = self.covariance.counterfactual_evidence(complete, known, values)
         covariance += gaps.sum(axis=1)[:, None, None]
         covariance[:, :, 1:] -= gaps[:, :, None]
         evidence = [

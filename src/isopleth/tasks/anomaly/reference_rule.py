@@ -9,8 +9,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from isopleth.scaled_columns import bounded, deviations
-from isopleth.tasks.anomaly.evidence import Ellipsoid
-from isopleth.tasks.anomaly.rule import EmpiricalLaw, Tail
+from isopleth.tasks.anomaly.evidence import CovarianceEvidence
+from isopleth.tasks.anomaly.pooled_rule import EmpiricalLaw, Tail
 from isopleth.tasks.anomaly.table import (
     NEW,
     Limits,
@@ -191,14 +191,14 @@ class ReferenceRule:
 
     tails: list[Tail]  # law of each kind of evidence among the training rows
     spaces: list[Centers]  # training rows on standardised columns, and on their normal scores
-    filler: Ellipsoid | None = None  # fills missing cells, where training rows had any
+    filler: CovarianceEvidence | None = None  # fills missing cells, where training rows had any
 
     @classmethod
     def fit(cls, table: TrainingTable, seed: int, limits: Limits) -> tuple[Self, np.ndarray]:
         """Fit to distinct rows."""
         training, filler = table, None
         if table.has_gaps:
-            filler = Ellipsoid.fit(table, limits)
+            filler = CovarianceEvidence.fit(table, limits)
             table = table.filled(filler.fill(table.rows, limits))
         n = len(table.rows)
         rng = np.random.default_rng(seed)
