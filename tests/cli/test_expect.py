@@ -109,7 +109,7 @@ def test_ends_of_intervals_are_recorded_as_the_column_is_and_not_narrower(tmp_pa
         np.ceil(high.column("rides")[3].as_py()),
     )
     assert pd.Timestamp(row["day_low"]) <= low.column("day")[3].as_py() <= high.column("day")[3].as_py()
-    assert {pd.Timestamp(row[end]).time() for end in ("day_low", "day_high")} == {pd.Timestamp(0).time()}
+    assert {pd.Timestamp(row[end]).time() for end in ("day", "day_low", "day_high")} == {pd.Timestamp(0).time()}
 
 
 def test_a_table_without_gaps_is_written_as_it_is(tmp_path):

@@ -56,17 +56,32 @@ def fill(
 
 
 def _with_decimals(filled: Any, table: FileTable) -> Any:
-    """Round numbers in gaps to the decimals of the known numbers of their column; known cells stay to the last bit."""
+    """Round gaps to the decimals of the known numbers of their column, or to its days; known cells stay to the last bit."""
     import pyarrow as pa
     from pyarrow import compute
 
     for name, gaps in zip(table.names, table.missing.T, strict=True):
         column = filled.column(name)
-        digits = _decimals(table, name, gaps) if gaps.any() else None
-        if digits is not None:
-            column = compute.if_else(pa.array(gaps), compute.round(column, ndigits=digits), column)
-            filled = filled.set_column(filled.column_names.index(name), name, column)
+        if not gaps.any():
+            continue
+        if (digits := _decimals(table, name, gaps)) is not None:
+            rounded = compute.round(column, ndigits=digits)
+        elif _holds_days(table, name):
+            rounded = compute.round_temporal(column, unit="day")
+        else:
+            continue
+        column = compute.if_else(pa.array(gaps), rounded, column)
+        filled = filled.set_column(filled.column_names.index(name), name, column)
     return filled
+
+
+def _holds_days(table: FileTable, name: str) -> bool:
+    """Tell whether all known cells of a column are times at midnight."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    known = table.data.column(name).drop_null()
+    return bool(pa.types.is_timestamp(known.type) and known == compute.floor_temporal(known, unit="day"))
 
 
 def _decimals(table: FileTable, name: str, gaps: np.ndarray) -> int | None:
@@ -89,8 +104,7 @@ def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any
         column = next(column for column in table.schema.columns if str(column.name) == name)
         if not gaps.any() or column.kind == "categorical":
             continue
-        known, digits = table.data.column(name).filter(pa.array(~gaps)), _decimals(table, name, gaps)
-        days = pa.types.is_timestamp(known.type) and known == compute.floor_temporal(known, unit="day")
+        digits, days = _decimals(table, name, gaps), _holds_days(table, name)
         modes, tempos = ("down", "up"), (compute.floor_temporal, compute.ceil_temporal)
         for word, end, mode, tempo in zip(("low", "high"), ends, modes, tempos, strict=True):
             values = end.column(name)
