@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from isopleth import KDE, LSDD, SOSREP, KernelScore, NystromKEF, Search
 from isopleth.difference.lsdd import fit_parts as fit_difference
-from isopleth.first_pass import RowSample
-from isopleth.parts import ArrayParts
+from isopleth.parts import ArrayParts, RowSample
 from isopleth.rows import RunningFolds, distinct_rows, merge_rows
 from isopleth.score.nystrom import fit_parts as fit_score
 

@@ -5,7 +5,7 @@ import pytest
 from experiments import streamed_fits
 from experiments.streamed_fits import COLUMNS, DrawnParts, difference, main, measured, score
 
-from isopleth.first_pass import ColumnMoments
+from isopleth.parts import ColumnMoments
 
 
 def test_rows_are_drawn_alike_in_every_pass(monkeypatch):

@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isopleth.first_pass import ColumnMoments, FirstPass, RowSample
-from isopleth.parts import ArrayParts
+from isopleth.parts import ArrayParts, ColumnMoments, FirstPass, RowSample
 
 
 def rows(n=400, seed=0):

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import InputError
-from isopleth.first_pass import ColumnMoments
-from isopleth.parts import ArrayParts
+from isopleth.parts import ArrayParts, ColumnMoments
 
 
 class Order:

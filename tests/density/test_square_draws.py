@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import kstest
 
 from isopleth import SOSREP
-from isopleth.density import square_draws
-from isopleth.density.square_draws import RadiusDraws, sample_square
+from isopleth.density import fitted
+from isopleth.density.fitted import RadiusDraws, sample_square
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import IMQ, SDO, Gaussian, Laplacian, Matern, RationalQuadratic, Sobolev
 
@@ -38,8 +38,8 @@ def test_the_bound_of_the_table_holds_between_its_nodes():
     for kernel in KERNELS:
         draws = RadiusDraws.of(kernel.bind(2))
         t = 0.5 * (draws.t[1:] + draws.t[:-1])
-        middle = np.exp(square_draws._log_radial(draws.kernel, t) - draws.log_peak)
-        assert (middle <= square_draws._BOUND * 0.5 * (draws.density[1:] + draws.density[:-1]) + 1e-24).all()
+        middle = np.exp(fitted._log_radial(draws.kernel, t) - draws.log_peak)
+        assert (middle <= fitted._BOUND * 0.5 * (draws.density[1:] + draws.density[:-1]) + 1e-24).all()
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, IMQ()], ids=repr)
@@ -102,7 +102,7 @@ def test_the_share_that_is_accepted_is_the_one_stated():
         alpha = expansion.coefficients / expansion.coefficients.sum()
         i, j = rng.choice(80, count, p=alpha), rng.choice(80, count, p=alpha)
         rows = expansion.centers[i] + radii[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
-        draw = square_draws._by_pairs if bound.nonnegative else square_draws._by_all
+        draw = fitted._by_pairs if bound.nonnegative else fitted._by_all
         accepted = draw(expansion, expansion.centers, rows, radii, j)
         assert (accepted <= 1 + 1e-9).all()
         assert accepted.mean() == pytest.approx(share, rel=0.03)

@@ -226,7 +226,7 @@ def test_the_stack_describes_skewed_groups_better() -> None:
 
 
 def test_many_rows_have_bounded_kernels(monkeypatch) -> None:
-    monkeypatch.setattr("isopleth.density.stack_fit.MOST_JUDGED", 100)
+    monkeypatch.setattr("isopleth.density.stack.MOST_JUDGED", 100)
     monkeypatch.setattr(SOSREP, "_most_kernels", 150)
     X, new = skewed(800), skewed(1000, seed=9)
     few = SOSREP(frame="auto").fit(X)

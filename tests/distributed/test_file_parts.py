@@ -9,11 +9,10 @@ from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP
 from isopleth.distributed import FileParts, fit
 from isopleth.distributed import files as checkpoints
 from isopleth.distributed.files import Checkpoint, restored, state_of
-from isopleth.first_pass import ColumnMoments, FirstPass, RowSample
 from isopleth.io import resume as journals
 from isopleth.io import save
 from isopleth.io.resume import Journal
-from isopleth.parts import ArrayParts
+from isopleth.parts import ArrayParts, ColumnMoments, FirstPass, RowSample
 from isopleth.score import Tikhonov
 
 X = np.random.default_rng(0).normal(size=(300, 2))

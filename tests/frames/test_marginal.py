@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from frames.contract import table
 from isopleth.frames import Gaussianize, Marginal
-from isopleth.frames.bandwidth_mixture import FACTORS, BandwidthMixture, Values, _Bins
+from isopleth.frames.marginal import FACTORS, BandwidthMixture, Values, _Bins
 
 
 def column(name, n=60, seed=0):

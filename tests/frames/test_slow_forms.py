@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 from frames.contract import table
 from isopleth.frames import Gaussianize, SinhArcsinh, Whiten
-from isopleth.frames.quantiles import END_MEAN, ENDS, QUARTILES, quantile_means
+from isopleth.frames.base import END_MEAN, ENDS, QUARTILES, quantile_means
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])

@@ -14,7 +14,7 @@ from scipy.special import kve
 
 from isopleth.kernels import SDO, Laplacian
 from isopleth.kernels.sobolev import convolution_table, laplacian_table, product_table
-from isopleth.kernels.spectral_quadrature import bessel_ratio
+from isopleth.kernels.sobolev_spectrum import bessel_ratio
 
 PAIRS = [(1, 1), (1, 2), (1, 7), (2, 2), (2, 3), (2, 9), (3, 2), (3, 3), (5, 4), (8, 5), (16, 10), (31, 16)]
 

@@ -8,7 +8,7 @@ from isopleth.cli.commands import TableOptions
 from isopleth.cli.messages import Stages
 from isopleth.cli.outputs import Outputs, answer
 from isopleth.tables.read import read_table
-from isopleth.tasks.description.result import TableDescription
+from isopleth.tasks.description import TableDescription
 
 
 def describe(file: Path, options: TableOptions, report: Path | None, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from isopleth.cli.reading import read
 from isopleth.cli.sample import fitted
 from isopleth.errors import InputError, listed
 from isopleth.tables.table import FileTable
-from isopleth.tasks.expected_values.result import Expectation
+from isopleth.tasks.expected_values import Expectation
 
 
 def expect(

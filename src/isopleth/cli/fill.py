@@ -16,7 +16,7 @@ from isopleth.density import DensityImputer
 from isopleth.density.recording import NumberFormat
 from isopleth.tables.table import FileTable
 from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
-from isopleth.tasks.expected_values.result import FilledCells
+from isopleth.tasks.expected_values import FilledCells
 
 
 def fill(

@@ -124,7 +124,7 @@ def keep_columns(kinds: Schema, *tables: FileTable) -> None:
 
 def _odd() -> list[str]:
     """Return what is odd about the tables of the run."""
-    from isopleth.tasks.description.result import TableDescription
+    from isopleth.tasks.description import TableDescription
 
     context = click.get_current_context(silent=True)
     tables = context.meta.get(_TABLES, []) if context else []

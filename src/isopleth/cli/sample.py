@@ -20,7 +20,7 @@ from isopleth.io import load
 from isopleth.results.text import counted, wrapped
 from isopleth.tables.table import FileTable
 from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
-from isopleth.tasks.made_rows.result import MadeRows
+from isopleth.tasks.made_rows import MadeRows
 
 # Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as
 # long as ten others.

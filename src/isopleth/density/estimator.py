@@ -19,8 +19,16 @@ from isopleth.backend import Array, Backend, requires_gradient, to_numpy
 from isopleth.density.debias import Drift, moved
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
-from isopleth.density.stack import MOST_JUDGED, MOST_KERNELS, ROUGH, StackDensity, StackRule, frames_by_name
-from isopleth.density.stack_fit import FrameOptions, fit_in_frames
+from isopleth.density.stack import (
+    MOST_JUDGED,
+    MOST_KERNELS,
+    ROUGH,
+    FrameOptions,
+    StackDensity,
+    StackRule,
+    fit_in_frames,
+    frames_by_name,
+)
 from isopleth.errors import InputError
 from isopleth.frames import BoundedMap, Frame, Scale
 from isopleth.kernels import Kernel, get_kernel

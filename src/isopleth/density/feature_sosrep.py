@@ -26,14 +26,13 @@ from isopleth.density.search import Search
 from isopleth.density.stack import STACKS, StackDensity
 from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.expansion import KernelExpansion
-from isopleth.first_pass import ColumnMoments, FirstPass
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale, scott
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.parts import Parts, take_columns
+from isopleth.parts import ColumnMoments, FirstPass, Parts, take_columns
 from isopleth.scaled_columns import ScaledColumns, deviations
 from isopleth.solvers import auto
 from isopleth.tables.checks import varying_columns, warn_few_rows

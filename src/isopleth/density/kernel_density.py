@@ -18,9 +18,8 @@ from isopleth.backend import NUMPY, Backend, namespace, to_numpy
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
-from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity, density_target
 from isopleth.density.recording import Recording
-from isopleth.density.sampling import density_target
 from isopleth.density.search import Search
 from isopleth.density.stack import StackDensity, frames_by_name, rescaled
 from isopleth.density.stack_columns import StackColumns

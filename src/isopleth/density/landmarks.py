@@ -10,10 +10,9 @@ import numpy as np
 
 from isopleth.backend import NUMPY
 from isopleth.errors import InputError, TooLargeError
-from isopleth.first_pass import ColumnMoments, RowSample
 from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
-from isopleth.parts import Parts, take_columns
+from isopleth.parts import ColumnMoments, Parts, RowSample, take_columns
 from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import CheckedRows
 

@@ -23,9 +23,8 @@ from isopleth.errors import InputError
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
-from isopleth.parts import Parts, take_columns
+from isopleth.parts import Parts, Streaming, take_columns
 from isopleth.scaled_columns import ScaledColumns
-from isopleth.streaming import Streaming
 from isopleth.tables.checks import CheckedRows, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.tables.row_encoding import RowEncoding
 

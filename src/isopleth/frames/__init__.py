@@ -23,10 +23,10 @@ from isopleth.frames.compose import ComposedMap as ComposedMap
 from isopleth.frames.compose import Gaussianize as Gaussianize
 from isopleth.frames.compose import get_frame as get_frame
 from isopleth.frames.linear import LinearMap as LinearMap
+from isopleth.frames.linear import LocalScale as LocalScale
 from isopleth.frames.linear import Scale as Scale
 from isopleth.frames.linear import ScaleMap as ScaleMap
 from isopleth.frames.linear import Whiten as Whiten
-from isopleth.frames.local_scale import LocalScale as LocalScale
 from isopleth.frames.marginal import Marginal as Marginal
 from isopleth.frames.marginal import MarginalMap as MarginalMap
 from isopleth.frames.sinh_arcsinh import SinhArcsinh as SinhArcsinh

@@ -7,8 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopleth.backend import Array, namespace
-from isopleth.frames.base import ColumnMap, Frame, check_nonnegative, farthest, like, limited
-from isopleth.frames.quantiles import END_MEAN, ENDS, QUARTILE_MEAN, QUARTILES, quantile_means
+from isopleth.frames.base import (
+    END_MEAN,
+    ENDS,
+    QUARTILE_MEAN,
+    QUARTILES,
+    ColumnMap,
+    Frame,
+    check_nonnegative,
+    farthest,
+    like,
+    limited,
+    quantile_means,
+)
 from isopleth.scaled_columns import deviations
 
 # Farther rows, in units of a robust deviation, are fitted as if they were there: one of them shall not decide the shape.

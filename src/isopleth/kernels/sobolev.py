@@ -17,8 +17,7 @@ from isopleth.backend import Array
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, register
 from isopleth.kernels.radial_table import LOWEST_OCTAVE, RadialTable, tabulate
-from isopleth.kernels.sobolev_spectrum import SobolevSpectrum, unit_spectrum
-from isopleth.kernels.spectral_quadrature import RayQuadrature
+from isopleth.kernels.sobolev_spectrum import RayQuadrature, SobolevSpectrum, unit_spectrum
 
 
 class SobolevNorm(Kernel):

@@ -16,8 +16,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
-from isopleth.score.spaces import Space
-from isopleth.score.traces import DirectedPairs, summed
+from isopleth.score.spaces import DirectedPairs, Space, summed
 
 
 class Term(Protocol):

@@ -23,7 +23,7 @@ from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
-from isopleth.parts import Parts, take_columns
+from isopleth.parts import Parts, Streaming, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
 from isopleth.scaled_columns import deviations
@@ -35,7 +35,6 @@ from isopleth.score.selection import Candidates, choose_frame
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
-from isopleth.streaming import Streaming
 from isopleth.tables.checks import enter, on_host, warn_of_new_beginning
 
 METHODS = ("uniform", "kmeans++", "leverage")

@@ -19,9 +19,8 @@ from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.torch.checks import check_like, check_points, check_tensor, computed, constant, outside_graphs
-from isopleth.torch.products import gradient_product, kernel_product, laplacian_product, scaled_points
+from isopleth.torch.products import Sums, gradient_product, kernel_product, laplacian_product, scaled_points
 from isopleth.torch.stacked_score import median_squared_distance
-from isopleth.torch.sums import Sums
 
 
 def median_distance(*samples: Tensor) -> Tensor:

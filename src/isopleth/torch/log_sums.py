@@ -21,8 +21,7 @@ from isopleth.torch.checks import (
     outside_graphs,
     spread_out,
 )
-from isopleth.torch.products import scaled_points
-from isopleth.torch.sums import Sums
+from isopleth.torch.products import Sums, scaled_points
 
 _NO_SECOND = (
     "log_kernel_sum has no second derivatives; kernel_product has, and its logarithm if the sums do not underflow."

@@ -8,7 +8,7 @@ from isopleth import InputError, stein_test
 from isopleth.frames import Scale, Whiten
 from isopleth.frames.stein import stein_coordinates
 from isopleth.kernels import get_kernel
-from isopleth.tasks.goodness_of_fit.stein import _normal_scores, _signs, _sums
+from isopleth.tasks.goodness_of_fit import _normal_scores, _signs, _sums
 
 RNG = np.random.default_rng(0)
 

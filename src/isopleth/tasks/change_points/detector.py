@@ -24,7 +24,7 @@ from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tables.clock_times import axis_of, time_words
 from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
-from isopleth.tasks.change_points.periods import check_period, seasons_of
+from isopleth.tasks.change_points.periods import check_period, lines_of, season_beside_levels, seasonal, seasons_of
 from isopleth.tasks.change_points.positions import positions_of
 from isopleth.tasks.change_points.scan import (
     SHORTEST_SHAPES,
@@ -47,7 +47,6 @@ from isopleth.tasks.segmentation.description_length import (
     unbroken,
 )
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
-from isopleth.tasks.segmentation.seasons import lines_of, season_beside_levels, seasonal
 from isopleth.tasks.segmentation.smooth import smooth_curve
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.

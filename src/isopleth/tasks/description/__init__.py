@@ -1,1 +1,0 @@
-"""Descriptions of tables: what each column is taken as, and what is odd."""

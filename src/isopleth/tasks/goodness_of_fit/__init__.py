@@ -1,1 +1,0 @@
-"""Goodness of fit: whether a sample is from a density with a known score."""

@@ -1,1 +1,0 @@
-"""Made rows: new rows like those of a table."""
