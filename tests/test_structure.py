@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,13 @@ def test_imports_are_seen_where_they_stand(layers, tmp_path):
         ("cli", "io"): [("cli/one.py", False)],
         ("kernels", "cli"): [("kernels.py", True)],
     }
+
+
+def test_no_two_classes_have_one_name():
+    names = Counter(
+        node.name
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert not {name for name, count in names.items() if count > 1}

@@ -17,7 +17,7 @@ _LARGEST_SHIFT = 200  # octaves of s: a table holds third powers of the widths o
 _LARGEST = 1e100  # of a_l at the scale of the mass, so that squares and products with powers of t do not overflow
 
 
-class Piece(NamedTuple):
+class LargestTerm(NamedTuple):
     """Interval of ln t, from `low` to `high`, in which the term ``a_l t^(2l)`` of l = order is the largest."""
 
     order: int
@@ -38,9 +38,9 @@ class SobolevSpectrum:
         return len(self.terms) - 1
 
     @cached_property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[LargestTerm]:
         """The largest terms, from ln t = -inf to inf. P is between its largest term and m + 1 times that."""
-        hull: list[Piece] = []
+        hull: list[LargestTerm] = []
         for order, a in enumerate(self.terms):
             if a <= 0.0:
                 continue
@@ -52,7 +52,7 @@ class SobolevSpectrum:
                 hull.pop()  # the line of the last term is below its neighbours everywhere
             if hull:
                 hull[-1] = hull[-1]._replace(high=low)
-            hull.append(Piece(order, low, math.inf))
+            hull.append(LargestTerm(order, low, math.inf))
         return hull
 
     @cached_property

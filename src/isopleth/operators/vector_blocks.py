@@ -121,7 +121,7 @@ class Flux(_OfVectors):
         out += xp.sum(weights, axis=1)
 
 
-class CurlFree(_OfVectors):
+class CurlFreeBlock(_OfVectors):
     r"""Block from vectors to vectors: the curl-free kernel, minus the Hessian of k.
 
     .. math:: out_i = \sum_j K(x_i, y_j)\, v_j, \qquad K = -(2\varphi' I + 4\varphi''\, u u^\top), \quad u = x_i - y_j
@@ -316,7 +316,7 @@ FLUX = Flux("flux", _times_slope(2.0), light=True)
 # grad_x Delta k(x_i, y_j) . v_j: minus the divergence of the curl-free kernel.
 FLUX_OF_LAPLACIAN = Flux("flux of laplacian", _laplacian_slope)
 
-CURL_FREE = CurlFree()
+CURL_FREE = CurlFreeBlock()
 
 # -2 phi': the part of the curl-free kernel that is a multiple of the identity.
 SLOPE = Matrix("slope", _times_slope(-2.0), light=True)

@@ -41,7 +41,7 @@ _CHUNK = 2**20  # numbers of a chunk, unless something else is asked for: 8 MiB 
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class Chunk:
     """Rows of a table as numbers, and for text files the line on which each begins."""
 
     values: np.ndarray
@@ -129,7 +129,7 @@ class FileRows:
             raise InputError(f"{self.source} has {has}; at least {min_rows} are needed.")
         self.n_rows = rows
 
-    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Block]:
+    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Chunk]:
         """Yield the rows from `start` on, `rows` at a time; the last chunk may have fewer.
 
         Raises
@@ -145,7 +145,7 @@ class FileRows:
             if self._encode:
                 self.n_rows = found
                 self.unseen.update({str(name): count for name, count in encoded.unseen.items()})
-            yield Block(encoded.rows, table.lines)
+            yield Chunk(encoded.rows, table.lines)
         if found < self.n_rows:
             self._refuse_changed(certain=True)
 

@@ -19,7 +19,7 @@ from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.torch.checks import check_like, check_points, check_tensor, computed, constant, outside_graphs
-from isopleth.torch.products import Sums, gradient_product, kernel_product, laplacian_product, scaled_points
+from isopleth.torch.products import KernelSums, gradient_product, kernel_product, laplacian_product, scaled_points
 from isopleth.torch.stacked_score import median_squared_distance
 
 
@@ -204,7 +204,7 @@ def ksd(
             "length_scale has several numbers; expected one for all columns, as ksd is in units of the frame."
         )
     z, _, each = scaled_points(rows, rows, scale)
-    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
     if sums.kernel.smoothness < 2.0:
         raise InputError(f"kernel = {kernel!r} is too rough for gradients of ksd; use 'imq', 'gaussian' or 'matern52'.")
     n, ones = len(rows), rows.new_ones(len(rows))

@@ -21,7 +21,7 @@ from isopleth.torch.checks import (
     outside_graphs,
     spread_out,
 )
-from isopleth.torch.products import Sums, scaled_points
+from isopleth.torch.products import KernelSums, scaled_points
 
 _NO_SECOND = (
     "log_kernel_sum has no second derivatives; kernel_product has, and its logarithm if the sums do not underflow."
@@ -32,7 +32,7 @@ class _LogKernelSum(TensorFunction):
     """out_i = log sum_j e^(log k(x_i, y_j) + w_j), and the two numbers that it is the logarithm of."""
 
     @staticmethod
-    def forward(x: Tensor, y: Tensor, w: Tensor, sums: Sums, one_set: bool) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(x: Tensor, y: Tensor, w: Tensor, sums: KernelSums, one_set: bool) -> tuple[Tensor, Tensor, Tensor]:
         top, total = sums.about(y)(x, x if one_set else y, w, LOG_SUM).unbind(dim=1)
         # Copies: torch.func refuses views of one tensor as several results.
         return top + torch.log(total), top.clone(), total.clone()
@@ -59,7 +59,7 @@ class _LogKernelSum(TensorFunction):
 
 
 def _slopes(
-    sums: Sums, x: Tensor, y: Tensor, w: Tensor, top: Tensor, unit: Tensor, for_x: bool, for_others: bool
+    sums: KernelSums, x: Tensor, y: Tensor, w: Tensor, top: Tensor, unit: Tensor, for_x: bool, for_others: bool
 ) -> tuple[Tensor | None, ...]:
     """Return the derivatives for x, y and w; each pair is relative to the largest of its row, which has the weight `unit`."""
     d = x.shape[1]
@@ -132,7 +132,7 @@ def log_kernel_sum(
     w = torch.zeros_like(y[:, 0]) if log_weights is None else log_weights
     check_coefficients("log_weights", w, "y", y, (1,))
     left, right, _ = scaled_points(x, y, length_scale)
-    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
     if not sums.kernel.nonnegative:
         raise InputError(
             f"kernel = {kernel!r} can be negative and has no logarithm; use 'gaussian' or a Matern kernel."

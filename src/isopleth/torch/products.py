@@ -40,7 +40,7 @@ _ASKED = 1000
 
 
 @dataclass(frozen=True)
-class Sums:
+class KernelSums:
     """Sums of one kernel over points, at unit length scale, without a graph."""
 
     kernel: Kernel  # bound to the dimension of the points
@@ -50,11 +50,11 @@ class Sums:
     origin: Tensor | None = None
 
     @classmethod
-    def of(cls, kernel: str | Kernel, dim: int, memory_limit: float, n_jobs: int | None) -> Sums:
+    def of(cls, kernel: str | Kernel, dim: int, memory_limit: float, n_jobs: int | None) -> KernelSums:
         """Return the sums of a kernel, given as users do, for points of `dim` columns."""
         return cls(get_kernel(kernel).bind(dim), memory_limit, n_jobs)
 
-    def about(self, points: Tensor) -> Sums:
+    def about(self, points: Tensor) -> KernelSums:
         """Return the sums with an origin among the points, which sums and their derivatives must share to agree in all digits."""
         return replace(self, origin=_middle(points.detach()))
 
@@ -88,7 +88,7 @@ class _KernelProduct(TensorFunction):
     """out_i = sum_j k(x_i, y_j) v_j for coefficients of shape (m, k)."""
 
     @staticmethod
-    def forward(x: Tensor, y: Tensor, v: Tensor, sums: Sums, one_set: bool) -> Tensor:
+    def forward(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums, one_set: bool) -> Tensor:
         return sums.about(y)(x, x if one_set else y, v)
 
     @staticmethod
@@ -114,7 +114,7 @@ class _KernelProduct(TensorFunction):
         return *spread_out(first_derivatives(compute, x, y, v, grad), wanted), None, None
 
 
-def _paired_gradient(sums: Sums, x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> Tensor:
+def _paired_gradient(sums: KernelSums, x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> Tensor:
     """Return sum_j (a_i . v_j) grad_x k(x_i, y_j); a single column of coefficients is multiplied after the sum over pairs."""
     if v.shape[1] == 1:
         return a * sums(x, y, v[:, 0], GRADIENT)
@@ -122,7 +122,7 @@ def _paired_gradient(sums: Sums, x: Tensor, a: Tensor, y: Tensor, v: Tensor) -> 
 
 
 def _differentiable_slopes(
-    sums: Sums, one_set: bool, wanted: tuple[bool, ...], x: Tensor, y: Tensor, v: Tensor, g: Tensor
+    sums: KernelSums, one_set: bool, wanted: tuple[bool, ...], x: Tensor, y: Tensor, v: Tensor, g: Tensor
 ) -> tuple[Tensor | None, ...]:
     """Return the derivatives of a product as functions that have derivatives; each column of coefficients is a sum of its own."""
 
@@ -147,7 +147,7 @@ class _GradientProduct(TensorFunction):
     """out_i = sum_j grad_x k(x_i, y_j) v_j for coefficients of shape (m,)."""
 
     @staticmethod
-    def forward(x: Tensor, y: Tensor, v: Tensor, sums: Sums, one_set: bool) -> Tensor:
+    def forward(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums, one_set: bool) -> Tensor:
         return sums.about(y)(x, x if one_set else y, v, GRADIENT)
 
     @staticmethod
@@ -174,7 +174,7 @@ class _LaplacianProduct(TensorFunction):
     """out_i = sum_j Laplacian_x k(x_i, y_j) v_j for coefficients of shape (m,)."""
 
     @staticmethod
-    def forward(x: Tensor, y: Tensor, v: Tensor, sums: Sums, one_set: bool) -> Tensor:
+    def forward(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums, one_set: bool) -> Tensor:
         return sums.about(y)(x, x if one_set else y, v, LAPLACIAN)
 
     @staticmethod
@@ -197,7 +197,7 @@ class _LaplacianProduct(TensorFunction):
         return *spread_out(first_derivatives(compute, *ctx.saved_tensors, grad), wanted), None, None
 
 
-def laplacian_product(x: Tensor, y: Tensor, v: Tensor, sums: Sums) -> Tensor:
+def laplacian_product(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums) -> Tensor:
     """Return the sums over `y` of the Laplacians of a kernel at `x`, at unit length scale."""
     return cast(Tensor, _LaplacianProduct.apply(x, y, v, sums, y is x))
 
@@ -277,7 +277,7 @@ def kernel_product(
     check_points(x, y)
     check_coefficients("v", v, "y", y, (1, 2))
     left, right, _ = scaled_points(x, y, length_scale)
-    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
     wide = computed(v)
     out = _KernelProduct.apply(left, right, wide[:, None] if v.ndim == 1 else wide, sums, y is x)
     return (out[:, 0] if v.ndim == 1 else out).to(x.dtype)
@@ -334,7 +334,7 @@ def gradient_product(
     check_points(x, y)
     check_coefficients("v", v, "y", y, (1,))
     left, right, scale = scaled_points(x, y, length_scale)
-    sums = Sums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
     if sums.kernel.smoothness <= 1.0:
         raise InputError(f"kernel = {kernel!r} has no second derivatives at 0; use a Matern kernel or 'gaussian'.")
     return (_GradientProduct.apply(left, right, computed(v), sums, y is x) / scale).to(x.dtype)

@@ -435,7 +435,7 @@ def _landmark_fits(
     return Models(unlike * values, unlike * divergences)
 
 
-class Sums(NamedTuple):
+class WeightedSums(NamedTuple):
     """Sums of weights at some rows, where there are any, weighted means of columns and what they differ by, and other sums."""
 
     total: Array
@@ -473,7 +473,7 @@ class RowDistances:
         distances[equal] = 0.0
         return cls(part, distances, nearest, equal, rows.shape[1])
 
-    def sums(self, weights: Array, extended: Array) -> Sums:
+    def sums(self, weights: Array, extended: Array) -> WeightedSums:
         """Return the sums over all rows by their weights; `extended` has columns, ones, and perhaps more."""
         xp, d = namespace(weights), self.columns
         sums = weights @ extended
@@ -482,9 +482,9 @@ class RowDistances:
         total = xp.where(some, total, xp.ones_like(total))
         mean = sums[:, :d] / total
         shift = xp.where(some, mean - extended[self.part, :d], xp.zeros_like(mean))
-        return Sums(total, some, mean, shift, sums[:, d + 1 :])
+        return WeightedSums(total, some, mean, shift, sums[:, d + 1 :])
 
-    def estimate(self, weights: Array, sums: Sums, scale: Array, d: Array) -> Models:
+    def estimate(self, weights: Array, sums: WeightedSums, scale: Array, d: Array) -> Models:
         """Return one score at the rows for the squared length scale `scale`, given the weights of all rows at each.
 
         `d` is the number of columns that vary.
@@ -494,7 +494,7 @@ class RowDistances:
         variance = mean - xp.sum(shift * shift, axis=1)
         return Models(shift / scale, (variance / scale - d) / scale)
 
-    def whitened_estimate(self, sums: Sums, scale: Array, diagonal: Array, metric: Array) -> Models:
+    def whitened_estimate(self, sums: WeightedSums, scale: Array, diagonal: Array, metric: Array) -> Models:
         """Return one score for distances by a precision matrix with this diagonal; divergences are sums times the metric."""
         xp, mean = namespace(metric), sums.mean
         variance = xp.where(sums.some, sums.more / sums.total - mean * mean, xp.zeros_like(mean))

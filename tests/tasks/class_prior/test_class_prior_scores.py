@@ -8,7 +8,7 @@ from labelled_rows import labelled
 from scipy.spatial.distance import cdist
 
 from isopleth.errors import InputError
-from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 
 LIMIT = 2.0**30
 
@@ -18,7 +18,7 @@ class TestScores:
         z, labels = labelled((20, 20))
         folds, alpha = stratified_folds(labels, 0), 0.05
         features = Features.of(z, LIMIT)
-        fits = Fits.of(features, FoldSums.of(features, z, labels, folds), alpha)
+        fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), alpha)
         found, new = fits.held_out(z, folds), fits(z)
         assert new.shape == (40, 10, 3)  # a score of each row for each fit and class, and how typical it is
         gram = np.exp(-cdist(z, z, "cityblock") / 6.0)
@@ -40,7 +40,7 @@ class TestScores:
         z, labels = labelled((40, 25, 30))
         folds = stratified_folds(labels, 0)
         both = [Features.of(z[:30], limit) for limit in (LIMIT, 8.0 * 16 * 900)]
-        many, few = (Fits.of(features, FoldSums.of(features, z, labels, folds), 0.03) for features in both)
+        many, few = (Fits.of(features, FoldMoments.of(features, z, labels, folds), 0.03) for features in both)
         np.testing.assert_allclose(many.held_out(z, folds), few.held_out(z, folds), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(many(z), few(z), rtol=1e-9, atol=1e-12)
 

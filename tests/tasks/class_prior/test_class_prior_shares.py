@@ -10,7 +10,7 @@ from scipy.special import softmax
 from scipy.stats import norm, t
 
 from isopleth.errors import InputError
-from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, stratified_folds
+from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, stratified_folds
 from isopleth.tasks.class_prior.shares import (
     ClassMoments,
     Shares,
@@ -102,7 +102,7 @@ class TestMixture:
             hidden = (np.arange(500) < 500.0 * share[1]).astype(int)
             new, folds = rng.normal(size=(500, 5)) + 1.5 * np.eye(2, 5)[hidden], stratified_folds(labels, seed)
             features = Features.of(z, LIMIT)
-            fits = Fits.of(features, FoldSums.of(features, z, labels, folds), 0.1)
+            fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), 0.1)
             scores = fits.held_out(z, folds)[:, :-1]
             squash = Squash.of(scores, labels)
             found = Shares.of(squash(scores), labels, squash(fits(new)[..., :-1]))

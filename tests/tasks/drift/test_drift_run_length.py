@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from isopleth import DriftMonitor, InputError
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.calibration import Blocks, Dependence, Reference, _quantile, _Rows, calibrate
+from isopleth.tasks.drift.calibration import Dependence, Reference, RowBlocks, _quantile, _Rows, calibrate
 
 ASKED = 200
 
@@ -81,7 +81,7 @@ def test_dependence_and_seasons_are_found():
 
 def test_streams_of_stretches_keep_the_order_and_the_season():
     places = np.delete(np.arange(240), np.arange(100, 110))
-    blocks = Blocks.of_stretches(places, 60, 24)
+    blocks = RowBlocks.of_stretches(places, 60, 24)
     rows = _Rows(Reference.of(np.arange(230.0)[:, None], blocks), 7)
     drawn = places[rows.draw(500, 7, np.random.default_rng(0))]
     steps = np.diff(drawn, axis=0)

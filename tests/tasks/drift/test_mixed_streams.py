@@ -181,7 +181,7 @@ def test_groups_keep_the_run_length_of_rows_that_depend_on_each_other(monkeypatc
 def test_simulated_streams_are_whole_groups():
     values = np.arange(12.0)[:, None]
     groups = np.repeat([4, 7, 9], [2, 6, 4])
-    reference = calibration.Reference.of(values, calibration.Blocks.of_groups(groups))
+    reference = calibration.Reference.of(values, calibration.RowBlocks.of_groups(groups))
     rows = calibration._Rows(reference, 5)
     drawn = np.concatenate([rows.draw(7, 5, np.random.default_rng(k)) for k in range(40)])
     for stream in drawn.T:

@@ -25,7 +25,7 @@ from isopleth.results.text import counted
 from isopleth.scaled_columns import ScaledColumns, deviations
 from isopleth.tables.checks import CheckedRows, column_names, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.class_prior.scores import Features, Fits, FoldSums, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
     Shares,
     Squash,
@@ -215,7 +215,7 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         with ONE_BLAS_THREAD, bar as tick:  # the systems of the folds are small
             features = Features.of(self._frame.enter(self.centers_), self.memory_limit, self.n_jobs)
             folds = stratified_folds(labels, seed)
-            sums = FoldSums.of(features, z, labels, folds, tick)
+            sums = FoldMoments.of(features, z, labels, folds, tick)
             largest = _RIDGE * float((1.0 / counts).sum()) / len(counts) ** 2
             self.alpha_ = largest if self.alpha is None else float(self.alpha)
             self._fits = Fits.of(features, sums, self.alpha_)

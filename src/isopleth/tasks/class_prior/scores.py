@@ -71,7 +71,7 @@ def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class FoldSums:
+class FoldMoments:
     """Second moments of the features by fold, and their sums by fold and class."""
 
     # (folds, b, b): sums of the products of features over the rows of a fold, each class with weight 1/K in all
@@ -160,7 +160,7 @@ class Fits:
     offsets: np.ndarray  # (folds, K + 1): offsets
 
     @classmethod
-    def of(cls, features: Features, sums: FoldSums, alpha: float) -> Self:
+    def of(cls, features: Features, sums: FoldMoments, alpha: float) -> Self:
         """Fit without every fold."""
         coefficients, offsets = zip(*(sums.without(fold, alpha) for fold in range(len(sums.counts))), strict=True)
         return cls(features, np.stack(coefficients, axis=1), np.stack(offsets))

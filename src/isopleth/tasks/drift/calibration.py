@@ -40,7 +40,7 @@ _TOGETHER = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Blocks:
+class RowBlocks:
     """Rows of a reference that simulations draw together, in their order: whole groups, or stretches from any row on."""
 
     names: np.ndarray  # (n,): number of the group or stretch of each row, from 0 on, in ascending order
@@ -129,10 +129,10 @@ class Reference:
     values: np.ndarray  # (n, r): values of the features at its rows in the leading directions, mean 0
     # (s,): variances in the other directions; those of blocks divided by their rows if there are blocks
     rest: np.ndarray
-    blocks: Blocks | None = None  # rows that depend on each other
+    blocks: RowBlocks | None = None  # rows that depend on each other
 
     @classmethod
-    def of(cls, values: np.ndarray, blocks: Blocks | None = None) -> Reference:
+    def of(cls, values: np.ndarray, blocks: RowBlocks | None = None) -> Reference:
         """Keep the leading of all directions, which are sorted by falling variance."""
         if blocks is not None:
             values, blocks = values[blocks.order], blocks.sorted()
@@ -283,7 +283,7 @@ def calibrate(
     window: int,
     run_length: float,
     rng: np.random.Generator,
-    blocks: Blocks | None = None,
+    blocks: RowBlocks | None = None,
     verbose: bool | int = False,
 ) -> tuple[float, np.ndarray]:
     """Return the threshold and its simulated run lengths.

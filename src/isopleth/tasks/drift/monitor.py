@@ -28,9 +28,9 @@ from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import (
     FEWEST_BLOCKS,
-    Blocks,
     Dependence,
     DriftFeatures,
+    RowBlocks,
     calibrate,
     in_stretches,
     spread,
@@ -264,14 +264,14 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
             chosen = np.sort(rng.permutation(n)[:count])
             values, others = self._values(table, chosen)
             found = Dependence.of(values, others) if groups is None else Dependence()
-            blocks = Blocks.of_groups(groups[others]) if groups is not None else None
+            blocks = RowBlocks.of_groups(groups[others]) if groups is not None else None
             if found.reach:
                 # In stretches, so that the other rows follow each other as rows of the stream do.
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DataWarning)  # the same as before
                     values, others = self._values(table, in_stretches(n, count, rng))
                 self._refuse_short(found, len(others), n)
-                blocks = Blocks.of_stretches(others, found.block(window, len(others)), found.period)
+                blocks = RowBlocks.of_stretches(others, found.block(window, len(others)), found.period)
             threshold, self.run_lengths_ = calibrate(values, window, run_length, rng, blocks, self.verbose)
         # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
         # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.

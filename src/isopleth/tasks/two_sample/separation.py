@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.errors import InputError
 from isopleth.inference import normal_quantile
 from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldSums, drawn_evenly, stratified_folds
+from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.two_sample.column_changes import changes, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
@@ -140,7 +140,7 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
         )
         alpha = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / 2.0
         features = Features.of(centers, problem.memory_limit, problem.n_jobs)
-        fits = Fits.of(features, FoldSums.of(features, z, labels, folds), alpha)
+        fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), alpha)
         scores = fits.held_out(z, folds)
     margin = (scores[:, 1] - scores[:, 0]) * np.where(labels == 1, 1.0, -1.0)
     return np.where(margin == 0.0, 0.5, margin > 0.0), labels, groups
