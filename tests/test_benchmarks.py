@@ -16,9 +16,8 @@ from benchmarks.__main__ import main, names
 from benchmarks.comparison import Comparison, Program
 from benchmarks.measure import measured
 from benchmarks.nystrom import curl_free_block
-from benchmarks.power_law import expected, fitted
-from benchmarks.report import Section, duration, number, section, size
-from benchmarks.tables_with_anomalies import KINDS, table
+from benchmarks.power_law import fitted
+from benchmarks.report import section
 
 
 def _double(x):
@@ -75,12 +74,6 @@ def test_a_power_law_is_found():
     assert fitted({100: 1.0}) is None
 
 
-def test_what_a_larger_size_will_cost():
-    assert expected({10: 1.0, 20: 8.0}, 40) == pytest.approx(64.0)
-    assert expected({10: 1.0}, 40) == pytest.approx(16.0)
-    assert expected({}, 40) == 0.0
-
-
 def test_programs_take_turns_and_the_slow_ones_fewer(monkeypatch):
     order, now = [], [0.0]
     monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
@@ -108,12 +101,6 @@ def test_memory_of_a_known_array():
     low, high = memory.peaks("benchmarks.products", "products", "SciPy distances, whole matrix", [(500, 4), (2000, 4)])
     assert 0.9 * 8 * 500**2 < low < 4 * 8 * 500**2
     assert 0.95 * 8 * 2000**2 < high < 4 * 8 * 2000**2
-
-
-@pytest.mark.skipif(not memory.available(), reason="this system does not tell the peak")
-def test_memory_of_what_fails_is_not_a_number():
-    (peak,) = memory.peaks("benchmarks.products", "products", "no such program", [(100, 2)])
-    assert math.isnan(peak)
 
 
 def test_missing_and_failing_programs_are_reported(monkeypatch):
@@ -146,11 +133,6 @@ def test_sizes_that_take_too_much_room_are_left_out(monkeypatch):
     assert section(task, figures, quick=True).rows[1][:3] == ["large", "–", "–"]
 
 
-def test_a_part_of_the_work_counts_for_the_whole(clock):
-    task = _comparison(part=Program(_double_in(0.002, clock), times=1000.0))
-    assert measured(task, "", quick=True)["part"].seconds[240] == pytest.approx(3.0)  # and a millisecond for the look
-
-
 def test_a_program_that_is_ahead_is_named(clock):
     task = _comparison(slow=Program(_double_in(0.05, clock)))
     assert section(task, measured(task, "", quick=True), quick=True).notes == []
@@ -159,21 +141,6 @@ def test_a_program_that_is_ahead_is_named(clock):
     in_time, in_accuracy = section(task, measured(task, "", quick=True), quick=True).notes
     assert in_time.startswith("Ahead of isopleth in time: quick (")
     assert in_accuracy == "Ahead of isopleth in error: quick."
-
-
-def test_figures_for_people():
-    assert (duration(0.0123), duration(2.0), duration(3e-7)) == ("12.3 ms", "2 s", "0.3 µs")
-    assert (number(1234.6), number(0.0123)) == ("1,235", "0.012")
-    assert size(3 * 2**19) == "1.5 MiB"
-    assert duration(math.nan) == "–"
-
-
-def test_a_section_in_rst_has_every_cell():
-    lines = Section("Title", ["", "a"], [["x", "1"]], ["A note."]).rst().splitlines()
-    assert lines[:2] == ["Title", "-----"]
-    assert "   * - x" in lines
-    assert "     - 1" in lines
-    assert lines[-1] == "A note."
 
 
 @pytest.mark.parametrize(("d", "m"), [(1, 2), (2, 3), (5, 4)])
@@ -216,15 +183,6 @@ def test_all_who_fit_a_score_reach_the_same_one():
     assert task.accuracy(X, wrong) > 1e-4
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_tables_have_their_share_of_anomalies(kind):
-    one, again = table(200, 4, kind, seed=3), table(200, 4, kind, seed=3)
-    assert one.X.shape == (200, 4)
-    assert one.y.sum() == 10
-    assert np.isfinite(one.X).all()
-    assert np.array_equal(one.X, again.X)
-
-
 def test_the_command_writes_what_it_prints(tmp_path, capsys):
     rst, figures = tmp_path / "results.txt", tmp_path / "results.json"
     main(["--quick", "--only", "kernels", "--out", str(rst), str(figures)])
@@ -243,12 +201,6 @@ def test_scores_have_a_quick_run(capsys, monkeypatch):
     assert "n = 120, d = 128" in printed
     assert "NumPy, tensor of differences, 8 rows at a time" in printed
     assert "isopleth KEF" in printed
-
-
-def test_an_unknown_name_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        main(["--only", "everything"])
-    assert "invalid choice" in capsys.readouterr().err
 
 
 @pytest.mark.slow

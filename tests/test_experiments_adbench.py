@@ -9,8 +9,8 @@ from experiments import adbench, adbench_flags
 from experiments.adbench_boards import TIMES, Task, oddbench, tables
 from experiments.adbench_boards import adbench as adbench_task
 from experiments.adbench_kernels import KERNELS, density_score, length_scale, median_distance
-from experiments.adbench_methods import NAMES, PYOD, method, with_clusters
-from experiments.adbench_page import HEADER, comparisons, page, ranks
+from experiments.adbench_methods import method
+from experiments.adbench_page import HEADER, comparisons, page
 from experiments.adbench_pictures import critical_difference
 from experiments.adbench_published import FILES, beside
 from scipy.spatial.distance import cdist, pdist
@@ -132,14 +132,6 @@ def test_methods_stand_beside_others_of_the_same_seeds():
     assert row.split()[8:] == ["+20.0", "0.0", "+20.0", "+20.0", "+20.0"]
 
 
-def test_a_density_scores_its_own_rows_without_them():
-    rng = np.random.default_rng(1)
-    X = np.r_[rng.normal(size=(60, 2)), [[9.0, 9.0]]]
-    task = Task(X, None, np.r_[np.zeros(60), 1])
-    for name, score in KERNELS.items():
-        assert np.argmax(score(task, False, 0)) == 60, name
-
-
 def test_the_score_of_a_kernel_density_is_minus_the_log_of_its_mean_kernel():
     rng = np.random.default_rng(2)
     task = Task(rng.normal(size=(40, 2)), rng.normal(size=(10, 2)), np.zeros(10))
@@ -148,21 +140,6 @@ def test_the_score_of_a_kernel_density_is_minus_the_log_of_its_mean_kernel():
     by_hand = -np.log(np.exp(-((cdist(task.test, task.train) / scale) ** 2) / 2).mean(axis=1) / (2 * np.pi * scale**2))
     np.testing.assert_allclose(density_score("KDE", "gaussian", "fixed")(task, False, 0), by_hand, rtol=1e-6)
     assert median_distance(task.train, "sdo") == pytest.approx(median_distance(task.train, "gaussian") / np.sqrt(2))
-
-
-def test_clusters_are_added_where_cblof_cannot_divide_them():
-    class Clusters:
-        def __init__(self, n_clusters):
-            self.n_clusters = n_clusters
-
-        def fit(self, X):
-            if self.n_clusters < 10:
-                raise ValueError("Could not form valid cluster separation.")
-            return self
-
-    assert with_clusters(Clusters, np.zeros((3, 1))).n_clusters == 10
-    with pytest.raises(TypeError):
-        with_clusters(lambda n_clusters: None + 1, np.zeros((3, 1)))
 
 
 def test_critical_differences_are_those_of_the_tables():
@@ -198,17 +175,6 @@ def test_pictures_are_drawn_from_the_file(tmp_path, monkeypatch):
     adbench.main()
     drawn = {path.name for path in tmp_path.glob("*.png")}
     assert drawn == {f"anomalies_board_{kind}.png" for kind in ("boxes", "ranks", "heat", "kernels")}
-
-
-def test_ranks_share_ties():
-    np.testing.assert_allclose(ranks(np.array([[0.9, 0.5], [0.9, 0.7], [0.1, 0.6]])), [[1.5, 3], [1.5, 1], [3, 2]])
-
-
-def test_names_are_those_of_methods():
-    assert len(set(NAMES)) == len(NAMES)
-    pytest.importorskip("pyod")
-    for name in PYOD:
-        assert callable(method(name))
 
 
 def test_flags_are_counted_by_table_and_drawn(tmp_path):

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 from experiments import change_points, change_points_made_up, change_points_positions
-from experiments.series_data import cover, f1, filled, klcpd, turing
+from experiments.series_data import cover, f1, klcpd, turing
 
 
 def test_f1_of_nothing_found_is_that_of_the_start_alone():
@@ -30,21 +30,11 @@ def test_the_margin_is_inclusive_and_a_point_serves_one_mark():
     assert f1({"a": [3]}, []) == pytest.approx(2 * 0.5 / 1.5)
 
 
-def test_of_two_points_within_the_margin_one_is_too_many():
-    """Precision 2/3, recall 1."""
-    assert f1({"a": [20]}, [19, 23]) == pytest.approx(2 * (2 / 3) / (5 / 3))
-
-
 def test_cover_weighs_the_best_overlaps_by_length():
     """Marked [0, 4) and [4, 10), found [0, 6) and [6, 10): 4/6 and, of [4, 10), the larger of 2/10 and 4/6."""
     assert cover({"a": [4]}, [6], 10) == pytest.approx(0.4 * 4 / 6 + 0.6 * 4 / 6)
     assert cover({"a": [4]}, [], 10) == pytest.approx(0.4 * 0.4 + 0.6 * 0.6)
     assert cover({"a": [], "b": [4]}, [4], 10) == pytest.approx((0.6 + 1.0) / 2)
-
-
-def test_gaps_are_filled_on_lines():
-    values = np.array([[1.0], [np.nan], [3.0], [np.nan]])
-    np.testing.assert_allclose(filled(values)[:, 0], [1.0, 2.0, 3.0, 3.0])
 
 
 def test_no_change_scores_what_is_known_on_the_dataset(shared):
@@ -68,21 +58,6 @@ def test_the_table_has_the_default_above_no_change(tmp_path, capsys, monkeypatch
     assert last[0] == "mean"
     assert float(last[3]) == 1.0 > float(last[1])
     assert figure.stat().st_size > 10_000
-
-
-def test_a_folder_without_the_files_is_named(tmp_path):
-    with pytest.raises(SystemExit, match=r"annotations\.json"):
-        change_points.main(["--data", str(tmp_path)])
-
-
-@pytest.mark.parametrize("kind", change_points_made_up.KINDS, ids=lambda kind: kind.__name__)
-def test_made_up_series_have_their_changes_inside(kind):
-    for seed in range(20):
-        values, places = kind(np.random.default_rng(seed))
-        assert np.isfinite(values).all()
-        assert sorted(set(places)) == places
-        assert all(5 < place < len(values) - 5 for place in places)
-        assert bool(places) != kind.__name__.startswith("none")
 
 
 def test_the_study_of_made_up_series(capsys):

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 from experiments import class_prior
-from experiments.class_prior import collected, emq, main, report, split, table
+from experiments.class_prior import collected, emq, report, split, table
 
 from isopleth import InputError
 
@@ -21,12 +21,6 @@ def test_a_split_has_the_share_and_no_row_twice(prior):
     assert len(unlabelled) == 50
     assert Y[unlabelled].mean() == pytest.approx(prior)
     assert len(set(labelled) | set(unlabelled)) == 90
-
-
-def test_small_tables_have_fewer_labelled_rows():
-    labelled, unlabelled = split(Y, 0.9, 100, 3)
-    assert np.bincount(Y[labelled]).tolist() == [35, 35]  # 80 of class 1, less 45 of 50 unlabelled ones
-    assert len(set(labelled) | set(unlabelled)) == 120
 
 
 def test_tables_are_read_with_their_classes(tmp_path):
@@ -48,17 +42,6 @@ def test_the_report_has_errors_and_paired_differences(capsys):
     difference = errors[:, 0] - errors[:, 1]
     assert f"isopleth less  EMQ {difference.mean():+.4f}+-{difference.std() / np.sqrt(40):.4f}" in text
     assert "interval holds 100.0%, width 0.30" in text
-
-
-def test_made_up_classes(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(class_prior, "MADE_UP", {"pair": class_prior.MADE_UP["pair 2, all"]})
-    main(["--made-up", "--runs", "2", "--results", str(tmp_path / "runs.csv")])
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[1].startswith("pair  0.0")
-    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
-    main(["--made-up", "--runs", "2", "--results", str(tmp_path / "runs.csv")])
-    assert capsys.readouterr().out.splitlines() == lines
-    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
 
 
 def test_runs_that_are_in_the_file_are_not_repeated(tmp_path):

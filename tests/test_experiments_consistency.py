@@ -5,21 +5,11 @@ import math
 import numpy as np
 import pytest
 from experiments import consistency
-from experiments.consistency import Support, errors, length_scale, log_total, slope
+from experiments.consistency import Support, errors, length_scale
 from scipy.integrate import quad
 
 from isopleth import SOSREP
 from isopleth.kernels import SDO, Gaussian, Laplacian
-
-
-@pytest.mark.parametrize("power", [0, 3])
-@pytest.mark.parametrize("dim", [1, 2])
-def test_the_quadrature_integrates_against_the_root(power, dim):
-    points, weights = Support(power, dim, 20).quadrature()
-    square = quad(lambda x: (1 - x * x) ** (2 * power), -1, 1)[0]
-    expected = (quad(lambda x: (1 - x * x) ** power * (1 + x + x**4), -1, 1)[0] / math.sqrt(square)) ** dim
-    found = weights @ np.prod(1 + points + points**4, axis=1)
-    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_rows_have_the_density_of_the_square():
@@ -29,19 +19,6 @@ def test_rows_have_the_density_of_the_square():
     fourth = quad(lambda x: x**4 * (1 - x * x) ** 6, -1, 1)[0] / square
     assert np.mean(x**2) == pytest.approx(variance, rel=0.03)
     assert np.mean(x**4) == pytest.approx(fourth, rel=0.03)
-
-
-@pytest.mark.parametrize("kernel", [Gaussian(dim=1), Laplacian(dim=1), SDO(1)])
-def test_the_integral_of_a_kernel(kernel):
-    expected = 2 * quad(lambda r: float(kernel(np.array((r / 0.7) ** 2))), 0, 60, limit=200)[0]
-    assert math.exp(log_total(kernel, 1, 0.7)) == pytest.approx(expected, rel=1e-6)
-
-
-def test_length_scales_stand_for_one_over_n():
-    # The norms of the spaces have the spectrum 1 + (ell |omega|)^(2m), and a = ell^(2m).
-    assert length_scale("SDO", 1000, 1) ** 4 == pytest.approx(1e-3)
-    assert length_scale("SDO", 1000, 3) ** 6 == pytest.approx(1e-3)
-    assert length_scale("Laplacian", 1000, 2) ** 3 == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize("method", ["Gaussian", "Laplacian", "SDO"])
@@ -63,13 +40,6 @@ def test_errors_are_those_of_sums_over_a_grid(method):
     overlap = np.trapezoid(u * v, x)
     expected = [np.trapezoid((u - v) ** 2, x), 1 - overlap / math.sqrt(z), z - 1]
     np.testing.assert_allclose(found, expected, atol=2e-4)
-
-
-def test_slopes_leave_out_the_smallest_samples():
-    rows = (100, 300, 1000, 3000)
-    means = np.array([5.0, *(2.0 * n**-0.75 for n in rows[1:])])
-    assert slope(rows, means) == pytest.approx(-0.75)
-    assert math.isnan(slope((100, 300), means[:2]))
 
 
 def test_the_command_prints_three_tables(tmp_path, capsys, monkeypatch):

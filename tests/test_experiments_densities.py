@@ -41,13 +41,6 @@ def test_tables_keep_continuous_columns_of_complete_rows(tmp_path):
     assert tables["oddbench/Parts"].X.shape == (n, 2)
 
 
-def test_halves_depend_on_the_name_alone():
-    names = [f"folder/{i}" for i in range(1000)]
-    assert 400 < sum(map(density_tables.is_reported, names)) < 600
-    assert density_tables.is_reported("adbench/37_Stamps")
-    assert not density_tables.is_reported("adbench/14_glass")
-
-
 def test_repeated_values_get_noise_of_the_gap(tmp_path):
     rng = np.random.default_rng(0)
     counts = rng.integers(30, size=200)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from experiments import loss_curve
-from experiments.loss_curve import curve, main, split, stable_minimum
+from experiments.loss_curve import curve, main, split
 
 
 @pytest.fixture
@@ -13,25 +13,6 @@ def folder(tmp_path):
     X = np.concatenate([rng.normal(size=(120, 2)), rng.normal(5.0, 0.5, size=(20, 2))])
     np.savez(tmp_path / "1_toy.npz", X=np.column_stack([X, np.ones(140)]), y=np.repeat([0, 1], [120, 20]))
     return tmp_path
-
-
-def test_a_split_is_standardised_and_its_held_out_rows_are_new(folder):
-    with np.load(folder / "1_toy.npz") as file:
-        X, y = np.tile(file["X"], (2, 1)), np.tile(file["y"], 2)
-    np.savez(folder / "2_twice.npz", X=X, y=y)
-    data = split(folder / "2_twice.npz", 1000)
-    assert data.fitted.shape == (196, 2)  # the constant column is left out
-    known = {row.tobytes() for row in data.fitted}
-    assert not any(row.tobytes() in known for row in data.held_out)
-    assert len(data.held_out) == len(data.labels) < 84
-
-
-def test_the_papers_rule():
-    losses = np.array([9.0, 1.0, 5.0, 6.0, 7.0, 2.0, 4.0, 5.0, 6.0, 3.0])
-    assert stable_minimum(losses) == 5
-    assert stable_minimum(np.arange(10.0)) is None
-    assert stable_minimum(np.where(np.arange(10) < 5, np.inf, losses)) == 5
-    assert stable_minimum(np.full(10, np.nan)) is None
 
 
 def test_probes_are_near_the_exact_loss_and_anomalies_are_found(folder, monkeypatch):
@@ -53,10 +34,3 @@ def test_the_command_prints_and_draws(folder, tmp_path, capsys, monkeypatch):
     assert figure.stat().st_size > 0
     with pytest.raises(SystemExit, match=r"absent: no file .* it comes from"):
         main(["--data", str(folder), "--tables", "absent"])
-
-
-def test_a_table_without_anomalies_to_rank_is_refused(folder):
-    with np.load(folder / "1_toy.npz") as file:
-        np.savez(folder / "2_calm.npz", X=file["X"], y=np.zeros(140))
-    with pytest.raises(SystemExit, match=r"2_calm: the held-out rows have no anomalies"):
-        split(folder / "2_calm.npz", 1000)

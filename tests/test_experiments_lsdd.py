@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks import differences
 from experiments import lsdd_classifier, lsdd_l2, lsdd_limit_law, lsdd_rate
 from scipy.integrate import quad
 from scipy.stats import kstest, multivariate_normal, norm
@@ -19,11 +18,6 @@ def test_true_distance_of_the_bells(mu):
     assert lsdd_l2.true_distance(mu) == pytest.approx(square, abs=1e-9)
 
 
-def test_intervals_are_counted():
-    ends = np.array([[0.0, 1.0], [0.6, 0.9], [0.1, 0.4], [0.4, 0.6]])
-    assert lsdd_l2.interval_line(ends, 0.5) == "0.50 0.25 0.25 0.300"
-
-
 def test_expected_difference_is_what_fits_scatter_around():
     rng = np.random.default_rng(0)
     scale = lsdd_limit_law.DEVIATION
@@ -33,13 +27,6 @@ def test_expected_difference_is_what_fits_scatter_around():
     fits = np.array([model.fit(*lsdd_limit_law.draw(0.4, 2, 300, rng)).difference(at) for _ in range(60)])
     expected = lsdd_limit_law.expected_difference(model, 0.4, at)
     assert (np.abs(fits.mean(axis=0) - expected) < 4.0 * fits.std(axis=0) / np.sqrt(60)).all()
-
-
-def test_bells_of_the_limit_law_are_densities():
-    at = np.random.default_rng(1).normal(size=(5, 3))
-    variance = 1.0 / (4.0 * np.pi)
-    expected = [multivariate_normal.pdf(at, [mean, 0.0, 0.0], variance) for mean in (0.4, 0.0)]
-    np.testing.assert_allclose(lsdd_limit_law.bells(at, 0.4, variance) * 2.0**1.5, expected[0] - expected[1])
 
 
 @pytest.mark.parametrize("name", list(lsdd_rate.LAWS))
@@ -77,16 +64,3 @@ def test_errors_of_the_rates_fall_with_the_rows(monkeypatch):
     monkeypatch.setattr(lsdd_rate, "CENTERS", 40)
     few, many = (np.mean([lsdd_rate.errors("bells", n, 0, run)[0] for run in range(3)]) for n in (50, 800))
     assert many < few
-
-
-def test_error_of_the_benchmark_is_over_the_distance():
-    problem = differences.problem(60, 2)
-    truth = np.subtract(*differences.densities(problem.fresh))
-    assert differences.error(problem, lambda at: truth) == 0.0
-    assert differences.error(problem, lambda at: np.zeros(len(at))) == pytest.approx(1.0, abs=0.1)
-
-
-def test_equations_as_they_stand_are_near_the_library(monkeypatch):
-    monkeypatch.setattr(differences, "CENTERS", 60)
-    problem = differences.problem(80, 1)
-    assert differences.error(problem, differences.plain(problem)) < 0.8

@@ -21,19 +21,6 @@ def test_tasks_have_one_class_and_a_few_others(table):
     assert not study.task(table, "usual", 1)[0].equals(X)
 
 
-def test_rivals_get_numbers(table):
-    hot, codes = (study.as_numbers(table.iloc[:, :2], one_hot) for one_hot in (True, False))
-    assert (hot.shape, codes.shape) == ((300, 4), (300, 2))  # a missing word is a word
-    for Z in (hot, codes):
-        np.testing.assert_allclose(Z.mean(axis=0), 0.0, atol=1e-12)
-    assert study.neighbours(hot).shape == (300,)
-
-
-def test_cells_are_removed_at_random():
-    X = study.with_gaps(np.ones((400, 5)), np.random.default_rng(0))
-    assert np.isnan(X).mean() == pytest.approx(0.3, abs=0.03)
-
-
 def test_the_tables_are_printed(table, tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     (tmp_path / "mixed").mkdir()

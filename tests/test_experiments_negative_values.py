@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from experiments import adbench_tables, negative_values
+from experiments import negative_values
 from experiments.negative_values import (
     algorithm4_step,
     iterate,
@@ -22,12 +22,6 @@ def tables(tmp_path):
     (tmp_path / "adbench").mkdir()
     np.savez(tmp_path / "adbench" / "14_glass.npz", X=np.c_[X, np.ones(60)], y=np.zeros(60))
     return tmp_path
-
-
-def test_the_worst_tenth_of_the_columns_is_averaged():
-    values = np.ones((4, 20))
-    values[:2, 0], values[0, 1], values[0, 2], values[:3, 3] = -1.0, -1.0, -1.0, np.nan
-    assert worst_share(values) == pytest.approx((0.5 + 0.75) / 2)
 
 
 def test_the_sampled_kernel_estimates_half_of_the_kernel():
@@ -70,13 +64,3 @@ def test_the_command_prints_names_what_is_missing_and_draws(tables, capsys):
     assert "    40        3" in printed.out  # the constant column is left out
     assert printed.err.count("comes from") == len(negative_values.NAMES) - 1
     assert out.stat().st_size > 0
-
-
-def test_tables_are_found_by_name_only(tables):
-    assert adbench_tables.find_table(tables, "Glass").name == "14_glass.npz"
-    assert adbench_tables.find_table(tables, "lass") is None
-
-
-def test_the_typical_length_ignores_rows_that_coincide():
-    z = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
-    assert adbench_tables.typical_length(z) == pytest.approx(5 / np.sqrt(2))

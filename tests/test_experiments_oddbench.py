@@ -45,11 +45,6 @@ def test_a_run_goes_on_and_the_page_compares_methods(folder, monkeypatch, capsys
     assert said.count("5-NN") == 1
 
 
-def test_at_most_so_many_rows_are_used(folder):
-    task = oddbench.task_of(folder / "a.npz", 20, 1)
-    assert len(task.train) == len(task.test) == len(task.labels) == 20
-
-
 def test_certificates_count_planted_anomalies():
     false, found = zip(
         *(certificates.run(certificates.LAWS["rounded"], 100, seed, False) for seed in range(6)), strict=True

@@ -18,15 +18,6 @@ def table(dim=2, n=40, seed=0):
     return X, Judge(x, true_score(modes, x))
 
 
-@pytest.mark.parametrize("dim", [1, 2, 8])
-def test_modes_are_distinct_vertices(dim):
-    for target, side in (("grid", 1.0), ("separated", 4.0)):
-        modes = vertices(target, dim)
-        assert modes.shape == np.unique(modes, axis=0).shape == (dim, dim)
-        assert set(np.unique(modes)) <= {0.0, side}
-    np.testing.assert_array_equal(vertices("separated", dim), 4.0 * vertices("grid", dim))
-
-
 def test_the_true_score_is_the_gradient_of_the_log_density():
     modes = vertices("grid", 3)
     x = score_grid.sample(modes, 5, np.random.default_rng(0))

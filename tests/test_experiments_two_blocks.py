@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from experiments import two_blocks
-from experiments.two_blocks import all_pairs, exact_ratio, gap, likeness, ratios, two_simplices
+from experiments.two_blocks import all_pairs, exact_ratio, gap, ratios, two_simplices
 from scipy.optimize import fsolve
 
 from isopleth.kernels import Gaussian
@@ -39,14 +39,6 @@ def test_the_ratio_at_400_rows_a_block():
     sosrep, kde = ratios(400, 0.9, 0.3, 0.5)
     assert sosrep == pytest.approx(8.78, abs=0.005)
     assert kde == pytest.approx(4.16, abs=0.005)
-
-
-def test_likeness_is_one_for_exact_blocks_and_little_for_noise():
-    k = np.full((8, 8), 0.1)
-    k[:4, :4], k[4:, 4:] = 0.8, 0.3
-    assert likeness(k, np.arange(4), np.arange(4, 8)) == pytest.approx(1.0)
-    noise = np.random.default_rng(0).uniform(size=(200, 200))
-    assert likeness(noise, np.arange(100), np.arange(100, 200)) < 0.01
 
 
 def test_clusters_of_a_dense_and_a_loose_group_have_the_wider_gap_under_sosrep():

@@ -26,14 +26,6 @@ def test_bumps_change_a_uniform_law_by_the_amplitude():
     np.testing.assert_allclose(np.sort(quarters), [1 - mean, 1 - mean, 1 + mean, 1 + mean], atol=0.05)
 
 
-def test_the_mixture_differs_in_one_cluster():
-    x, y = two_sample_power.mixture(np.random.default_rng(0), 0.5, 20_000)
-    for sample, last in ((x, 1.0), (y, 0.5)):
-        corner = sample[(sample < 0).all(axis=1)]
-        assert corner.std(axis=0) == pytest.approx([last, last], rel=0.05)
-        assert len(corner) == pytest.approx(5000, rel=0.1)
-
-
 def test_the_published_power_is_read_at_its_place(tmp_path):
     (tmp_path / "power").mkdir()
     np.save(tmp_path / "power/mixture_vary_dif.npy", np.arange(20).reshape(10, 2) / 20.0)
@@ -71,16 +63,6 @@ def test_the_study_of_the_power_adds_the_runs_that_are_missing(monkeypatch, tmp_
     assert lines[0] == "power at level 0.05"
     assert lines[2].split(maxsplit=4)[-1].split()[:2] == ["4", "0.750"]
     assert len(lines) == 3  # settings without runs have no line
-
-
-def test_tables_without_a_difference_lack_cells_and_have_many_words():
-    x, y, more = two_sample_mixed.null_tables(400, 600, (0.1, 0.4))(np.random.default_rng(0))
-    assert more == {}
-    assert x["word"].nunique() == 50
-    assert x.isna().mean().mean() == pytest.approx(0.1, abs=0.02)
-    assert y.isna().mean().mean() == pytest.approx(0.4, abs=0.02)
-    _, _, grouped = two_sample_mixed.null_groups(np.random.default_rng(0))
-    assert not set(grouped["groups"][0]) & set(grouped["groups"][1])
 
 
 def test_one_share_moves_and_no_other():
