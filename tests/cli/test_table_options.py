@@ -39,12 +39,6 @@ def test_identifiers_are_left_out_and_it_is_said(file, tmp_path):
     assert load(tmp_path / "m.model").feature_names_in_.tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize("overruled", [["--keep-id"], ["--numeric", "order_no"], ["--columns", "order_no,a,b"]])
-def test_identifiers_are_kept_if_asked_for(file, tmp_path, overruled):
-    fine("anomalies", file, "--exclude", "word", *overruled, "--save", tmp_path / "m.model")
-    assert load(tmp_path / "m.model").feature_names_in_.tolist() == ["order_no", "a", "b"]
-
-
 def test_columns_said_to_identify_rows_are_left_out(file, tmp_path):
     result = fine("anomalies", file, "--exclude", "word", "--id", "a", "--save", tmp_path / "m.model")
     assert "left out: order_no (identifier), a (identifier)" in result.stderr
@@ -86,12 +80,6 @@ def test_every_command_leaves_identifiers_out(file, tmp_path, verb):
 def test_words_said_to_be_numbers_are_named_with_their_line(file):
     result = run("anomalies", file, "--numeric", "word")
     assert "t.csv: column 'word' holds 'x' in line 2; expected a number" in result.stderr
-
-
-def test_an_identifier_alone_is_refused(file):
-    result = run("anomalies", file, "--exclude", "a,b,word")
-    assert result.exit_code == 2
-    assert "no column is left to use: order_no (identifier)" in result.stderr
 
 
 def test_missing_words_and_decimal_commas(tmp_path):

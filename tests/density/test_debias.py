@@ -90,15 +90,6 @@ def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_ou
         assert model.search_path_.losses[k] == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
-@pytest.mark.slow
-def test_level_sets_hold_their_mass_of_fresh_rows():
-    rng = np.random.default_rng(0)
-    model = KDE(debias=True, frame="scale").fit(rng.normal(size=(800, 2)))
-    fresh = rng.normal(size=(20_000, 2))
-    for mass in (0.5, 0.9):
-        assert (model.score_samples(fresh) >= model.level_set(mass)).mean() == pytest.approx(mass, abs=0.035)
-
-
 def test_clones_files_and_gradients(tmp_path):
     rows = rows_of()
     model = clone(KDE(debias=True, frame="scale")).fit(rows)
@@ -115,14 +106,6 @@ def test_clones_files_and_gradients(tmp_path):
     plain = model.set_params(debias=False).fit(rows)
     assert not hasattr(plain, "rows_")
     assert not hasattr(plain, "score_")
-
-
-def test_constant_columns_keep_their_value():
-    rows = np.column_stack([rows_of(), np.full(60, 7.0)])
-    with pytest.warns(isopleth.DataWarning, match="constant"):
-        model = KDE(debias=True, frame="scale").fit(rows)
-    assert (model.centers_[:, 2] == 7.0).all()
-    assert (model.sample(5, random_state=0)[:, 2] == 7.0).all()
 
 
 def test_what_it_is_not_defined_for_is_refused():

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from isopleth import DataWarning, InputError, RandomFeatureSOSREP, Search, load, save
+from isopleth import DataWarning, InputError, RandomFeatureSOSREP, Search
 from isopleth.density.feature_sosrep import fit_parts
 from isopleth.parts import ArrayParts
 
@@ -86,15 +86,6 @@ def test_rows_are_few_only_if_all_are_in_the_sample(monkeypatch):
         warnings.simplefilter("always")
         fit_parts(model(), ArrayParts(wide))
     assert not any("fewer distinct rows" in str(one.message) for one in said)
-
-
-def test_it_is_saved_as_any_other(tmp_path):
-    X = rows()
-    here = fit_parts(model(), ArrayParts(X, names=["a", "b", "c"]))
-    save(here, tmp_path / "model.isopleth")
-    again = load(tmp_path / "model.isopleth")
-    assert list(again.feature_names_in_) == ["a", "b", "c"]
-    np.testing.assert_array_equal(again.coef_, here.coef_)
 
 
 @pytest.mark.parametrize(

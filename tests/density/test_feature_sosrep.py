@@ -129,17 +129,6 @@ def test_every_unit_gives_the_same_density():
         assert other.approximation_error_ == pytest.approx(one.approximation_error_, rel=1e-4)
 
 
-def test_weights_count_repetitions_and_order_does_not_matter():
-    X, Q = rows(60), 0.5 * rows(20, 2, 1)
-    times = 1 + np.arange(60) % 3
-    order = np.random.default_rng(2).permutation(times.sum())
-    one = model().fit(X, sample_weight=times)
-    other = model().fit(np.repeat(X, times, axis=0)[order])
-    np.testing.assert_allclose(other.score_samples(Q), one.score_samples(Q), rtol=1e-9)
-    assert other.approximation_error_ == pytest.approx(one.approximation_error_, rel=1e-9)
-    assert other.share_below_noise_ == pytest.approx(one.share_below_noise_)
-
-
 def test_the_equations_are_met():
     X = rows(500)
     fitted = model(length_scale=1.5).fit(X)

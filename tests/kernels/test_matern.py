@@ -10,7 +10,6 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gamma, kv
 
-from isopleth import SOSREP, load, save
 from isopleth.kernels import KERNELS, Gaussian, Laplacian, Matern
 
 ORDERS = [1.5, 2.5, 3.5]
@@ -51,15 +50,6 @@ def test_derivatives_are_those_of_the_definition(nu):
 )
 def test_limits_at_zero(kernel, limits):
     assert [kernel.derivative(0.0, order) for order in range(5)] == pytest.approx(limits, rel=1e-14)
-
-
-@pytest.mark.parametrize("nu", ORDERS)
-@pytest.mark.parametrize("dim", [1, 3, 50])
-def test_laplacian_is_the_sum_of_its_products(nu, dim):
-    k, s = Matern(dim=dim, nu=nu), np.geomspace(1e-8, 300.0, 200)
-    want = 2 * (dim * k.derivative(s, 1) + 2 * k.derivative(s, 2))
-    np.testing.assert_allclose(k.laplacian(s), want, rtol=1e-10, atol=1e-14)
-    assert k.laplacian(0.0) == pytest.approx(-dim * nu / (nu - 1), rel=1e-14)
 
 
 @pytest.mark.parametrize("kernel", ALL, ids=repr)
@@ -111,15 +101,6 @@ def test_orders_there_are():
     assert [KERNELS[f"matern{n}2"] for n in (3, 5, 7)] == [Matern(nu=nu) for nu in ORDERS]
     assert Matern(nu=np.float64(2.5)) == Matern(nu=2.5)
     assert hash(Matern(nu=np.float64(2.5))) == hash(Matern(nu=2.5))
-
-
-def test_a_model_with_one_comes_back_from_a_file(tmp_path):
-    x = np.random.default_rng(0).normal(size=(40, 2))
-    model = SOSREP(kernel=Matern(nu=2.5), frame="scale").fit(x)
-    save(model, tmp_path / "model.isopleth")
-    again = load(tmp_path / "model.isopleth")
-    assert again.kernel == Matern(nu=2.5)
-    np.testing.assert_array_equal(again.score_samples(x), model.score_samples(x))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
-import time
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from scipy.integrate import quad
 from scipy.special import kve
 
 from isopleth.kernels import SDO, Laplacian
-from isopleth.kernels.sobolev import convolution_table, laplacian_table, product_table
 from isopleth.kernels.sobolev_spectrum import bessel_ratio
 
 PAIRS = [(1, 1), (1, 2), (1, 7), (2, 2), (2, 3), (2, 9), (3, 2), (3, 3), (5, 4), (8, 5), (16, 10), (31, 16)]
@@ -131,22 +128,6 @@ def test_limit_of_the_fourth_product_where_it_is_a_constant():
     assert third == pytest.approx(float(SDO(2, 3).derivative(1e-6, 3)), rel=1e-3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("d", [1, 2, 31, 101, 199, 200])
-def test_tables_are_made_in_two_seconds(d):
-    for m in {max(d // 2 + 1, 2), d // 2 + 2, 2 * d}:
-        coefficients = (0.0,) * (m - 1) + (1.0,)
-        makers = [lambda order=order, c=coefficients: product_table.__wrapped__(d, c, order) for order in range(5)]
-        makers += [
-            lambda c=coefficients, table=table: table.__wrapped__(d, c)
-            for table in (convolution_table, laplacian_table)
-        ]
-        for make in makers:
-            start = time.thread_time()  # of this thread: other work on the machine does not count
-            make()
-            assert time.thread_time() - start < 2.0
-
-
 def test_order_defaults_to_a_twice_smoother_kernel():
     kernel = SDO().bind(6)
     assert repr(kernel) == "SDO(dim=6, order=None)"
@@ -168,11 +149,3 @@ def test_orders_that_do_not_work_name_the_smallest_that_does(arguments, smallest
 def test_order_is_checked_when_bound():
     with pytest.raises(ValueError, match="at least 6 for 10 columns"):
         SDO(order=4).bind(10)
-
-
-def test_kernels_and_convolutions_pickle():
-    kernel = SDO(4)
-    before = kernel(1.3), kernel.self_convolution()(1.3)
-    again = pickle.loads(pickle.dumps((kernel, kernel.self_convolution())))
-    assert again[0] == kernel
-    assert (again[0](1.3), again[1](1.3)) == before

@@ -19,7 +19,7 @@ from isopleth import tasks
 from isopleth.errors import InputError
 from isopleth.results import Result
 from isopleth.results.result import as_frame, plain
-from isopleth.results.text import cell_text
+from isopleth.results.text import cell_text, in_words
 from results.result_cases import CASES, NAMES, ROWS, result_of
 
 FRAMES = {
@@ -126,7 +126,9 @@ def test_the_notebook_shows_sentences_and_at_most_ten_rows(name):
     columns = result._columns()
     assert len(page.cells) <= 10 * len(columns)
     assert not page.open
-    assert text.count("<tr>") == 1 + min(10, len(next(iter(columns.values()))))
+    length = len(next(iter(columns.values())))
+    assert text.count("<tr>") == 1 + min(10, length)
+    assert text.count(" more rows are in ") == (length > 10)
 
 
 @each_result
@@ -157,6 +159,11 @@ def test_pictures_are_drawn(name):
 def test_plain_values(value, expected):
     assert plain(value) == expected
     assert type(plain(value)) is type(expected)
+
+
+def test_lists_in_sentences():
+    said = ["", "a", "a and b", "a, b, c, d and e", "a, b, c, d, e and 1 more"]
+    assert [in_words("abcdef"[:count]) for count in (0, 1, 2, 5, 6)] == said
 
 
 @pytest.mark.parametrize(

@@ -164,24 +164,6 @@ def test_equivariance(regularizer, space):
     ) == pytest.approx(fit(X, [3.0, 4.0, 5.0]).hyvarinen_loss(x), rel=1e-8)
 
 
-@pytest.mark.parametrize("model", NAMED, ids=repr)
-def test_weights_equal_repetition(model):
-    X, x = rows(25), rows(9, seed=1)
-    counts = np.random.default_rng(4).integers(0, 4, size=25)
-    weighted = clone(model).set_params(length_scale=2.0).fit(X, sample_weight=counts)
-    repeated = clone(model).set_params(length_scale=2.0).fit(np.repeat(X, counts, axis=0))
-    scale = np.abs(repeated.grad_log_density(x)).max()
-    np.testing.assert_allclose(weighted.grad_log_density(x), repeated.grad_log_density(x), rtol=0, atol=1e-9 * scale)
-    np.testing.assert_allclose(
-        weighted.grad_log_density_[counts > 0][:3],
-        repeated.grad_log_density_[np.cumsum(counts)[counts > 0][:3] - 1],
-        rtol=0,
-        atol=1e-9 * scale,
-    )
-    if counts.min() == 0 and model.get_params().get("out_of_sample") != "augmented":
-        np.testing.assert_allclose(weighted.grad_log_density_, weighted.grad_log_density(X), rtol=0, atol=1e-6 * scale)
-
-
 def test_weights_of_repeated_rows_against_the_literal_form():
     """Repeated rows are not merged in the oracle: its matrix is singular and its ridge takes care."""
     X = np.repeat(rows(12), np.arange(12) % 3 + 1, axis=0)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from oracle import PROFILES, Dense
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
-from isopleth import DataWarning, InputError, KernelScore, NystromKEF, load, save
+from isopleth import DataWarning, InputError, KernelScore, NystromKEF
 from isopleth.kernels import IMQ, Gaussian
 from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.field import GaussianBase
@@ -271,16 +270,6 @@ def test_few_landmarks_do_nearly_as_well_as_all_samples(method):
     few = scale_nystrom(regularizer=regularizer, landmarks=60, landmark_method=method, random_state=0).fit(X)
     everything = scale_score(regularizer=regularizer, length_scale="median", base=None).fit(X)
     assert distance(few.grad_log_density(Q), truth) < 1.15 * distance(everything.grad_log_density(Q), truth) < 0.6
-
-
-def test_saves_and_searches(tmp_path):
-    X = mixture(120, 2)
-    model = scale_nystrom(landmarks=20, base="gaussian", random_state=0).fit(X)
-    save(model, tmp_path / "score.skops")
-    np.testing.assert_array_equal(load(tmp_path / "score.skops").log_density(X), model.log_density(X))
-    grid = {"regularizer": [Tikhonov(alpha=0.01), Tikhonov(alpha=100.0)]}
-    best = GridSearchCV(scale_nystrom(landmarks=20, random_state=0), grid, cv=3).fit(X).best_params_
-    assert best["regularizer"].alpha == 0.01
 
 
 def test_full_forms_are_refused():

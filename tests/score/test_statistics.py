@@ -113,14 +113,6 @@ def test_merging_leaves_the_other_as_it_is():
     assert pickle.dumps(other) == before
 
 
-def test_pickles():
-    x = rows(50, 2)
-    base = GaussianBase.fit(x, np.ones(50))
-    half = sums(x[:5], base=base).accumulate(x[:20])
-    copy = pickle.loads(pickle.dumps(half))
-    agree(copy.accumulate(x[20:]), half.accumulate(x[20:]), tol=0.0)
-
-
 def test_threads_and_memory_change_nothing():
     x = rows(3000, 4)
     want = sums(x[:40]).accumulate(x)

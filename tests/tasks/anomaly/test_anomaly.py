@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from anomaly_tables import table
+from scipy.stats import f as f_law
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, roc_auc_score
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from isopleth import AnomalyDetector
 from isopleth.datasets import load_breast
 from isopleth.errors import DataWarning
+from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.table import NEW, Limits
 
 
@@ -28,6 +30,15 @@ def test_planted_anomalies_come_first_and_are_flagged_and_selected():
     assert detector.select()[:10].all()
     assert detector.select()[10:].sum() <= 2
     assert (detector.anomaly_probability()[:10] > 0.8).all()
+
+
+def test_a_gap_is_clear_where_its_f_test_times_the_places_has_p_below_a_twentieth():
+    clear = f_law.isf(0.05 / 20, 2, 38)
+    for step, gap in ((0.9995 * clear, 0), (1.0005 * clear, 3)):
+        products = np.where(np.arange(1, 30) == 3, step, 1.0)  # of a gap and its place
+        scores = np.append(0.0, np.cumsum(products / np.arange(1, 30)))
+        p_values, nobody = np.arange(1, 31) / 30, np.zeros(30, dtype=bool)
+        assert Anomalies(["x"], scores[:, None], scores, p_values, 1 - 2 * nobody, nobody, 0.1, "").gap == gap
 
 
 CLEAN = {

@@ -57,9 +57,6 @@ class TestShares:
         np.testing.assert_allclose(twice.priors, expected.priors, atol=0.02)
         assert np.ptp([twice.lower, twice.upper], axis=0)[0] < np.ptp([expected.lower, expected.upper], axis=0)[0]
 
-    def test_the_same_seed_gives_the_same_result(self):
-        assert fitted().estimate(NEW).priors.tolist() == fitted().estimate(NEW).priors.tolist()
-
     def test_equal_classes_leave_all_shares_possible(self):
         rng = np.random.default_rng(0)
         priors = fitted(rng.normal(size=(40, 3))).estimate(rng.normal(size=(50, 3)))
