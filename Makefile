@@ -86,8 +86,11 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 	.venv-nightly/bin/python -m pip install -q --pre --upgrade --index-url "$(NIGHTLY_WHEELS)" numpy scipy scikit-learn pandas pyarrow
 	touch $@
 
+# sktime 1.2 wants a pandas older than that of constraints.txt, so pandas is not constrained where adapters are installed.
+.venv-adapters/ready: export PIP_CONSTRAINT = $(CURDIR)/.venv-adapters/constraints.txt
 .venv-adapters/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-adapters
+	grep -v '^pandas==' constraints.txt > .venv-adapters/constraints.txt
 	.venv-adapters/bin/python -m pip install -q -e ".[adapters,test]"
 	touch $@
 
@@ -96,8 +99,10 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 	.venv-browser/bin/python -m pip install -q -e . playwright
 	touch $@
 
+.venv-docs/ready: export PIP_CONSTRAINT = $(CURDIR)/.venv-docs/constraints.txt
 .venv-docs/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-docs
+	grep -v '^pandas==' constraints.txt > .venv-docs/constraints.txt
 	.venv-docs/bin/python -m pip install -q torch==2.13.0
 	.venv-docs/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,adapters,docs]"
 	touch $@

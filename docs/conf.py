@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -87,11 +88,12 @@ sphinx_gallery_conf = {
 }
 
 
-def _is_of_peer(app: object, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
-    """Leave out what an adapter inherits: the other library explains it."""
-    return True if str(getattr(obj, "__module__", "")).startswith(("quapy.", "river.", "skchange.")) else None
+def _is_explained_elsewhere(app: object, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
+    """Leave out what other libraries explain: what an adapter inherits, and scikit-learn's methods of metadata routing."""
+    of_peer = str(getattr(obj, "__module__", "")).startswith(("quapy.", "river.", "skbase.", "skchange.", "sktime."))
+    return True if of_peer or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app: Any) -> None:
     """Connect the functions above."""
-    app.connect("autodoc-skip-member", _is_of_peer)
+    app.connect("autodoc-skip-member", _is_explained_elsewhere)

@@ -98,7 +98,12 @@ OF_ANOTHER_SHAPE = {
 }
 
 # Adapters to libraries that bring checks of their own, which run in tests/adapters.
-ADAPTERS = ["isopleth.adapters.quapy", "isopleth.adapters.river", "isopleth.adapters.skchange"]
+ADAPTERS = [
+    "isopleth.adapters.quapy",
+    "isopleth.adapters.river",
+    "isopleth.adapters.skchange",
+    "isopleth.adapters.sktime",
+]
 
 # One of each class, and of each shape.
 ALL = [

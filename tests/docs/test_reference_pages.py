@@ -34,6 +34,7 @@ EXTRA_OF = {
     "adapters.RiverAnomalyDetector": "river",
     "adapters.RiverDriftDetector": "river",
     "adapters.SkchangeAdapter": "skchange",
+    "adapters.SktimeAdapter": "sktime",
 }
 
 pytestmark = pytest.mark.skipif(not DOCS.exists(), reason="the pages are not beside an installed package")

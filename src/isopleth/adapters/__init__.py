@@ -1,4 +1,4 @@
-"""Estimators in the conventions of other libraries: PyOD, QuaPy, river and skchange.
+"""Estimators in the conventions of other libraries: PyOD, QuaPy, river, skchange and sktime.
 
 Each adapter but PyOD's inherits from a class of the other library, which is imported when the adapter is first used
 (extra ``adapters``).

@@ -4,3 +4,4 @@ from .quapy import QuaPyAdapter as QuaPyAdapter
 from .river import RiverAnomalyDetector as RiverAnomalyDetector
 from .river import RiverDriftDetector as RiverDriftDetector
 from .skchange import SkchangeAdapter as SkchangeAdapter
+from .sktime import SktimeAdapter as SktimeAdapter
