@@ -275,6 +275,9 @@ def test_outlines_lie_on_their_levels():
     assert np.isnan(places[2::3]).all()
     places = places[np.isfinite(places).all(axis=1)]
     np.testing.assert_allclose(np.hypot(*places.T), 1.0, atol=0.002)
+    assert (
+        np.unique(places.round(9), axis=0, return_counts=True)[1].min() == 2
+    )  # each segment ends where another begins
     lengths = np.hypot(*(places[::2] - places[1::2]).T)
     assert lengths.sum() == pytest.approx(2.0 * np.pi, rel=1e-3)  # all the way round, once
 

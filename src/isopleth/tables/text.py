@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO, TextIOWrapper
-from itertools import islice
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -261,23 +261,8 @@ class Text:
             if not self.places or self.places[-1].byte < here.byte:
                 self.places.append(here)
             if len(piece.lines):
-                self._refuse_repeated_header(piece, here)
                 yield piece
             rest, here = data[piece.behind.byte - here.byte :], piece.behind
-
-    def _refuse_repeated_header(self, piece: Piece, here: Place) -> None:
-        dialect = self.dialect
-        if not dialect.named or not any(dialect.first):
-            return
-        plain = dialect.delimiter.join(dialect.first).encode()
-        quoted = dialect.delimiter.join(f'"{name}"' for name in dialect.first).encode()
-        for header in (plain, quoted):
-            at = 0 if piece.text.startswith(header) else piece.text.find(b"\n" + header) + 1
-            while piece.text.startswith(header, at):
-                if piece.text.startswith((b"\n", b"\r\n"), at + len(header)):
-                    line = here.line + piece.text.count(b"\n", 0, at) + 1
-                    raise repeated_header(self.source, line, dialect.place.line)
-                at = piece.text.find(b"\n" + header, at) + 1 or len(piece.text)
 
 
 def repeated_header(source: object, line: int, first: int) -> InputError:
@@ -313,6 +298,7 @@ def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whol
     first = bytes_[np.minimum(starts, len(data) - 1)]
     blank = (starts == ends) | ((first == _RETURN) & (ends == starts + 1)) | (starts >= len(data))
     lines = here.line + 1 + (np.searchsorted(every, starts) if several_lines else np.arange(len(starts)))
+    _refuse_repeated_header(source, dialect, bytes_, starts, ends, lines)
     if dialect.commented and (comment := ~blank & (first == _COMMENT)).any():
         keep = np.ones(len(starts), dtype=bool) & ~comment
         text = b"".join(text[a : b + 1] for a, b in zip(starts[keep].tolist(), ends[keep].tolist(), strict=True))
@@ -320,6 +306,23 @@ def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whol
     passed = int(np.searchsorted(every, size - 1, side="right"))
     behind = Place(here.row + int((~blank).sum()), here.byte + size, here.line + passed)
     return Piece(text, dialect.delimiter, lines[~blank], behind, several_lines)
+
+
+def _refuse_repeated_header(
+    source: Source, dialect: Dialect, bytes_: np.ndarray, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray
+) -> None:
+    """Refuse the first of the records that is the header, with or without quotes."""
+    if not dialect.named or not any(dialect.first):
+        return
+    for quote, tail in product(("", '"'), ("", "\r")):
+        header = dialect.delimiter.join(f"{quote}{name}{quote}" for name in dialect.first) + tail
+        alike = np.flatnonzero(ends - starts == len(header.encode()))
+        for k, byte in enumerate(header.encode()):
+            if not len(alike):
+                break
+            alike = alike[bytes_[starts[alike] + k] == byte]
+        if len(alike):
+            raise repeated_header(source, int(lines[alike[0]]), dialect.place.line)
 
 
 def _line_ends(bytes_: np.ndarray, data: bytes) -> np.ndarray:

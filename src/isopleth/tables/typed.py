@@ -145,6 +145,8 @@ _DATES = {
 _READ = {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y", "31/01/2024": "%d/%m/%Y", "01/31/2024": "%m/%d/%Y"}
 _ZONE = re.compile(r"(?:Z|[-+]\d{2}:?\d{2})$")
 _FIRST = 100
+# First cells by which words are found to repeat, each so many times in the mean.
+_SAMPLE, _REPEATED = 1000, 10
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
 
 
@@ -165,13 +167,25 @@ def typed(
         found = _numbers(name, cells, numerals)
         if found is not None:
             return found
-    cells = without_missing(trimmed(cells), missing)
+    cells = _words(cells, missing)
     if cells.null_count == len(cells):
         return cells
     found = _numbers(name, cells, numerals)
     if found is None:
         found = _booleans(cells)
     return _times(name, cells, place, {} if day_first is None else day_first) if found is None else found
+
+
+def _words(cells: Any, missing: Iterable[str]) -> Any:
+    """Return cells without blanks around them, null where they mean a missing cell; words that repeat are looked at once."""
+    import pyarrow.compute as compute
+
+    first = cells.slice(0, _SAMPLE)
+    if len(cells) > len(first) > _REPEATED * len(compute.unique(first)):
+        words = compute.unique(cells)
+        if without_missing(trimmed(words), missing).equals(words):
+            return cells
+    return without_missing(trimmed(cells), missing)
 
 
 def trimmed(cells: Any) -> Any:
@@ -239,7 +253,7 @@ def _all_digits(cells: Any) -> bool:
 def _booleans(cells: Any) -> Any:
     import pyarrow.compute as compute
 
-    for some in (cells.slice(0, 1000), cells):
+    for some in (cells.slice(0, _SAMPLE), cells):
         if not set(compute.unique(lower := compute.utf8_lower(some)).to_pylist()) <= {"true", "false", None}:
             return None
     return compute.equal(lower, "true")
