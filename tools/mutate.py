@@ -45,7 +45,7 @@ TESTS = {
         "tests/test_streaming.py",
         "tests/test_validation.py",
     ],
-    "frames": ["tests/frames"],
+    "frames": ["tests/frames", "tests/tasks/goodness_of_fit"],
     "kernels": ["tests/kernels"],
     "operators": ["tests/operators"],
     "solvers": ["tests/solvers"],
