@@ -23,7 +23,7 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",  # copies MathJax into the pages, so that formulas need no network
-    "myst_parser",  # for CHANGELOG.md
+    "myst_nb",  # runs the notebooks; CHANGELOG.md
     "numpydoc",
     "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
@@ -37,6 +37,10 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "**/GALLERY_HEADER.rst"]
 default_role = "py:obj"
 pygments_style = "sphinx"
+
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
 
 html_theme = "pydata_sphinx_theme"
 html_title = "isopleth"
