@@ -34,7 +34,11 @@ extensions = [
     "which_tool",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "**/GALLERY_HEADER.rst"]
+exclude_patterns = [
+    "_build",
+    "**/GALLERY_HEADER.rst",
+    "gallery/*.ipynb",
+]  # the gallery has pages of its own for its notebooks
 default_role = "py:obj"
 pygments_style = "sphinx"
 
