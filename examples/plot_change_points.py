@@ -51,7 +51,7 @@ walk[250:] += 12.0
 jump = ChangePointDetector(random_state=0).fit(walk)
 print(jump.result_)
 figure, axes = plt.subplots(figsize=(7.0, 2.5), layout="constrained")
-axes.plot(walk, color="#7A7A7A", linewidth=0.8)
+axes.plot(walk, color="#757575", linewidth=0.8)
 for place in jump.change_points_:
     axes.axvline(place - 0.5, color="#D55E00")
 _ = axes.set(xlabel="step", ylabel="value")

@@ -58,7 +58,7 @@ ax.plot(
     grid,
     baseline.difference(grid[:, None]),
     "--",
-    color="#7A7A7A",
+    color="#757575",
     label="difference of two KDEs",
 )
 ax.legend(frameon=False)

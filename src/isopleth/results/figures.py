@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DAY = 86_400.0
 MASSES = (0.5, 0.8, 0.95, 0.99)
 # Okabe and Ito's colours can be distinguished by readers with any kind of colour vision, and in grey.
-BLUE, VERMILLION, GREY, BLACK = "#0072B2", "#D55E00", "#7A7A7A", "#000000"
+BLUE, VERMILLION, GREY, BLACK = "#0072B2", "#D55E00", "#757575", "#000000"
 _COLOURS = {"blue": BLUE, "vermillion": VERMILLION, "grey": GREY, "text": BLACK}
 _PALEST, _DEEPEST = (0xEA, 0xF3, 0xFA), (0x8F, 0xBE, 0xDD)
 _LONGEST_NAME = 24
