@@ -91,11 +91,8 @@ class Block(ABC):
         raise TypeError(f"the {self!r} block is not symmetric.")
 
 
-class Matrix(Block):
-    """Block out_i = sum_j m(s_ij) v_j for a scalar function m of the kernel, such as its value or its Laplacian."""
-
-    symmetric = True
-    kept = 1
+class OfFunction(Block):
+    """Block of a scalar function of the kernel; its name is that of a public constant."""
 
     def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
         self._name = name
@@ -104,6 +101,13 @@ class Matrix(Block):
 
     def __repr__(self) -> str:
         return self._name
+
+
+class Matrix(OfFunction):
+    """Block out_i = sum_j m(s_ij) v_j for a scalar function m of the kernel, such as its value or its Laplacian."""
+
+    symmetric = True
+    kept = 1
 
     def zeros(self, x: Array, v: Array) -> Array:
         """Return zeros, one row for each point and the columns of `v`."""

@@ -14,6 +14,7 @@ from isopleth.operators.blocks import (
     Evaluate,
     EvaluateFor,
     Matrix,
+    OfFunction,
     Tile,
     laplacian_slope,
     second_derivative,
@@ -24,16 +25,8 @@ from isopleth.operators.blocks import (
 # x - y is therefore 0 for pairs that coincide.
 
 
-class Radial(Block):
+class Radial(OfFunction):
     r"""Numbers to vectors, :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\, v_j` with a scalar function q of the kernel."""
-
-    def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
-        self._name = name
-        self._evaluate = evaluate
-        self.light = light
-
-    def __repr__(self) -> str:
-        return self._name
 
     def zeros(self, x: Array, v: Array) -> Array:
         """Return zeros of the shape of the points; coefficients have one column."""
@@ -76,18 +69,10 @@ class _OfVectors(Block):
             )
 
 
-class Flux(_OfVectors):
+class Flux(OfFunction, _OfVectors):
     r"""Vectors to numbers, :math:`out_i = \sum_j q(s_{ij})\, (x_i - y_j)\cdot v_j` for a scalar function q of the kernel."""
 
     kept = 1
-
-    def __init__(self, name: str, evaluate: EvaluateFor, light: bool = False) -> None:
-        self._name = name
-        self._evaluate = evaluate
-        self.light = light
-
-    def __repr__(self) -> str:
-        return self._name
 
     def zeros(self, x: Array, v: Array) -> Array:
         """Return one zero for each row; coefficients are vectors."""
