@@ -77,13 +77,7 @@ def columns(found: ChangePoints) -> dict[str, np.ndarray]:
 
 
 def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[FileTable, np.ndarray | None]:
-    """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, several columns hold times, or the times do not ascend; the message names the first line.
-    """
+    """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times."""
     # The times need not be among the columns that are asked for.
     asked = {
         **options.reading(),

@@ -40,29 +40,7 @@ class ColumnList(click.ParamType):
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options for reading the tables of a command.
-
-    Parameters
-    ----------
-    columns : list of str, optional
-        Columns to use; all by default.
-    exclude, identifiers : list of str, optional
-        Columns to leave out.
-    keep_identifiers : bool
-        Whether columns that look like identifiers are used.
-    categorical, numeric : list of str, optional
-        Columns of these kinds, whatever they look like.
-    missing : list of str, optional
-        Words that mean a missing cell.
-    decimal : str, optional
-        Decimal sign of text files.
-    time_columns : list of str, optional
-        Columns that hold times.
-    encoding : str, optional
-        Encoding of text files.
-    max_unpacked : int, optional
-        Bytes that a packed file may have when it is unpacked.
-    """
+    """Options for reading the tables of a command, as the parameters of :func:`isopleth.read_table`."""
 
     columns: list[str] | None = None
     exclude: list[str] | None = None

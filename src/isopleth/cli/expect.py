@@ -41,13 +41,7 @@ def expect(
 
 
 def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
-    """Return the values of ``--given a=3,b=x`` as what the columns of a table hold.
-
-    Raises
-    ------
-    InputError
-        For a part without =, and for a column that is not used.
-    """
+    """Return the values of ``--given a=3,b=x`` as what the columns of a table hold."""
     kinds = {str(column.name): column.kind for column in table.schema.columns}
     found: dict[str, Any] = {}
     for part in given:

@@ -41,24 +41,13 @@ _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Checked rows and weights, with the array library and device that they came from.
+    """Checked rows and weights, with the array library and device that they came from."""
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Checked rows in float64; NaN where a cell is missing, for estimators that take gaps.
-    weights : ndarray of shape (n_samples,)
-        Their weights, ones where none were given.
-    backend : Backend
-        Array library and device that the rows came from.
-    columns : Schema, optional
-        Kinds of the columns of a table with words, times or gaps. Its rows are those of numeric columns and times, then codes of
-        categories. None if the rows are the table itself.
-    """
-
-    rows: np.ndarray
-    weights: np.ndarray
+    rows: np.ndarray  # (n, d): checked rows in float64; NaN where a cell is missing, for estimators that take gaps
+    weights: np.ndarray  # (n,): their weights, ones where none were given
     backend: Backend
+    # Kinds of the columns of a table with words, times or gaps. Its rows are those of numeric columns and times, then codes of
+    # categories. None if the rows are the table itself.
     columns: Schema | None = None
 
     @property
@@ -398,20 +387,7 @@ def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray, parameter: str) 
 
 
 def on_host(x: Any, name: str) -> Any:
-    """Return `x` as a NumPy array if it is an array of another library, otherwise unchanged.
-
-    Parameters
-    ----------
-    x : object
-        Any argument of a user.
-    name : str
-        Name in messages.
-
-    Raises
-    ------
-    InputError
-        For a tensor that requires a gradient, and for sparse, quantised, nested and meta tensors.
-    """
+    """Return `x` as a NumPy array if it is an array of another library, otherwise unchanged; `name` is for messages."""
     if not is_foreign(x):
         return x
     refuse_gradient(x, name)
@@ -439,14 +415,6 @@ def check_rows(
     """Return rows as a float64 NumPy array, and store (`reset`) or check the names and number of columns on `estimator`.
 
     With `missing`, NaN is allowed.
-
-    Raises
-    ------
-    InputError
-        For text, dates, and values that float64 would round or that are not finite, with the column or how many rows; for
-        tensors that require a gradient.
-    ValueError, TypeError
-        For empty or sparse input and for columns other than at fit.
     """
     X = _unmasked(on_host(X, name))
     _refuse_kinds(X, name)
@@ -504,11 +472,6 @@ def check_weights(sample_weight: Any, n: int, *, added: bool = False, name: str 
     """Return weights as a float64 NumPy array, ones for None.
 
     With `added`, all of them may be zero: the rows are added to others.
-
-    Raises
-    ------
-    InputError
-        If there are not `n`, or they are not finite, negative or all zero.
     """
     if sample_weight is None:
         return np.ones(n)
@@ -549,13 +512,7 @@ def check_weights(sample_weight: Any, n: int, *, added: bool = False, name: str 
 
 
 def numbered_groups(groups: Sequence[Any], sizes: Sequence[int], names: Sequence[str] = ("X",)) -> list[np.ndarray]:
-    """Return the number of the group of each row of some tables; equal labels have one number in all of them.
-
-    Raises
-    ------
-    InputError
-        If a table has not one label a row, a label is missing, or words are mixed with numbers, which are never equal to words.
-    """
+    """Return the number of the group of each row of some tables; equal labels have one number in all of them."""
     labels: list[Any] = []
     for part, size, name in zip(groups, sizes, names, strict=True):
         given = on_host(part, "groups")
@@ -593,11 +550,6 @@ def varying_columns(
     """Return a mask of the columns with two known cells that differ, and warn with the names of the others.
 
     `names` are those of other columns than the fit has, and `blocks` their coordinates if one has several in `X`.
-
-    Raises
-    ------
-    InputError
-        If no column varies: all rows are equal.
     """
     keep = np.asarray(np.fmin.reduce(X) < np.fmax.reduce(X))
     of_columns = keep if blocks is None else np.array([keep[block].any() for block in blocks])
@@ -618,13 +570,7 @@ def warn_of_constants(names: Sequence[str], keep: np.ndarray) -> None:
 
 
 def check_memory_limit(memory_limit: Any) -> None:
-    """Check `memory_limit` where the parameter constraints of an estimator do not.
-
-    Raises
-    ------
-    InputError
-        If it is not a positive number.
-    """
+    """Check `memory_limit` where the parameter constraints of an estimator do not."""
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not float(memory_limit) > 0:
         text = "{parameter} = {value}: expected a number of bytes > 0."
         raise InputError(text, parameter="memory_limit", value=memory_limit)

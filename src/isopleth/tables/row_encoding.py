@@ -30,49 +30,27 @@ _FAR = 1000.0
 class CellEncoding:
     """Encoding of the cells of one column.
 
-    Parameters
-    ----------
-    name : str
-        Its name in messages.
-    kind : {"numeric", "time", "categorical"}
-        What it holds.
-    place : int
-        Its place in the rows of :class:`~isopleth.tables.checks.CheckedRows`.
-    center : float
-        Median, in place of a missing number.
-    absent : float
-        What a missing number becomes if no number was missing among the rows of :meth:`RowEncoding.of`.
-    gap : float
-        Value of the indicator of a missing number; 0 if there is no such coordinate.
-    codes : array of shape (k,)
-        Categories with coordinates of their own. Others share one more, and missing cells, if they are compared, have the last.
-    rare : array
-        Categories without a coordinate of their own among those that :meth:`of_words` saw, if those that it did not see have
-        one more coordinate. Where some categories occur once among the rows that choose, others do not occur there at all, and
-        they are no farther from the rest than rare ones are.
-    unit : float
-        Value of the coordinate of a category. Two rows with independent cells are 2 squared units of distance apart on average,
-        as those of a numeric column of standard deviation 1 are.
-    other, lost : float
-        Values of the coordinates of other words and of missing cells, larger than `unit` if there were none.
-    shares : array of shape (width,)
-        Coordinates of a missing category that is not compared, the mean of all known ones; empty if it is compared.
-    known : array
-        Known cells in order, or some of them at equal steps, from which missing cells that are not compared can be drawn.
+    Two rows with independent words are 2 squared units of distance apart on average, as those of a numeric column of standard
+    deviation 1 are. Where some words occur once among the rows that choose, others do not occur there at all, and they are no
+    farther from the rest than rare ones are.
     """
 
     name: str
-    kind: str
-    place: int
-    center: float = 0.0
-    absent: float = 0.0
-    gap: float = 0.0
+    kind: str  # "numeric", "time" or "categorical"
+    place: int  # place in the rows of CheckedRows
+    center: float = 0.0  # median, in place of a missing number
+    absent: float = 0.0  # what a missing number becomes if none was missing among the rows that chose
+    gap: float = 0.0  # value of the indicator of a missing number; 0 without such a coordinate
+    # Categories with coordinates of their own. Others share one more, and missing cells, if compared, have the last.
     codes: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    # Categories without one among those seen by the rows that chose, if unseen ones have one more.
     rare: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    unit: float = 1.0
-    other: float = 1.0
-    lost: float = 1.0
+    unit: float = 1.0  # value of the coordinate of a category
+    other: float = 1.0  # that of other words
+    lost: float = 1.0  # that of missing cells; both are larger than `unit` if there were none
+    # Coordinates of a missing category that is not compared, the mean of all known ones; empty if it is compared.
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))
+    # Known cells in order, or some at equal steps, from which missing cells that are not compared can be drawn.
     known: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
@@ -165,28 +143,11 @@ class RowEncoding:
 
     Words become the corners of a simplex (one coordinate a word), times are numbers, and a missing number becomes the median of
     its column beside an indicator. Complete rows of numbers are left as they are.
-
-    Parameters
-    ----------
-    cells : tuple of CellEncoding
-        Encodings of the columns, in the order of the table.
-    columns : Schema or None
-        Kinds of the columns, where there are others than numbers.
-    compared : bool
-        Whether a missing cell differs from all others. Otherwise it is at the centre of its column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth.tables.row_encoding import RowEncoding
-    >>> rows = np.array([[1.0], [2.0], [4.0], [np.nan]])
-    >>> RowEncoding.of(rows, ["age"])(rows).round(2).tolist()
-    [[1.0, 0.0], [2.0, 0.0], [4.0, 0.0], [2.0, 2.31]]
     """
 
-    cells: tuple[CellEncoding, ...]
-    columns: Schema | None
-    compared: bool
+    cells: tuple[CellEncoding, ...]  # one a column, in the order of the table
+    columns: Schema | None  # kinds of the columns, where there are others than numbers
+    compared: bool  # whether a missing cell differs from all others; otherwise it is at the centre of its column
 
     @classmethod
     def of(
@@ -199,23 +160,10 @@ class RowEncoding:
         far: bool = True,
         words_from: np.ndarray | None = None,
     ) -> Self:
-        """Choose the encoding.
+        """Choose the encoding by all rows.
 
-        Parameters
-        ----------
-        rows : array of shape (n, d)
-            All rows, of :class:`~isopleth.tables.checks.CheckedRows`.
-        names : list of str
-            Names of the columns, in the order of the table.
-        columns : Schema, optional
-            Kinds of the columns.
-        compared : bool, default=True
-            Whether a missing cell differs from all others.
-        far : bool, default=True
-            Whether words that are not among `rows` are far from all others, and missing cells of columns without any.
-        words_from : array of int, optional
-            Positions of the rows from which words are chosen; all by default. Words that are chosen from some rows are more
-            frequent among these than among others.
+        `far` says whether words that are not among them, and missing cells of columns without any, are far from all others.
+        Words are chosen from the rows `words_from`, among which they are more frequent than among others.
         """
         kinds = columns.columns if columns is not None else tuple(Column(j, "numeric") for j in range(rows.shape[1]))
         order = columns.order if columns is not None else np.arange(rows.shape[1])
@@ -296,13 +244,7 @@ class RowEncoding:
         return self.columns is None and not self.scaled.any()
 
     def varying(self, estimator: BaseEstimator, rows: np.ndarray) -> np.ndarray:
-        """Return a mask of the coordinates of columns that vary in the encoded `rows`, and warn with the names of the others.
-
-        Raises
-        ------
-        InputError
-            If no column varies.
-        """
+        """Return a mask of the coordinates of columns that vary in the encoded `rows`, and warn with the names of the others."""
         if self.is_plain:
             return varying_columns(estimator, rows)
         return varying_columns(estimator, rows, self.names, self.blocks)
@@ -334,13 +276,7 @@ class RowEncoding:
 
 
 def refuse_gaps(rows: np.ndarray, complete: Iterable[tuple[str, int]]) -> None:
-    """Refuse missing numbers in columns that were complete at fit.
-
-    Raises
-    ------
-    InputError
-        If there are any; the message names the columns.
-    """
+    """Refuse missing numbers in columns that were complete at fit."""
     found = []
     for name, place in complete:
         count = int(np.isnan(rows[:, place]).sum())

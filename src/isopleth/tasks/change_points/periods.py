@@ -153,17 +153,7 @@ _MOST_PARTS = 31
 
 
 def seasons_of(values: np.ndarray, period: Any, seconds: np.ndarray | None) -> list[Cycle]:
-    """Return the seasons of a series: those that are given, or found where they describe it more cheaply.
-
-    Parameters
-    ----------
-    values : ndarray of shape (T, d)
-        The series; NaN is unknown.
-    period : "auto", None, number, str or list of these
-        The parameter of the detector.
-    seconds : ndarray of shape (T,), optional
-        Times of the steps.
-    """
+    """Return the seasons of a series, NaN where unknown: those that are given, or found where they describe it more cheaply."""
     if period is None:
         return []
     if isinstance(period, str) and period == "auto":
