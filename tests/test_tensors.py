@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import unittest
 import warnings
 from collections import namedtuple
@@ -27,7 +26,6 @@ RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(300, 3))
 ROWS[5:9] = ROWS[5]
 ASKED = np.concatenate([2.0 * RNG.normal(size=(40, 3)), [[90.0, 0.0, 0.0]], ROWS[:2]])
-WEIGHTS = RNG.uniform(size=300)
 SEARCH = Search(grid=[0.5, 1, 2, 4], cv=0.3)
 
 Pair = namedtuple("Pair", ["one", "other"])
@@ -139,15 +137,6 @@ def test_tensors_in_what_a_model_holds_are_converted(send):
     assert is_foreign(inner.length_scale)
     assert is_foreign(guarded.coefficients)
     assert type(found.bounds[0]) is tuple
-
-
-def test_models_of_tensors_are_pickled_and_cloned():
-    send = torch_on("cpu")
-    away = SOSREP(frame="scale").fit(send(ROWS))
-    np.testing.assert_array_equal(
-        pickle.loads(pickle.dumps(away)).score_samples(send(ASKED)), away.score_samples(send(ASKED))
-    )
-    assert clone(away).get_params() == SOSREP(frame="scale").get_params()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16", "float8_e5m2"])

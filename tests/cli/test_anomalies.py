@@ -189,15 +189,6 @@ class TestFiles:
         assert table.column_names == ["line", "score", "pvalue", "label", "certain"]
         assert table.num_rows == 61
 
-    def test_plot(self, file, tmp_path):
-        pytest.importorskip("matplotlib")
-        assert run("anomalies", file, "--plot", tmp_path / "p.svg").exit_code == 0
-        assert (tmp_path / "p.svg").read_bytes().startswith(b"<?xml")
-
-    def test_a_saved_model_knows_its_columns(self, model):
-        detector = load(model)
-        assert detector.feature_names_in_.tolist() == ["a", "b", "c"]
-
     def test_a_disk_that_fills_leaves_nothing(self, file, tmp_path, monkeypatch):
         def fail(*_):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -298,12 +289,6 @@ class TestModel:
         (tmp_path / "new.csv").write_text(f"{header}\n" + "1,2,3,4\n"[: 2 * len(header.split(",")) - 1] + "\n")
         message = refused("anomalies", tmp_path / "new.csv", "--model", model, *arguments)
         assert all(word in message for word in words)
-
-    def test_another_number_of_columns(self, model, tmp_path):
-        np.save(tmp_path / "new.npy", X[:, :2])
-        assert "2 columns where the model was fitted on 3" in refused(
-            "anomalies", tmp_path / "new.npy", "--model", model
-        )
 
     @pytest.mark.parametrize("first", ["_", "n_features_in_"])
     def test_a_model_of_another_version(self, file, tmp_path, first):

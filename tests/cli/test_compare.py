@@ -112,13 +112,6 @@ def test_rows_are_numbered_where_one_file_has_no_lines(files, tmp_path):
         assert [row["row"] for row in rows] == [*map(str, range(1, 61)), *map(str, range(1, 41))]
 
 
-def test_a_picture(files, tmp_path):
-    pytest.importorskip("matplotlib")
-    path = tmp_path / "picture.svg"
-    assert run(*files, "--plot", path).exit_code == 0
-    assert "<svg" in path.read_text()[:2000]
-
-
 def test_chosen_columns_and_arrays(files, tmp_path):
     np.save(tmp_path / "a.npy", A[:, :2])
     np.save(tmp_path / "b.npy", B[:, :2])

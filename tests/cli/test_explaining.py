@@ -84,15 +84,6 @@ def test_nothing_to_explain(tmp_path):
     assert len(rows_of(tmp_path / "out.csv")) == 60
 
 
-def test_out_as_parquet(file, tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    run(file, "--explain", "--top", 2, "--out", tmp_path / "out.parquet")
-    table = parquet.read_table(tmp_path / "out.parquet")
-    assert table.column_names[-3:] == ["explained_by", "best", "rise"]
-    assert [str(kind) for kind in table.schema.types[-3:]] == ["string", "double", "double"]
-    assert table["explained_by"][60].as_py() == "a"
-
-
 def test_new_rows_of_a_model_are_explained_by_its_columns(file, tmp_path):
     model = tmp_path / "model"
     run(file, "--save", model)

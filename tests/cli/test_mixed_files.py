@@ -156,14 +156,3 @@ def test_numbers_with_gaps(tmp_path):
     np.save(tmp_path / "gaps.npy", X.to_numpy())
     result = fine("anomalies", tmp_path / "gaps.npy")
     assert result.stderr == f"isopleth: {tmp_path / 'gaps.npy'}: 80 rows: 3 numbers; 10 missing cells of x2\n"
-
-
-def test_the_picture_of_a_table_of_words_shows_the_scores(tmp_path):
-    rng = np.random.default_rng(0)
-    pd.DataFrame(rng.choice(list("ab"), size=(40, 2)), columns=["u", "v"]).to_csv(tmp_path / "w.csv", index=False)
-    fine("anomalies", tmp_path / "w.csv")
-    fine("anomalies", tmp_path / "w.csv", "--plot", tmp_path / "w.svg")
-    assert (
-        "Rows are flagged up to" in (tmp_path / "w.svg").read_text()
-        or "No row is flagged" in (tmp_path / "w.svg").read_text()
-    )

@@ -138,10 +138,6 @@ class TestRefusals:
             train, test, "--target", "kind"
         )
 
-    def test_numbers_with_a_missing_one(self, train, test):
-        train.write_text(train.read_text().replace(",good,", ",1,").replace(",bad,", ",0,").replace(",1,", ",NaN,", 1))
-        assert "train.csv, line 2: no class in column 'kind'" in refused(train, test, "--target", "kind")
-
     def test_words_besides_the_target(self, train, test):
         head, *rows = train.read_text().splitlines()
         train.write_text("\n".join([f"name,{head}", *(f"{'xy'[i % 2]},{row}" for i, row in enumerate(rows))]) + "\n")
@@ -161,11 +157,6 @@ class TestRefusals:
         assert "y has one class only, 'good'; expected rows of at least two classes." in refused(
             train, test, "--target", "kind"
         )
-
-    def test_other_columns(self, train, tmp_path):
-        path = tmp_path / "other.csv"
-        path.write_text("a,b\n1,2\n")
-        assert "lacks 'c' of the columns that the model was fitted on" in refused(train, path, "--target", "kind")
 
     def test_level(self, train, test):
         assert "expected a confidence between 0 and 1" in refused(

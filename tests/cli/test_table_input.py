@@ -82,24 +82,6 @@ def test_thousands_of_levels(path, levels):
     assert set(pd.read_csv(path.parent / "s.csv")["word"]) <= set(words)
 
 
-def test_words_among_numbers_that_mean_nothing_are_missing(path):
-    cells = [str(v) for v in np.arange(1.0, N + 1)]
-    cells[5], cells[9] = "n/a", "-"
-    write(path, numbers().assign(mixed=cells))
-    assert "column 'mixed': '-' among numbers counts as missing." in run(path)
-    made = pd.read_csv(path.parent / "s.csv")
-    assert pd.api.types.is_numeric_dtype(made["mixed"])
-
-
-@pytest.mark.parametrize("word", ["NA", "NaN", "null", "?", ""])
-def test_words_that_mean_missing(path, word):
-    cells = [str(v) for v in np.arange(1.5, N + 1)]
-    cells[::4] = [word] * len(cells[::4])
-    write(path, numbers().assign(b=cells))
-    assert run(path) == ""
-    assert pd.read_csv(path.parent / "s.csv")["b"].isna().any()
-
-
 def test_other_words_that_mean_missing(path):
     cells = [str(v) for v in np.arange(1.5, N + 1)]
     cells[3] = "gone"
@@ -114,33 +96,3 @@ def test_other_words_that_mean_missing(path):
     )
     assert made.exit_code == 0, made.output
     assert set(pd.read_csv(path.parent / "s.csv")["word"].dropna()) == {"v"}
-
-
-def test_mixed_encodings_are_refused_with_the_line(path):
-    write(path, numbers())
-    path.write_bytes(path.read_bytes() + "0.5,é\n".encode() + "0.5,é\n".encode("latin-1"))
-    told = run(path)
-    assert "UTF-8" in told
-    assert f"line {N + 3}" in told
-
-
-def test_a_header_in_the_middle_is_refused_with_its_line(path):
-    write(path, numbers())
-    path.write_text(path.read_text() + "a,word\n0.5,u\n")
-    told = run(path)
-    assert f"line {N + 2}" in told
-    assert "header" in told
-
-
-def test_dates_in_two_formats_are_refused_with_both_lines(path):
-    days = ["2024-01-31"] * N
-    days[7] = "31.01.2024"
-    write(path, numbers().assign(day=days))
-    told = run(path)
-    for word in ("'day'", "two formats", "'2024-01-31'", "line 2", "'31.01.2024'", "line 9"):
-        assert word in told
-
-
-def test_an_identifier_alone_is_refused(path):
-    write(path, pd.DataFrame({"order_id": range(1000, 1000 + N)}))
-    assert "no column is left to use: order_id (identifier)" in run(path)

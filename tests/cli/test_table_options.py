@@ -51,11 +51,6 @@ def test_words_are_refused_with_the_way_out(file):
     assert result.stderr.endswith("no numbers in column 'word'; leave it out with --exclude word.\n")
 
 
-def test_numbers_said_to_be_categories_are_refused_too(file):
-    result = run("changes", file, "--exclude", "word", "--categorical", "a")
-    assert result.stderr.endswith("no numbers in column 'a'; leave it out with --exclude a.\n")
-
-
 @pytest.mark.parametrize("option", ["--id", "--categorical", "--numeric", "--exclude"])
 def test_unknown_columns(file, option):
     result = run("anomalies", file, option, "zzz")
@@ -90,14 +85,6 @@ def test_missing_words_and_decimal_commas(tmp_path):
     path.write_text(path.read_text() + "-99;1,5\n")
     assert "61 rows: 2 numbers; 1 missing cell of a" in fine("changes", path, "--missing", "-99,NA").stderr
     assert "61 rows: 2 numbers; 1 missing cell of a" in fine("anomalies", path, "--missing", "-99,NA").stderr
-
-
-def test_a_word_among_numbers_is_named_with_its_line(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in X.tolist()) + "1,oops\n")
-    refused = run("anomalies", path).stderr
-    assert "column 'b' holds 'oops' in line 62, and nearly all other cells are numbers" in refused
-    assert "--missing oops" in refused
 
 
 def test_compressed_files_and_standard_input_give_the_same(file, tmp_path, monkeypatch):
@@ -149,12 +136,6 @@ def table_of(tmp_path, words, numbers):
 def test_the_shorter_way_to_numbers_is_said(words, numbers, said, tmp_path):
     path = table_of(tmp_path, words, numbers)
     assert run("changes", path).stderr == f"isopleth: {path}: {said}\n"
-
-
-def test_tables_without_a_common_column_are_refused_as_such(file, tmp_path):
-    other = tmp_path / "other.csv"
-    other.write_text("length,width\n1,2\n3,4\n5,6\n")
-    assert f"{file} and {other}: no common column is left" in run("compare", file, other).stderr
 
 
 def test_columns_that_a_model_lacks_are_said_with_what_to_do(tmp_path):

@@ -126,16 +126,3 @@ def test_a_drift_refitted_to_all_rows_is_itself():
     rows = rows_of()
     drift = Drift.of(rows, np.ones(len(rows)))
     np.testing.assert_allclose(drift.refitted(rows, np.ones(len(rows))), drift.at_rows, rtol=1e-6)
-
-
-def test_tensors_give_tensors():
-    torch = pytest.importorskip("torch")
-    rows = rows_of()
-    model = KDE(debias=True, frame="scale").fit(torch.asarray(rows))
-    assert isinstance(model.centers_, torch.Tensor)
-    np.testing.assert_allclose(
-        model.score_samples(torch.asarray(rows)),
-        KDE(debias=True, frame="scale").fit(rows).score_samples(rows),
-        rtol=1e-9,
-    )
-    assert isinstance(model.level_set(torch.asarray([0.5])), torch.Tensor)

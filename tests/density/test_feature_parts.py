@@ -66,17 +66,6 @@ def test_rows_of_weight_0_may_be_anywhere():
     close(here.score_samples(X), model(**options).fit(X, sample_weight=weights).score_samples(X))
 
 
-def test_constant_columns_are_dropped_with_the_same_warning():
-    X = rows()
-    X[:, 1] = 3.0
-    with pytest.warns(DataWarning, match="constant columns are dropped: 'b'"):
-        here = fit_parts(model(length_scale=1.0), ArrayParts(X, names=["a", "b", "c"]))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        close(here.score_samples(X), model(length_scale=1.0).fit(X).score_samples(X))
-    assert np.isnan(here.length_scale_[1])
-
-
 def test_rows_are_few_only_if_all_are_in_the_sample(monkeypatch):
     wide = np.random.default_rng(0).normal(size=(40, 6))
     with pytest.warns(DataWarning, match="fewer distinct rows"):

@@ -119,9 +119,3 @@ def test_the_square_of_one_gaussian_is_a_narrower_gaussian():
     Q = np.linspace(-4, 4, 9)[:, None]
     root, kde = SOSREP(length_scale=1.0, frame="scale").fit(X), KDE(length_scale=np.sqrt(0.5), frame="scale").fit(X)
     np.testing.assert_allclose(root.score_samples(Q), kde.score_samples(Q), atol=1e-9)
-
-
-def test_memory_limit_changes_nothing_but_the_memory():
-    X = mixture(700, 5)
-    a, b = KDE(frame="scale").fit(X), KDE(memory_limit=1e5, n_jobs=1, frame="scale").fit(X)
-    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-12)

@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from isopleth import SOSREP, AnomalyDetector
-from isopleth.errors import DataWarning, InputError
+from isopleth.errors import InputError
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian
 
 
@@ -225,15 +225,6 @@ def test_weights_that_are_no_weights(weight):
         SOSREP(frame="scale").fit(mixture(20, 2), sample_weight=weight)
 
 
-def test_one_weight_for_all_rows_changes_nothing():
-    X = mixture(20, 2)
-    for weight in (2.0, np.array(0.1), np.full(20, 7)):
-        model = SOSREP(length_scale="median", frame="scale").fit(X, sample_weight=weight)
-        np.testing.assert_allclose(
-            model.score_samples(X), SOSREP(length_scale="median", frame="scale").fit(X).score_samples(X), rtol=1e-7
-        )
-
-
 @pytest.mark.parametrize("rule", ["scott", "median"])
 def test_weights_of_any_size_have_the_same_length_scale(rule):
     X, w = mixture(30, 2), np.random.default_rng(0).integers(1, 4, size=30) / 60.0
@@ -289,19 +280,6 @@ def test_frames_keep_names_and_iris_runs():
         assert np.isfinite(model.score_samples(frame)).all()
     with pytest.raises(ValueError, match="feature names"):
         model.score_samples(frame.rename(columns={frame.columns[0]: "other"}))
-
-
-def test_constant_columns_are_dropped_and_named():
-    frame = load_iris(as_frame=True).data.assign(site=1.0)
-    with pytest.warns(DataWarning, match="'site'"):
-        model = SOSREP(frame="scale").fit(frame)
-    assert np.isnan(model.length_scale_[-1])
-    np.testing.assert_allclose(
-        model.score_samples(frame),
-        SOSREP(frame="scale").fit(frame.drop(columns="site")).score_samples(frame.drop(columns="site")),
-    )
-    assert (model.sample(3, random_state=0)[:, -1] == 1.0).all()
-    assert (model.grad_log_density(frame)[:, -1] == 0.0).all()
 
 
 def true_residual(model):

@@ -103,18 +103,6 @@ def test_rotation(points):
     np.testing.assert_allclose(other.difference_std(points @ turn), one.difference_std(points), rtol=1e-7)
 
 
-def test_weights_are_repetitions(points):
-    x, y = two(dim=2)
-    times_x, times_y = np.arange(40) % 3, 1 + np.arange(30) % 2
-    one = LSDD(**GRID).fit(x, y, sample_weight_x=times_x, sample_weight_y=times_y)
-    other = LSDD(**GRID).fit(np.repeat(x, times_x, axis=0), np.repeat(y, times_y, axis=0))
-    np.testing.assert_allclose(one.difference(points), other.difference(points), rtol=1e-9)
-    np.testing.assert_allclose(one.difference_std(points), other.difference_std(points), rtol=1e-9)
-    np.testing.assert_allclose(one.search_path_.losses, other.search_path_.losses, rtol=1e-9)
-    assert one.squared_l2_ == pytest.approx(other.squared_l2_, rel=1e-9)
-    assert one.level_set(0.5) == pytest.approx(other.level_set(0.5))
-
-
 def test_priors_are_those_of_the_bayes_rule():
     rng = np.random.default_rng(1)
     difference = LSDD(length_scale=0.8, alpha=0.1, random_state=0).fit(

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 from oracle import PROFILES, Dense
-from sklearn.base import clone
 
 from isopleth import DataWarning, InputError, KernelScore, NystromKEF
 from isopleth.kernels import IMQ, Gaussian
@@ -237,16 +236,6 @@ def test_fits_follow_shifts_scales_and_rotations(space, regularizer):
         model.set_params(landmarks=moved(X[:20]), length_scale=100.0)
         got = 50.0 * model.fit(moved(X)).grad_log_density(moved(Q)) @ turn.T
         assert distance(got, want) < 1e-9
-
-
-@pytest.mark.parametrize("method", ["uniform", "kmeans++", "leverage"])
-def test_weights_are_repetition(method):
-    X, counts = mixture(150, 2), np.random.default_rng(1).integers(1, 4, size=150)
-    model = scale_nystrom(landmarks=20, landmark_method=method, length_scale=1.5, random_state=0)
-    weighted = clone(model).fit(X, sample_weight=counts).grad_log_density(X)
-    repeated = clone(model).fit(np.repeat(X, counts, axis=0)).grad_log_density(X)
-    assert distance(weighted, repeated) < 1e-9
-    assert distance(clone(model).fit(X, sample_weight=1e200 * counts).grad_log_density(X), weighted) < 1e-9
 
 
 def test_columns_with_their_own_length_scales():

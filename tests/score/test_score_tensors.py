@@ -100,14 +100,6 @@ def test_a_stream_lives_where_its_last_rows_do():
         assert {name for name, a in found.items() if not isinstance(a, kind)} == set()
 
 
-def test_gradients_are_refused_and_not_cut_off():
-    X, _, Q = data()
-    with pytest.raises(InputError, match=r"X requires a gradient.*X\.detach\(\).*isopleth\.torch"):
-        KEF().fit(torch.asarray(X).requires_grad_())
-    with pytest.raises(InputError, match="X requires a gradient"):
-        KEF().fit(X).grad_log_density(torch.asarray(Q).requires_grad_())
-
-
 @pytest.mark.parametrize(
     ("space", "shape", "on_host"),
     [

@@ -96,15 +96,6 @@ def test_parts_merge_in_any_order_to_one_pass(space, cuts, seed):
     agree(parts[0], sums(x[:9], space=space, base=base).accumulate(x, w))
 
 
-@pytest.mark.parametrize("space", list(SPACES))
-def test_weights_are_repetition(space):
-    x, counts = rows(80, 3), np.random.default_rng(1).integers(0, 4, size=80)
-    weighted = sums(x[:10], space=space).accumulate(x, counts)
-    repeated = sums(x[:10], space=space).accumulate(np.repeat(x, counts, axis=0))
-    repeated.n_samples = weighted.n_samples
-    agree(weighted, repeated)
-
-
 def test_merging_leaves_the_other_as_it_is():
     x = rows(50, 2)
     one, other = sums(x[:5]).accumulate(x[:20]), sums(x[:5]).accumulate(x[20:])
