@@ -239,6 +239,7 @@ def test_tiles_of_a_device_are_large_within_the_limit():
     light = tiles.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8, VALUE.light)
     assert light.tile == tiles.DEVICE_TILE
     assert 4 * light.numbers <= DEFAULT_MEMORY_LIMIT
+    assert light.numbers > (tiles.LIGHT_TILES + 1) * light.tile[0] * light.tile[1]  # one tile is ahead
     small = tiles.Layout.of(x, (100_000, 100_000), 1e7, 8)
     assert 4 * small.numbers <= 1e7
 

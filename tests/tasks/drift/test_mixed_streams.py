@@ -192,7 +192,7 @@ def test_simulated_streams_are_whole_groups():
 
 def test_too_few_groups():
     groups = np.zeros(300)
-    with pytest.raises(InputError, match="1 group; the threshold"):
+    with pytest.raises(InputError, match="1 group; the threshold of a window of 20 rows needs 10 or more"):
         DriftMonitor(window=20, expected_run_length=100).fit(
             np.random.default_rng(0).normal(size=(300, 1)), groups=groups
         )
