@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Literal, Self
 
 import narwhals as nw
@@ -296,7 +297,7 @@ class Cells:
         indices = encoded.indices.fill_null(-1) if encoded.null_count else encoded.indices
         codes = indices.to_numpy(zero_copy_only=False)
         words = cls.of_words(name, encoded.dictionary.to_pylist(), missing)
-        return replace(words, values=np.append(words.values, -1)[codes].astype(np.intp))
+        return replace(words, values=np.append(words.values, -1)[codes])
 
     @classmethod
     def _of_objects(
@@ -335,7 +336,7 @@ class Cells:
                 )
         return cls.of_words(name, [_word(cell) for cell in cells], missing)
 
-    @property
+    @cached_property
     def known(self) -> int:
         """Number of cells that are not missing."""
         return int((self.values >= 0).sum() if self.form == "text" else np.isfinite(self.values).sum())
@@ -360,9 +361,10 @@ class Cells:
         words = self.as_words()
         return [None if code < 0 else words.words[code] for code in words.values.tolist()]
 
+    @cached_property
     def counts(self) -> np.ndarray:
-        """Return how often each word occurs."""
-        return np.bincount(self.values[self.values >= 0], minlength=len(self.words))
+        """How often each word occurs."""
+        return np.bincount(self.values + 1, minlength=len(self.words) + 1)[1:]
 
     def row_with(self, word: str) -> int:
         """Return the first row that holds a word."""

@@ -601,7 +601,7 @@ class _KindRule:
     def _words(self, cells: Cells, notes: list[Message]) -> Column | str:
         if cells.levels is not None:  # declared: truth values and categories
             return _category(cells)
-        counts = cells.counts()
+        counts = cells.counts
         strange = {word for word in cells.words if parsed_number(word) is None}
         if _is_numbers(cells, counts, strange):
             return self._numbers(cells, strange, notes)
@@ -654,7 +654,7 @@ def _is_numbers(cells: Cells, counts: np.ndarray, strange: set[str]) -> bool:
 def _category(cells: Cells) -> Column | str:
     """Return a categorical column, with declared levels that do not occur after those that do."""
     words = cells.as_words()
-    counts = dict(zip(words.words, words.counts().tolist(), strict=True))
+    counts = dict(zip(words.words, words.counts.tolist(), strict=True))
     found = sorted((word for word in counts if counts[word]), key=lambda word: (-counts[word], word))
     if len(found) == 1 and words.known == len(words.values):
         return "one value only"
