@@ -30,12 +30,11 @@ print(detector.result_)
 print(detector.result_.table().round(2))
 
 # %%
-# Lines mark the first step after each change. The lower panel shows the score curve:
-# the distance between the densities before and after each step.
+# Lines mark the first step after each change, and bands the interval that holds it with
+# a probability of about 90 %. The black line is the mean of each segment.
 
 figure = detector.plot().figure
 figure.set_size_inches(9.0, 4.0)
-print(f"{len(figure.axes)} panels")
 
 # %%
 # A random walk moves far, but its distribution does not change: every step is like

@@ -61,4 +61,4 @@ ax.plot(
     color="#757575",
     label="difference of two KDEs",
 )
-ax.legend(frameon=False)
+_ = ax.legend(frameon=False)
