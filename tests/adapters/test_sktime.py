@@ -11,6 +11,7 @@ from sktime.utils.estimator_checks import check_estimator
 
 from isopleth import ChangePointDetector
 from isopleth.adapters import SktimeAdapter
+from isopleth.errors import InputError
 
 
 def test_checks_of_sktime():
@@ -37,3 +38,9 @@ def test_a_series_without_changes_has_an_empty_answer():
     noise = np.random.default_rng(1).normal(size=(100, 1))
     detector = SktimeAdapter(ChangePointDetector(random_state=0)).fit(noise)
     assert len(detector.predict(noise)) == len(detector.predict_scores(noise)) == 0
+
+
+def test_words_are_refused_with_the_name_of_the_column():
+    frame = pd.DataFrame({"flow": np.arange(40.0), "valve": ["open", "shut"] * 20})
+    with pytest.raises(InputError, match="'valve'"):
+        SktimeAdapter().fit(frame).predict(frame)

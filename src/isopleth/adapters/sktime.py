@@ -78,7 +78,7 @@ class SktimeAdapter(BaseDetector):
 
     def _fitted(self, X: pd.DataFrame) -> ChangePointDetector:
         detector = ChangePointDetector() if self.detector is None else clone(self.detector)
-        return detector.fit(X.to_numpy(dtype=float))
+        return detector.fit(X.reset_index(drop=True))
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
