@@ -12,7 +12,7 @@ from isopleth.tasks.change_points.embedding import Blocks
 from isopleth.tasks.change_points.scan import ContrastScan
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts
 from isopleth.tasks.segmentation.description_length import describe
-from isopleth.tasks.segmentation.dynamic import SegmentationSearch
+from isopleth.tasks.segmentation.segments import SegmentationSearch
 
 
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(8), marks=pytest.mark.slow)])

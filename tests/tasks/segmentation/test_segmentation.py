@@ -14,9 +14,8 @@ from scipy.stats import t as student_t
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
 from isopleth.tasks.segmentation.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
-from isopleth.tasks.segmentation.dynamic import SegmentationSearch
 from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
-from isopleth.tasks.segmentation.segments import segment
+from isopleth.tasks.segmentation.segments import SegmentationSearch, segment
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
 

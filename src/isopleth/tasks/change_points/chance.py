@@ -9,8 +9,7 @@ import numpy as np
 from isopleth.progress import unheard
 from isopleth.tasks.segmentation.costs import STABLE, Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.description_length import MOST_LAGS, Description
-from isopleth.tasks.segmentation.dynamic import SegmentationSearch
-from isopleth.tasks.segmentation.segments import Segmentation
+from isopleth.tasks.segmentation.segments import Segmentation, SegmentationSearch
 
 # Simulated series without a change.
 RUNS = 199

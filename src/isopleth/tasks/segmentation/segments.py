@@ -1,14 +1,175 @@
-"""Segments of a series: a constant or a line in each plus autoregressive noise, at the least total cost."""
+"""Segments of a series at the least total cost, found by dynamic programming: a constant or a line plus autoregressive noise."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
-from isopleth.tasks.segmentation.dynamic import LONG, MOST_PLACES, SegmentationSearch
+
+# Places that dynamic programming compares. The changes found are then moved to their best places among all.
+MOST_PLACES = 200
+# Steps of a series beyond which fewer places and starts are tried, to save time.
+LONG = 5000
+# Variances of the innovations for which segments are searched, relative to the variance without changes.
+_LEVELS = np.geomspace(1.0, 1e-3, 10)
+# Most passes over the changes when they are moved, and number of segmentations for which this is done.
+_SWEEPS, _FEW = 6, 3
+# Numbers that are computed together, so that they stay in the cache of the processor.
+_AT_ONCE = 2**16
+
+
+def _added(to: Any, terms: np.ndarray) -> Any:
+    """Add `terms` one by one, so that the sum over several columns has the same bits as adding the columns in turn."""
+    for term in terms:
+        to = to + term
+    return to
+
+
+class SegmentationSearch:
+    """Search for the segmentation of least cost under given noise."""
+
+    def __init__(self, costs: SegmentCosts, shortest: int, surcharge: float = 0.0, moving: int | None = None) -> None:
+        self.costs, self.shortest = costs, shortest
+        self.n = costs.n
+        self._moving = self.n if moving is None else moving
+        self.per_change = 2.0 * float(np.log(self.n)) + surcharge
+        self._fixed = sum(noise.order for noise in costs.noises) * float(np.log(self.n))
+
+    def _freedom(self, segments: int) -> int:
+        """Return the residual degrees of freedom of each column."""
+        return self._moving - self.costs.coefficients * segments
+
+    def _without_data(self, changes: int) -> float:
+        """Return the cost of the changes and of the noise, which does not depend on the data."""
+        return (changes * self.per_change if changes else 0.0) + self._fixed
+
+    def total(self, bounds: np.ndarray) -> float:
+        """Return the cost of a segmentation at the best variances; infinite without residual degrees of freedom."""
+        freedom = self._freedom(len(bounds) - 1)
+        if freedom < 1:
+            return float("inf")
+        rss, cost = self.costs.parts(bounds[:-1], bounds[1:])
+        costs = freedom * (np.log(rss.sum(axis=1) / freedom) + 1.0) + cost.sum(axis=1)
+        return float(_added(self._without_data(len(bounds) - 2), costs))
+
+    def best_change(self) -> tuple[np.ndarray, float]:
+        """Return the bounds and the cost of the best segmentation with one change; an infinite cost if there is none."""
+        place = np.arange(self.shortest, self.n - self.shortest + 1)
+        freedom = self._freedom(2)
+        if not len(place) or freedom < 1:
+            return np.array([0, self.n]), float("inf")
+        before, cost_before = self.costs.parts(np.array([0]), place)
+        after, cost_after = self.costs.parts(place, np.array([self.n]))
+        costs = freedom * (np.log((before + after) / freedom) + 1.0) + cost_before + cost_after
+        total = _added(self._without_data(1), costs)
+        best = int(total.argmin())
+        return np.array([0, place[best], self.n]), float(total[best])
+
+    def gain_of_one_change(self) -> float:
+        """Return the saving of the best single change; negative if there is none."""
+        return self.total(np.array([0, self.n])) - self.best_change()[1]
+
+    def of_segments(self, start: np.ndarray, end: np.ndarray, variances: np.ndarray) -> np.ndarray:
+        """Return the costs of segments for each row of `variances` of shape (k, d)."""
+        rss, cost = self.costs.parts(start, end)
+        logs = self.costs.coefficients * np.log(variances)
+        out = np.zeros((len(variances), rss.shape[1]))
+        step = max(1, _AT_ONCE // out.size)
+        for first in range(0, len(rss), step):
+            some = slice(first, first + step)
+            terms = rss[some, None] / variances.T[some, :, None]
+            terms += cost[some, None]
+            terms -= logs.T[some, :, None]
+            out = _added(out, terms)
+        return out
+
+    def cheapest(self, places: np.ndarray, variances: np.ndarray) -> list[np.ndarray]:
+        """Find the cheapest segmentation with changes at some of `places` for each row of `variances`."""
+        rows = np.arange(len(variances))
+        best = np.full((len(variances), len(places)), np.inf)
+        best[:, 0] = -self.per_change
+        before = np.zeros(best.shape, dtype=np.intp)
+        for j in range(1, len(places)):
+            last = int(np.searchsorted(places, places[j] - self.shortest, side="right"))
+            if last:
+                costs = self.of_segments(places[:last], places[j : j + 1], variances)
+                total = best[:, :last] + costs + self.per_change
+                before[:, j] = total.argmin(axis=1)
+                best[:, j] = total[rows, before[:, j]]
+        return [places[_path(previous)] for previous in before]
+
+    def refined(self, bounds: np.ndarray) -> np.ndarray:
+        """Move each change to its best place between its neighbours, and remove changes where that lowers the cost."""
+        for _ in range(_SWEEPS):
+            moved = self._moved(bounds)
+            shorter = self._without_superfluous(moved)
+            if np.array_equal(shorter, bounds):
+                break
+            bounds = shorter
+        return bounds
+
+    def _moved(self, bounds: np.ndarray) -> np.ndarray:
+        out = bounds.copy()
+        rss, _ = self.costs.parts(bounds[:-1], bounds[1:])
+        variance = rss.sum(axis=1)[None] / max(1, self._freedom(len(bounds) - 1))
+        # In a long series, trying all places between distant neighbours would take too long.
+        reach = self.n if self.n <= LONG else 2 * -(-self.n // MOST_PLACES)
+        for j in range(1, len(out) - 1):
+            low = max(out[j - 1] + self.shortest, out[j] - reach)
+            high = min(out[j + 1] - self.shortest, out[j] + reach)
+            place = np.arange(low, high + 1)
+            before, after = out[j - 1 : j], out[j + 1 : j + 2]
+            cost = self.of_segments(before, place, variance)[0] + self.of_segments(place, after, variance)[0]
+            if cost.min() < cost[out[j] - low]:
+                out[j] = place[cost.argmin()]
+        return out
+
+    def _without_superfluous(self, bounds: np.ndarray) -> np.ndarray:
+        while len(bounds) > 2:
+            totals = self.totals_without_each(bounds)
+            if totals.min() > self.total(bounds):
+                break
+            bounds = np.delete(bounds, 1 + int(totals.argmin()))
+        return bounds
+
+    def totals_without_each(self, bounds: np.ndarray) -> np.ndarray:
+        """Return the costs of the segmentations without one of the changes, for each of them."""
+        changes = len(bounds) - 3
+        freedom = self._freedom(changes + 1)
+        if freedom < 1:
+            return np.full(changes + 1, np.inf)
+        rss, cost = self.costs.parts(bounds[:-1], bounds[1:])
+        merged_rss, merged_cost = self.costs.parts(bounds[:-2], bounds[2:])
+        left = rss.sum(axis=1)[:, None] - rss[:, :-1] - rss[:, 1:] + merged_rss
+        whole = freedom * (np.log(left / freedom) + 1.0) + cost.sum(axis=1)[:, None]
+        return np.asarray(_added(self._without_data(changes), whole - cost[:, :-1] - cost[:, 1:] + merged_cost))
+
+    def best(self, most_places: int) -> tuple[np.ndarray, float]:
+        """Return the cheapest segmentation found and its cost; one segment if `surcharge` is infinite."""
+        whole = np.array([0, self.n])
+        if not np.isfinite(self.per_change):
+            return whole, self.total(whole)
+        step = -(-self.n // most_places)
+        places = np.append(np.arange(0, self.n - self.shortest + 1, step), self.n)
+        variance = self.costs.parts(whole[:1], whole[1:])[0][:, 0] / self.n
+        found = self.cheapest(places, variance * _LEVELS[:, None])
+        distinct = {tuple(bounds): bounds for bounds in found}
+        few = sorted(distinct.values(), key=self.total)[:_FEW]
+        candidates = [whole, *(self.refined(bounds) for bounds in few)]
+        totals = [self.total(bounds) for bounds in candidates]
+        return candidates[int(np.argmin(totals))], min(totals)
+
+
+def _path(before: np.ndarray) -> list[int]:
+    path = [len(before) - 1]
+    while path[-1] > 0:
+        path.append(int(before[path[-1]]))
+    return path[::-1]
+
 
 # Lag-1 autocorrelations from which noise and segments are fitted in turn. The noise of a fit without changes is another start.
 STARTS = (0.0, 0.5, 0.9)
