@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from isopleth import AnomalyDetector
-from isopleth.length_scales import robust_z
+from isopleth.results.charts import robust_z
 
 ROWS, COLUMNS, ANOMALIES = 300, 10, 5
 Rng = np.random.Generator

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import importlib.util
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -73,10 +73,17 @@ def test_imports_are_seen_where_they_stand(layers, tmp_path):
 
 
 def test_no_two_classes_have_one_name():
-    names = Counter(
-        node.name
-        for path in PACKAGE.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
+    texts = [path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")]
+    names = Counter(name for text in texts for name in re.findall(r"^ *class (\w+)", text, re.MULTILINE))
     assert not {name for name, count in names.items() if count > 1}
+
+
+def test_experiments_and_benchmarks_import_what_there_is():
+    for path in [*(ROOT / "experiments").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]:
+        found = re.findall(r"from isopleth\.([\w.]+) import (\([^)]*\)|.*)", path.read_text(encoding="utf-8"))
+        for module, names in found:
+            there = PACKAGE / module.replace(".", "/")
+            files = [there.with_suffix(".py"), *there.glob("__init__.py*")]
+            words = {word for file in files if file.exists() for word in re.findall(r"\w+", file.read_text())}
+            for name in re.findall(r"(\w+)(?: as \w+)?(?=[,\n)]|$)", names.partition("#")[0]):
+                assert name in words, (path.name, module, name)
