@@ -370,3 +370,12 @@ def test_a_ridge_is_chosen_by_paired_losses_that_weigh_classes_alike():
     assert losses.mean() == pytest.approx(np.mean(by_class))
     assert clearly_less(np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.5]))
     assert not clearly_less(np.array([0.0, 9.0]), np.array([1.0, 8.5]))
+
+
+def test_says_that_rows_without_a_difference_tell_nothing():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 10)
+    alike = ClassPriorEstimator(random_state=0).fit(rng.normal(size=(20, 2)), y).estimate(rng.normal(size=(30, 2)))
+    apart = ClassPriorEstimator(random_state=0).fit(rng.normal(size=(20, 2)) + 5.0 * y[:, None], y)
+    assert "next to nothing" in str(alike)
+    assert "next to nothing" not in str(apart.estimate(rng.normal(size=(30, 2))))

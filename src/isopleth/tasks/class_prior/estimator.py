@@ -506,6 +506,8 @@ def _is_missing(label: Any) -> bool:
 
 
 _MOST_BARS = 40
+# Width of an interval that says next to nothing, of at most 1.
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -553,7 +555,15 @@ class ClassPriors(Result):
         return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.confidence_level:.6g}% intervals)"
 
     def __str__(self) -> str:
-        return "\n".join(self._lines(" "))
+        return "\n".join([*self._lines(" "), *self._doubt()])
+
+    def _doubt(self) -> list[str]:
+        """Return a sentence if every interval is so wide that the rows say next to nothing."""
+        if float((self.upper - self.lower).min()) < _NEARLY_ALL:
+            return []
+        return [
+            "These rows say next to nothing about the shares: label more rows, or add columns in which the classes differ."
+        ]
 
     def _lines(self, gap: str) -> list[str]:
         cells = zip(self.classes.tolist(), self.priors, self.lower, self.upper, strict=True)
@@ -578,6 +588,7 @@ class ClassPriors(Result):
         largest = int(np.argmax(self.priors))
         interval = f"{self.lower[largest]:.1%} to {self.upper[largest]:.1%}"
         return [
+            *self._doubt(),
             f"Of {counted(self.n_rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
             f"frequent class, {self.classes[largest]}.",
             f"Intervals of the shares {self._scope} hold with {self._level} confidence if rows of a class are alike "
