@@ -505,7 +505,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         # Without a change of location, the scans use the innovations of the description without any.
         if len(values) < SHORTEST_SHAPES:
             changes = merged(changes, Scanned(self._of_scatter(found, scatters), 0.5 * SHORTEST_SCATTER))
-        innovations = found.location.innovations / found.precision[:, None]
+        innovations = self._innovations(found, level)
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, self.memory_limit):
             changes = merged(changes, one)
         changes = one_a_gap(changes, np.any(~missing, axis=1))
@@ -517,6 +517,15 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             plain, self.change_points_, self._changed, lines, rough, COVERAGE, used
         )
         tick(_SCANS)
+
+    def _innovations(self, found: Description, level: np.ndarray) -> np.ndarray:
+        """Return the innovations for the scans, of the series with its season if they compare its cycles.
+
+        Where the shape of the cycle changes, the mean cycle would leave a part of itself in the innovations of every segment.
+        """
+        if isinstance(self.period, str) and len(self.periods_) == 1:
+            found = describe(level) if len(found.location.changes) else unbroken(level)
+        return np.asarray(found.location.innovations / found.precision[:, None])
 
     @staticmethod
     def _null_gains_of_scatter(
