@@ -31,9 +31,9 @@ def test_members_are_squared_kernel_sums():
     member = Member.fit(z, np.arange(20), np.array([0, 2]), CategoryColumns(3, []))
     query = table(5, seed=1)
     by_hand = [
-        2 * np.log(sum(np.exp(a - np.abs(q[[0, 2]] - c).sum() / member.length_scale) for a, c in pairs))
+        2 * np.log(sum(a * np.exp(-np.abs(q[[0, 2]] - c).sum() / member.length_scale) for a, c in pairs))
         for q in query
-        for pairs in [list(zip(member.log_coefficients, member.centers, strict=True))]
+        for pairs in [list(zip(member.coefficients, member.centers, strict=True))]
     ]
     np.testing.assert_allclose(member.log_density(query), by_hand)
     one = Member.fit(z, np.array([0]), np.arange(3), CategoryColumns(3, []))

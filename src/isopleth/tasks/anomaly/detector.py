@@ -317,8 +317,13 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         return table, self._frame.enter(self._coded(table))
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
-        """Return scores of rows in the frame; training rows are scored by the rule without them."""
+        """Return scores of rows in the frame; training rows are scored by the rule without them, their table not again."""
+        if self._is_of_fit(rows):
+            return to_numpy(self.training_scores_)
         return -self._rule.surprises(rows, self._index.find(rows), self._limits).sum(axis=1)
+
+    def _is_of_fit(self, rows: np.ndarray) -> bool:
+        return len(rows) == len(self.training_scores_) and _digest(rows) == self._digest_of_fit
 
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
         """Return conformal p-values of rows in the frame, all taken as new rows."""
@@ -587,16 +592,9 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
             If the rows or parameters cannot be used.
         """
         table, rows = self._enter(X)
-        own = _digest(rows) == self._digest_of_fit
-        if own:  # not scored again, which takes nearly as long as the fit
-            scores, p_values, labels = (
-                to_numpy(self.training_scores_),
-                to_numpy(self.p_values_),
-                to_numpy(self.training_labels_),
-            )
-        else:
-            scores = self._score(rows)
-            p_values, labels = self._p_values(rows), np.where(scores < self.offset_, -1, 1)
+        own, scores = self._is_of_fit(rows), self._score(rows)
+        p_values = to_numpy(self.p_values_) if own else self._p_values(rows)
+        labels = np.where(scores < self.offset_, -1, 1)
         certain = to_numpy(self.select(None if own else X, fdr=fdr))
         cells, names = shown_cells(X, table.rows, plain_names(self))
         resolution = resolution_of(len(self.p_values_))

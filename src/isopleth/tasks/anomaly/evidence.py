@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
@@ -219,6 +220,11 @@ def _conditional_means(
 
 
 def _nearest(distance: np.ndarray, w: np.ndarray) -> np.ndarray:
+    if (w == 1.0).all():  # the same rows, without the order of the others
+        count = math.ceil(HALF * len(w))
+        last = np.partition(distance, count - 1)[count - 1]
+        nearer, equal = np.flatnonzero(distance < last), np.flatnonzero(distance == last)
+        return np.sort(np.concatenate([nearer, equal[: count - len(nearer)]]))
     order = np.argsort(distance, kind="stable")
     count = int(np.searchsorted(np.cumsum(w[order]), HALF * w.sum())) + 1
     return np.sort(order[: min(count, len(order))])

@@ -19,6 +19,7 @@ from isopleth.rows import merge_rows
 from isopleth.scaled_columns import bounded
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence
 from isopleth.tasks.anomaly.table import (
+    MOST_ROWS,
     NEW,
     CategoryColumns,
     Limits,
@@ -39,6 +40,7 @@ LENGTH_SCALE = 1 / 16
 TOLERANCE = 0.01  # largest relative error of a member's coefficients, far below the differences between members
 MAX_ITERATIONS = 100
 LEVEL_ROWS = 1000  # number of training rows that determine the level of a member
+IN_CACHE = 2**17  # cells of the rows that are compared with the centres of all members before the next rows are taken
 
 
 def sample_sizes(max_samples: int, available: float) -> list[int]:
@@ -77,7 +79,7 @@ class Member:
 
     columns: np.ndarray  # (p,): columns that the member uses
     centers: np.ndarray  # (m, p): distinct rows of the sample
-    log_coefficients: np.ndarray  # (m,): logarithms of the coefficients of the root f
+    coefficients: np.ndarray  # (m,): coefficients of the root f, none of which is above 1
     length_scale: float
     sampled: np.ndarray  # numbers of the distinct training rows in the sample
     mismatch: np.ndarray  # (q,): distance of unlike categories in the last q of the columns
@@ -96,7 +98,7 @@ class Member:
         scale = LENGTH_SCALE * (apart if apart > 0.0 else 2.0 / np.sqrt(np.pi) * len(columns))
         K = np.exp(-squareform(distances) / scale) if len(centers) > 1 else np.ones((1, 1))
         alpha = root_coefficients(K, weights / weights.sum())
-        return cls(columns, centers, np.log(alpha), scale, np.unique(sampled), mismatch)
+        return cls(columns, centers, alpha, scale, np.unique(sampled), mismatch)
 
     def log_density(self, z: np.ndarray) -> np.ndarray:
         """Return the log density, log f^2, of rows in the frame of the committee, up to a constant."""
@@ -105,13 +107,12 @@ class Member:
 
     def log_density_at(self, distances: np.ndarray) -> np.ndarray:
         """Return :meth:`log_density` at distances whose first axis is the centres; overwrites `distances`."""
-        terms = distances
+        terms, nearest = distances, distances.min(axis=0)
+        terms -= nearest
         terms *= -1.0 / self.length_scale
-        terms += self.log_coefficients.reshape(-1, *[1] * (terms.ndim - 1))
-        top = terms.max(axis=0)
-        terms -= top
         np.exp(terms, out=terms)
-        return 2.0 * (top + np.log(terms.sum(axis=0)))
+        total = self.coefficients @ terms.reshape(len(terms), -1)
+        return 2.0 * (np.log(total.reshape(nearest.shape)) - nearest / self.length_scale)
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,8 @@ class Committee:
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return minus the mean log density of each row; `known` are numbers of training rows, or NEW."""
         widest = max(len(member.centers) + rows.shape[1] for member in self.members)
-        parts = blocks(len(rows), 8 * 4 * widest, limits)
+        most = max(64, min(MOST_ROWS, IN_CACHE // rows.shape[1]))
+        parts = blocks(len(rows), 8 * 4 * widest, limits, most)
         found = map_blocks("densities of samples", lambda part: self._evidence(rows[part], known[part]), parts, limits)
         return np.concatenate(found)
 
@@ -160,11 +162,15 @@ class Committee:
         In tables of a few rows a row may be in every sample; then all members judge it.
         """
         judging = np.ones((len(self.members), len(known)), dtype=bool)
-        seen = np.flatnonzero(known != NEW)
-        if len(seen):
-            for b, member in enumerate(self.members):
-                judging[b, seen] = ~np.isin(known[seen], member.sampled)
-            judging[:, ~judging.any(axis=0)] = True
+        sampled = np.concatenate([member.sampled for member in self.members])
+        of = np.repeat(np.arange(len(self.members)), [len(member.sampled) for member in self.members])
+        rows = np.argsort(
+            known, kind="stable"
+        )  # one look-up of the few sampled rows, not one of all rows for each member
+        first, last = (np.searchsorted(known, sampled, side, sorter=rows) for side in ("left", "right"))
+        for b, low, high in zip(of[first < last], first[first < last], last[first < last], strict=True):
+            judging[b, rows[low:high]] = False
+        judging[:, ~judging.any(axis=0)] = True
         return judging
 
     def _evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -282,13 +288,16 @@ class EmpiricalLaw:
     @classmethod
     def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
         """Compute the law of `observed` values."""
-        order = np.argsort(observed, kind="stable")
-        ordered, total = observed[order], np.cumsum(weights[order])
+        if (weights == 1.0).all():  # a sort of values alone is several times faster than that of their places
+            ordered, total = np.sort(observed), np.arange(1.0, len(observed) + 1.0)
+        else:
+            order = np.argsort(observed, kind="stable")
+            ordered, total = observed[order], np.cumsum(weights[order])
         last = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))
         if len(last) > MOST_STEPS:
             inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
             last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
-            last = np.unique(last)
+            last = last[np.append(True, last[1:] > last[:-1])]
         return cls(ordered[last], np.append(0.0, total[last]))
 
     @property
