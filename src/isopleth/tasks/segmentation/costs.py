@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
 
 # Largest absolute reflection coefficient: closer to 1, rounding errors exceed the variance of the innovations.
 STABLE = 0.999
@@ -54,7 +54,7 @@ class Noise:
         out = np.empty(len(residuals))
         for start, end in pairwise(bounds):
             own = residuals[start:end]
-            left = lfilter(self.predictors[-1], [1.0], own)
+            left = filtered(self.predictors[-1], [1.0], own)
             for i in range(min(self.order, len(own))):
                 left[i] = self.predictors[i] @ own[i::-1] / np.sqrt(self.variances[i])
             out[start:end] = left
@@ -62,7 +62,7 @@ class Noise:
 
     def series(self, innovations: np.ndarray) -> np.ndarray:
         """Return a stationary series with these innovations."""
-        out = np.asarray(lfilter([1.0], self.predictors[-1], innovations))
+        out = filtered([1.0], self.predictors[-1], innovations)
         if self.order:  # the first values have no past: they follow the stationary distribution
             for i in range(min(self.order, len(out))):
                 past = self.predictors[i][1:] @ out[i - 1 :: -1][:i] if i else 0.0
@@ -70,7 +70,7 @@ class Noise:
             state = [
                 -self.predictors[-1][j + 1 :] @ out[self.order - 1 :: -1][: self.order - j] for j in range(self.order)
             ]
-            out[self.order :] = lfilter([1.0], self.predictors[-1], innovations[self.order :], zi=state)[0]
+            out[self.order :] = filtered([1.0], self.predictors[-1], innovations[self.order :], state)
         return out
 
 
@@ -104,6 +104,13 @@ def rounding_variance(columns: np.ndarray) -> np.ndarray:
     steps = np.diff(np.sort(columns, axis=-1), axis=-1)
     least = steps.min(axis=-1, initial=np.inf, where=steps > 0.0)
     return np.where(np.isfinite(least), least, 0.0) ** 2 / 12.0 + _RELATIVE_FLOOR * columns.var(axis=-1)
+
+
+def filtered(b: Any, a: Any, x: np.ndarray, state: Any = None) -> np.ndarray:
+    """Return scipy.signal.lfilter of a series; that module is imported with the first series, because it takes a while."""
+    from scipy.signal import lfilter
+
+    return np.asarray(lfilter(b, a, x) if state is None else lfilter(b, a, x, zi=state)[0])
 
 
 class SegmentCosts:

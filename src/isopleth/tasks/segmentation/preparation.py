@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.ndimage import median_filter
-from scipy.signal import lfilter
+
+from isopleth.tasks.segmentation.costs import filtered
 
 _LONGEST_SEASON = 400  # steps
 _CYCLES = 4  # fewest cycles of a season
@@ -200,7 +201,7 @@ def _bridge(
     stationary = spread / np.sqrt(1.0 - phi**2)
     start = rng.normal() * stationary if left is None else left
     noise = np.concatenate([[start], spread * rng.normal(size=length + 1)])
-    path = np.asarray(lfilter([1.0], [1.0, -phi], noise))
+    path = filtered([1.0], [1.0, -phi], noise)
     if right is None:
         return path[1:-1]
     steps = np.arange(1, length + 1)

@@ -93,11 +93,16 @@ class SegmentationSearch:
         best = np.full((len(variances), len(places)), np.inf)
         best[:, 0] = -self.per_change
         before = np.zeros(best.shape, dtype=np.intp)
-        for j in range(1, len(places)):
-            last = int(np.searchsorted(places, places[j] - self.shortest, side="right"))
-            if last:
-                costs = self.of_segments(places[:last], places[j : j + 1], variances)
-                total = best[:, :last] + costs + self.per_change
+        lasts = np.searchsorted(places, places - self.shortest, side="right")
+        lasts[0] = 0
+        ends = np.flatnonzero(lasts)
+        # The segments that end at many places are computed in one call, which for one place would take longer than its numbers.
+        calls = np.cumsum(lasts[ends]) // max(1, _AT_ONCE // (len(variances) * len(self.costs.noises)))
+        for some in np.split(ends, np.flatnonzero(np.diff(calls)) + 1) if len(ends) else []:
+            start = np.concatenate([places[:last] for last in lasts[some]])
+            costs = self.of_segments(start, np.repeat(places[some], lasts[some]), variances)
+            for j, own in zip(some, np.split(costs, np.cumsum(lasts[some])[:-1], axis=1), strict=True):
+                total = best[:, : lasts[j]] + own + self.per_change
                 before[:, j] = total.argmin(axis=1)
                 best[:, j] = total[rows, before[:, j]]
         return [places[_path(previous)] for previous in before]
