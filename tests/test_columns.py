@@ -186,11 +186,11 @@ def test_an_identifier_alone_is_refused():
 
 def test_what_is_said_of_columns_holds():
     table = pd.DataFrame(shop())
-    columns = Schema.of(table, numeric=["order_no"], categorical=["price"], exclude=["paid"])
+    columns = Schema.of(table, numeric=["order_no"], categorical=["price"], identifiers=["paid"])
     kinds = {column.name: column.kind for column in columns.columns}
     assert kinds["order_no"] == "numeric"
     assert kinds["price"] == "categorical"
-    assert columns.left_out["paid"] == "excluded"
+    assert columns.left_out["paid"] == "identifier"
     with pytest.raises(InputError, match="numeric names column 'prise'"):
         Schema.of(table, numeric=["prise"])
     with pytest.raises(InputError, match=r"column 'colour' holds '\w+' in row 0"):

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.commands import MOST_FLAGGED, TableOptions
-from isopleth.cli.messages import Stages, matched_columns, naming_columns, say
+from isopleth.cli.commands import MOST_FLAGGED
+from isopleth.cli.messages import matched_columns, naming_columns, say
 from isopleth.cli.models import load_detector, of_this_version
-from isopleth.cli.outputs import Outputs, answer, places
-from isopleth.cli.reading import read, read_for
+from isopleth.cli.run import Run
 from isopleth.errors import InputError
 from isopleth.tables.table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -22,50 +21,40 @@ from isopleth.tasks.anomaly.result import Anomalies
 
 
 def anomalies(
+    run: Run,
     file: Path,
-    out: Path | None,
     contamination: float | None,
     fdr: float,
     reference: Path | None,
-    options: TableOptions,
     top: int,
-    save_to: Path | None,
     model: Path | None,
-    plot: Path | None,
     explain: bool,
-    row_numbers: bool,
-    raw_text: bool,
-    report: Path | None,
-    as_json: bool,
 ) -> None:
     """Find the least likely rows of a table and report them."""
-    if save_to and model:
+    if run.save_to and model:
         raise InputError("--save and --model exclude each other: with --model nothing is fitted that could be saved.")
     for name, given in (("--contamination", contamination), ("--reference", reference)):
         if model and given is not None:
             raise InputError(f"{name} and --model exclude each other: the model has its own threshold and reference.")
-    outputs = Outputs(out, save_to, plot, raw_text, report)
-    outputs.check(**{"FILE": file, "--model": model, "--reference": reference})
-    explains = explain or report is not None  # a page explains the rows that it shows first
-    with Stages(["reading", "fitting", "scoring", "writing"]) as stage:
-        stage("reading")
-        with of_this_version(model) if model else nullcontext():
-            if model:
-                detector = load_detector(model)
-                table = read_for(file, options, detector)
-            else:
-                first = read(reference or file, options)
-                stage("fitting")
-                detector = fit(first, contamination, novelty=reference is not None)
-                table = read_for(file, options, detector) if reference else first
-            stage("scoring")
-            found = judged(detector, table, fdr, row_numbers=row_numbers)
-            if explains:
-                found = explained(detector, table, found, top, flagged=explain and out is not None)
-        stage("writing")
-        shown = found if explain else replace(found, explanation=None, explained_rows=None)
-        outputs.write(shown, columns(shown), detector, [file, reference, model], paged=found)
-    answer(found if as_json else shown, as_json, top)
+    explains = explain or run.report is not None  # a page explains the rows that it shows first
+    run.stage("reading")
+    with of_this_version(model) if model else nullcontext():
+        if model:
+            detector = load_detector(model)
+            table = run.read_for(file, detector)
+        else:
+            first = run.read(reference or file)
+            run.stage("fitting")
+            detector = fit(first, contamination, novelty=reference is not None)
+            table = run.read_for(file, detector) if reference else first
+        run.stage("scoring")
+        found = judged(detector, table, run.places(len(table), table.lines), fdr)
+        if explains:
+            found = explained(detector, table, found, top, flagged=explain and run.out is not None)
+    run.stage("writing")
+    shown = found if explain else replace(found, explanation=None, explained_rows=None)
+    run.write(shown, columns(shown), detector, paged=found)
+    run.answer(found if run.as_json else shown, top)
 
 
 def fit(table: FileTable, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:
@@ -76,11 +65,10 @@ def fit(table: FileTable, contamination: float | None = None, *, novelty: bool =
         return detector.fit(table.frame)
 
 
-def judged(detector: AnomalyDetector, table: FileTable, fdr: float = 0.1, *, row_numbers: bool = False) -> Anomalies:
+def judged(detector: AnomalyDetector, table: FileTable, where: dict[str, np.ndarray], fdr: float = 0.1) -> Anomalies:
     """Return the anomalies of a table, with their places in the file."""
     with matched_columns():
         found = detector.anomalies(table.frame, fdr)
-    where = places(len(found), table.lines, row_numbers=row_numbers)
     return replace(found, names=table.names, values=table.values, where=where)
 
 

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.commands import TableOptions
-from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.outputs import Outputs, answer, keep_columns, places
-from isopleth.cli.reading import tell
+from isopleth.cli.messages import naming_columns
+from isopleth.cli.run import Run, tell
 from isopleth.errors import Hint, InputError, quoted
-from isopleth.tables.read import read_table
+from isopleth.tables.read import Reader, Reading
 from isopleth.tables.table import FileTable, numbers_with_gaps
 from isopleth.tables.typed import moment
 from isopleth.tasks.change_points.detector import ChangePointDetector, ChangePoints
@@ -22,36 +20,21 @@ from isopleth.tasks.change_points.times import ascending_times
 _TIMES_SHARE = 0.9
 
 
-def changes(
-    file: Path,
-    options: TableOptions,
-    time: str | None,
-    period: str,
-    false_alarm_rate: float,
-    out: Path | None,
-    plot: Path | None,
-    row_numbers: bool,
-    report: Path | None,
-    as_json: bool,
-) -> None:
+def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rate: float) -> None:
     """Find the changes of a series and report them."""
-    outputs = Outputs(rows=out, figure=plot, page=report)
-    outputs.check(FILE=file)
-    with Stages(["reading", "searching", "writing"]) as stage:
-        stage("reading")
-        table, times = read_series(file, options, time)
-        stage("searching")
-        detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
-        with naming_columns(table.names):
-            try:
-                detector.fit(table.values, times=times)
-            except InputError as error:
-                raise error.located(table.source, table.place) from None
-        where = places(len(table.values), table.lines, row_numbers=row_numbers)
-        found = replace(detector.result_, where=where, names=table.names)
-        stage("writing")
-        outputs.write(found, columns(found), sources=[file])
-    answer(found, as_json, None)
+    run.stage("reading")
+    table, times = read_series(run, file, time)
+    run.stage("searching")
+    detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
+    with naming_columns(table.names):
+        try:
+            detector.fit(table.values, times=times)
+        except InputError as error:
+            raise error.located(table.source, table.place) from None
+    found = replace(detector.result_, where=run.places(len(table), table.lines), names=table.names)
+    run.stage("writing")
+    run.write(found, columns(found))
+    run.answer(found)
 
 
 def _periods(text: str) -> str | list[float | str] | None:
@@ -76,15 +59,12 @@ def columns(found: ChangePoints) -> dict[str, np.ndarray]:
     return found.where | times | {"segment": segments, "change": kinds}
 
 
-def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[FileTable, np.ndarray | None]:
+def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.ndarray | None]:
     """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times."""
     # The times need not be among the columns that are asked for.
-    asked = {
-        **options.reading(),
-        "columns": None,
-        "keep_identifiers": options.keep_identifiers or bool(options.columns),
-    }
-    table = read_table(path, **asked, min_rows=2, warn=False)
+    options = run.options
+    keep = options.keep_identifiers or bool(options.columns)
+    table = Reader(path, replace(options, columns=None, keep_identifiers=keep)).read(2)
     there = table.data.column_names
     if time is not None and time not in there:
         raise InputError(f"{path} has no column {time!r} (--time); it has {quoted(there)}.", column=time)
@@ -101,13 +81,13 @@ def read_series(path: Path, options: TableOptions, time: str | None) -> tuple[Fi
     schema = table.schema.take(table.names.index(name) for name in used)
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
     table = numbers_with_gaps(table.using(replace(schema, left_out=left_out)))
-    keep_columns(table.schema, table)
+    run.keep(table.schema, table)
     tell(table)
     return table, times
 
 
-def _only_column_of_times(table: FileTable, options: TableOptions) -> str | None:
-    known = {*(options.identifiers or []), *(options.categorical or []), *(options.numeric or [])}
+def _only_column_of_times(table: FileTable, options: Reading) -> str | None:
+    known = {*options.identifiers, *options.categorical, *options.numeric}
     found = [name for name in table.data.column_names if name not in known and _holds_times(table, name)]
     if len(found) > 1:
         raise InputError(

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
 from importlib import import_module
 from io import StringIO
 from pathlib import Path
@@ -38,39 +37,6 @@ class ColumnList(click.ParamType):
         return [name.strip() for name in names if name.strip()]
 
 
-@dataclass(frozen=True)
-class TableOptions:
-    """Options for reading the tables of a command, as the parameters of :func:`isopleth.read_table`."""
-
-    columns: list[str] | None = None
-    exclude: list[str] | None = None
-    identifiers: list[str] | None = None
-    keep_identifiers: bool = False
-    categorical: list[str] | None = None
-    numeric: list[str] | None = None
-    missing: list[str] | None = None
-    decimal: str | None = None
-    time_columns: list[str] | None = None
-    encoding: str | None = None
-    max_unpacked: int | None = None
-
-    def reading(self) -> dict[str, Any]:
-        """Return the options as parameters of :func:`isopleth.read_table`."""
-        lists = ("exclude", "identifiers", "categorical", "numeric", "time_columns")
-        return {field.name: getattr(self, field.name) or () for field in fields(self) if field.name in lists} | {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name not in lists
-        }
-
-    @classmethod
-    def gathered(cls, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a command with those of its tables as one, `options`, if it has them."""
-        names = {field.name for field in fields(cls)}
-        if not names <= parameters.keys():
-            return dict(parameters)
-        others = {name: value for name, value in parameters.items() if name not in names}
-        return others | {"options": cls(**{name: parameters[name] for name in names})}
-
-
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
 MOST_FLAGGED = 1000
 
@@ -92,18 +58,29 @@ class Command(click.Command):
 
     Parameters
     ----------
+    stages : str
+        Names of the stages of its work, for the progress bar.
     reads : mapping of str to str
         Parameters that name files to read, and the kind of each file. They are checked before anything is imported.
+    writes : {"table", "frame", "answers", "model"}
+        What the file of --out holds.
     """
 
-    def __init__(self, *arguments: Any, reads: Mapping[str, str], **more: Any) -> None:
+    def __init__(
+        self, *arguments: Any, stages: str = "", reads: Mapping[str, str] = {}, writes: str = "table", **more: Any
+    ) -> None:
         super().__init__(*arguments, **more)
-        self._reads = reads
+        self._stages, self._reads, self._writes = stages.split(), reads, writes
         self.params += [_quiet_option(), _schema_option()]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep them for the page that says how it was made."""
+        ctx.obj = list(args)  # click empties the list
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check the files to read, import the module of the command and run its function."""
-        with written_to_standard_output(ctx):
+        with written_to_standard_output(ctx, self._writes):
             return self._run(ctx)
 
     def _run(self, ctx: click.Context) -> Any:
@@ -111,9 +88,14 @@ class Command(click.Command):
             if ctx.params[parameter] is not None:
                 check_source(ctx.params[parameter], kind)
         with leaving_at_once():
-            module = import_module(f"isopleth.cli.{self.name}")
+            function = getattr(import_module(f"isopleth.cli.{self.name}"), str(self.name))
+            runs = import_module("isopleth.cli.run")
         with worded_for_the_shell():
-            return getattr(module, str(self.name))(**TableOptions.gathered(ctx.params))
+            run, own = runs.Run.of(ctx, self._reads, self._stages, self._writes)
+            try:
+                return function(run, **own)
+            finally:
+                run.stage.end()
 
 
 def _quiet_option() -> click.Option:
@@ -141,7 +123,7 @@ def _schema_option() -> click.Option:
 
 
 @contextmanager
-def written_to_standard_output(ctx: click.Context) -> Iterator[None]:
+def written_to_standard_output(ctx: click.Context, writes: str) -> Iterator[None]:
     """Write the file of ``--out -`` to standard output, in the place of what is printed otherwise.
 
     Tables are CSV. The file is complete before the first byte is written.
@@ -153,7 +135,7 @@ def written_to_standard_output(ctx: click.Context) -> Iterator[None]:
         option = "--json" if ctx.params.get("as_json") else "--resume"
         raise InputError(f"{option} and --out - exclude each other", hint="give --out the name of a file")
     with tempfile.TemporaryDirectory(prefix="isopleth-") as folder:
-        ctx.params["out"] = Path(folder) / ("model" if ctx.command.name == "fit" else "rows.csv")
+        ctx.params["out"] = Path(folder) / ("model" if writes == "model" else "rows.csv")
         with contextlib.redirect_stdout(StringIO()):
             yield
         with open(ctx.params["out"], "rb") as file:
@@ -235,6 +217,7 @@ _confidence_option = click.option(
 
 @click.command(
     cls=Command,
+    stages="reading fitting scoring writing",
     short_help="Show the least likely rows of a table.",
     reads={"file": "file", "reference": "file", "model": "model file"},
 )
@@ -286,7 +269,9 @@ def anomalies() -> None:
     """
 
 
-@click.command(cls=Command, short_help="Show where a series changes.", reads={"file": "file"})
+@click.command(
+    cls=Command, stages="reading searching writing", short_help="Show where a series changes.", reads={"file": "file"}
+)
 @click.argument("file", type=_PATH)
 @table_options("--column", "Use this column, or several as one series of vectors.")
 @click.option(
@@ -322,7 +307,10 @@ def changes() -> None:
 
 
 @click.command(
-    cls=Command, short_help="Test whether two tables differ, and show where.", reads={"a": "file", "b": "file"}
+    cls=Command,
+    stages="reading testing writing",
+    short_help="Test whether two tables differ, and show where.",
+    reads={"a": "file", "b": "file"},
 )
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
@@ -359,20 +347,23 @@ def compare() -> None:
     """
 
 
-@click.command(cls=Command, short_help="Find known anomalies in an included table.", reads={})
+@click.command(cls=Command, stages="reading fitting writing", short_help="Find known anomalies in an included table.")
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path),
-    default=Path("isopleth-demo.png"),
-    show_default=True,
-    help="Where to draw the picture; .png, .svg or .pdf.",
+    type=_PATH,
+    help="Where to draw the picture; .png, .svg or .pdf.  [default: isopleth-demo.png, with matplotlib]",
 )
 @json_option
 def demo() -> None:
     """Find the anomalies in an included table, in which they are known, and draw them."""
 
 
-@click.command(cls=Command, short_help="Say what values to expect where others are known.", reads={"file": "file"})
+@click.command(
+    cls=Command,
+    stages="reading fitting writing",
+    short_help="Say what values to expect where others are known.",
+    reads={"file": "file"},
+)
 @click.argument("file", type=_PATH)
 @click.option(
     "--given",
@@ -391,7 +382,13 @@ def expect() -> None:
     """Say what to expect of the other columns of FILE where some have given values, by a density that is fitted to its rows."""
 
 
-@click.command(cls=Command, short_help="Fill the missing cells of a table.", reads={"file": "file"})
+@click.command(
+    cls=Command,
+    stages="reading fitting filling writing",
+    short_help="Fill the missing cells of a table.",
+    reads={"file": "file"},
+    writes="frame",
+)
 @click.argument("file", type=_PATH)
 @click.option(
     "--out",
@@ -415,7 +412,13 @@ def fill() -> None:
     """
 
 
-@click.command(cls=Command, short_help="Fit a model to a table and keep it in a file.", reads={"file": "file"})
+@click.command(
+    cls=Command,
+    stages="reading fitting writing",
+    short_help="Fit a model to a table and keep it in a file.",
+    reads={"file": "file"},
+    writes="model",
+)
 @click.argument("file", type=_PATH)
 @click.option("--out", required=True, metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option(
@@ -451,7 +454,12 @@ def fit() -> None:
     """
 
 
-@click.command(cls=Command, short_help="Watch rows from standard input for a change.", reads={"reference": "file"})
+@click.command(
+    cls=Command,
+    stages="reading fitting",
+    short_help="Watch rows from standard input for a change.",
+    reads={"reference": "file"},
+)
 @click.option("--reference", type=_PATH, required=True, help="Table of usual rows, with which the others are compared.")
 @click.option(
     "--state", type=_PATH, help="Store the position in the stream in this file; if the file exists, continue there."
@@ -487,6 +495,7 @@ def monitor() -> None:
 
 @click.command(
     cls=Command,
+    stages="reading fitting estimating writing",
     short_help="Estimate the shares of classes in a table without labels.",
     reads={"train": "file", "test": "file"},
 )
@@ -515,8 +524,10 @@ def prior() -> None:
 
 @click.command(
     cls=Command,
+    stages="reading fitting drawing writing",
     short_help="Make new rows like those of a table.",
     reads={"file": "file", "model": "model file"},
+    writes="frame",
 )
 @click.argument("file", type=_PATH, required=False)
 @click.option("-n", "--rows", type=click.IntRange(min=1), required=True, help="Number of rows to make.")
@@ -543,8 +554,10 @@ def sample() -> None:
 
 @click.command(
     cls=Command,
+    stages="reading scoring writing",
     short_help="Write the answers of a model for each row of a table.",
     reads={"model": "model file", "file": "file"},
+    writes="answers",
 )
 @click.argument("model", type=_PATH)
 @click.argument("file", type=_PATH)
@@ -570,7 +583,12 @@ def score() -> None:
     """
 
 
-@click.command(cls=Command, short_help="Say what a table holds, and what is odd about it.", reads={"file": "file"})
+@click.command(
+    cls=Command,
+    stages="reading writing",
+    short_help="Say what a table holds, and what is odd about it.",
+    reads={"file": "file"},
+)
 @click.argument("file", type=_PATH)
 @table_options("--columns", "Use these columns only.")
 @report_option
@@ -581,7 +599,7 @@ def describe() -> None:
     """
 
 
-@click.command(cls=Command, short_help="Show versions, processors, memory and optional libraries.", reads={})
+@click.command(cls=Command, short_help="Show versions, processors, memory and optional libraries.")
 @json_option
 def doctor() -> None:
     """Show what isopleth runs on: versions, processors, memory, GPU, and which optional libraries are installed.

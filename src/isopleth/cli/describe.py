@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from isopleth.cli.commands import TableOptions
-from isopleth.cli.messages import Stages
-from isopleth.cli.outputs import Outputs, answer
-from isopleth.tables.read import read_table
+from isopleth.cli.run import Run
+from isopleth.tables.read import Reader
 from isopleth.tasks.description import TableDescription
 
 
-def describe(file: Path, options: TableOptions, report: Path | None, as_json: bool) -> None:
+def describe(run: Run, file: Path) -> None:
     """Describe a table."""
-    outputs = Outputs(page=report)
-    outputs.check(FILE=file)
-    with Stages(["reading", "writing"]) as stage:
-        stage("reading")
-        table = read_table(file, **options.reading(), warn=False)
-        found = TableDescription.of(table)
-        stage("writing")
-        outputs.write(found, sources=[file])
-    answer(found, as_json, None)
+    run.stage("reading")
+    found = TableDescription.of(Reader(file, run.options).read())
+    run.stage("writing")
+    run.write(found)
+    run.answer(found)

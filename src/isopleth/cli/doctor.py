@@ -9,10 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-import click
 from threadpoolctl import threadpool_info
 
-from isopleth.cli.outputs import about_run, print_json
+import isopleth
+from isopleth.cli.run import Run
 from isopleth.results.text import aligned
 
 _NEEDED = (
@@ -39,15 +39,12 @@ _OPTIONAL = {
 }
 
 
-def doctor(as_json: bool) -> None:
+def doctor(run: Run) -> None:
     """Show what isopleth runs on."""
     found = findings()
-    if as_json:
-        print_json(about_run("doctor", **found))
-        return
     lines = [(name, str(value)) for name, value in _lines(found)]
     longest = max(len(name) for name, _ in lines)
-    click.echo(aligned([[name.ljust(longest), value] for name, value in lines]))
+    run.report_of(aligned([[name.ljust(longest), value] for name, value in lines]), "doctor", **found)
 
 
 def findings() -> dict[str, Any]:
@@ -69,7 +66,7 @@ def findings() -> dict[str, Any]:
 def _lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
     memory = found["memory_bytes"]
     lines = [
-        ("isopleth", about_run("doctor")["isopleth"]),
+        ("isopleth", isopleth.__version__),
         ("Python", f"{found['python']}  ({found['executable']})"),
         ("system", found["platform"]),
         ("processors", found["processors"]),

@@ -5,39 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from isopleth.cli.commands import TableOptions
-from isopleth.cli.messages import Stages
-from isopleth.cli.outputs import Outputs, answer
-from isopleth.cli.reading import read
+from isopleth.cli.run import Run
 from isopleth.cli.sample import fitted
 from isopleth.errors import InputError, listed
 from isopleth.tables.table import FileTable
 from isopleth.tasks.expected_values import Expectation
 
 
-def expect(
-    file: Path,
-    given: list[str],
-    confidence_level: float,
-    size: int | None,
-    options: TableOptions,
-    plot: Path | None,
-    report: Path | None,
-    as_json: bool,
-) -> None:
+def expect(run: Run, file: Path, given: list[str], confidence_level: float, size: int | None) -> None:
     """Say what to expect of the other columns."""
-    outputs = Outputs(figure=plot, page=report)
-    outputs.check(FILE=file)
-    with Stages(["reading", "fitting", "writing"]) as stage:
-        stage("reading")
-        table = read(file, options, gaps=False)
-        known = values_of(given, table)
-        stage("fitting")
-        density = fitted(table, size, 0)
-        found = Expectation(density.conditional(known), known, len(table), confidence_level)
-        stage("writing")
-        outputs.write(found, sources=[file])
-    answer(found, as_json, None)
+    run.stage("reading")
+    table = run.read(file, gaps=False)
+    known = values_of(given, table)
+    run.stage("fitting")
+    density = fitted(table, size, 0)
+    found = Expectation(density.conditional(known), known, len(table), confidence_level)
+    run.stage("writing")
+    run.write(found)
+    run.answer(found)
 
 
 def values_of(given: list[str], table: FileTable) -> dict[str, Any]:

@@ -8,51 +8,36 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.commands import TableOptions
-from isopleth.cli.messages import Stages, naming_columns
-from isopleth.cli.outputs import Outputs, answer, refuse_same
-from isopleth.cli.reading import read
+from isopleth.cli.messages import naming_columns
+from isopleth.cli.run import Run
 from isopleth.density import DensityImputer
 from isopleth.density.recording import NumberFormat
 from isopleth.tables.table import FileTable
-from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
+from isopleth.tables.write import write_frame
 from isopleth.tasks.expected_values import FilledCells
 
 
-def fill(
-    file: Path,
-    out: Path,
-    interval: bool,
-    confidence_level: float,
-    options: TableOptions,
-    raw_text: bool,
-    report: Path | None,
-    as_json: bool,
-) -> None:
+def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
     """Fill the missing cells of a table."""
-    outputs = Outputs(page=report)
-    refuse_same({"FILE": file, "--out": out, "--report": report})
-    outputs.check()
-    check_table_target(out, FRAME_SUFFIXES)
-    with Stages(["reading", "fitting", "filling", "writing"]) as stage:
-        stage("reading")
-        table = read(file, options)
-        used, missing = table.names, table.missing
-        stage("fitting")
-        filled = table.data
-        if missing.any():
-            with naming_columns(table.names):
-                imputer = DensityImputer().fit(table.frame)
-            stage("filling")
-            filled = _with_decimals(imputer.transform(table.frame), table)
-            if interval:
-                filled = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
-        stage("writing")
-        write_frame(out, filled.replace_schema_metadata(None), raw_text=raw_text)
-        left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
-        found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
-        outputs.write(found, sources=[file])
-    answer(found, as_json, None, **({"out": str(out)} if as_json else {}))
+    assert run.out is not None
+    run.stage("reading")
+    table = run.read(file)
+    used, missing = table.names, table.missing
+    run.stage("fitting")
+    filled = table.data
+    if missing.any():
+        with naming_columns(table.names):
+            imputer = DensityImputer().fit(table.frame)
+        run.stage("filling")
+        filled = _with_decimals(imputer.transform(table.frame), table)
+        if interval:
+            filled = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
+    run.stage("writing")
+    write_frame(run.out, filled.replace_schema_metadata(None), raw_text=run.raw_text)
+    left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
+    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
+    run.write(found)
+    run.answer(found, out=str(run.out))
 
 
 def _with_decimals(filled: Any, table: FileTable) -> Any:

@@ -8,14 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE, TableOptions
-from isopleth.cli.messages import Stages, naming_columns, removed_if_refused, resumable, say
-from isopleth.cli.outputs import about_run, keep_columns, print_json, refuse_same
-from isopleth.cli.reading import chunk_reading, refuse_typos, tell
+from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
+from isopleth.cli.messages import naming_columns, removed_if_refused, resumable, say
+from isopleth.cli.run import Run, refuse_same, refuse_typos, tell
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
@@ -24,82 +22,72 @@ from isopleth.errors import Hint, InputError, TooLargeError, printable
 from isopleth.io import save
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
-from isopleth.results.text import counted, wrapped
+from isopleth.results.text import counted
 from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
-from isopleth.tables.output_files import check_target, remove_leftovers
-from isopleth.tables.read import Reader, missing_words
-from isopleth.tables.schema import Choices
+from isopleth.tables.output_files import remove_leftovers
+from isopleth.tables.read import Reader, Reading
 from isopleth.tables.stream import FileRows
 from isopleth.tables.table import FileTable
 
 
 def fit(
+    run: Run,
     file: Path,
-    out: Path,
     kind: str,
-    options: TableOptions,
     size: int | None,
     length_scale: float | None,
     chunk_rows: int | None,
     resume: bool,
-    as_json: bool,
 ) -> None:
     """Fit a model to a table in chunks and save it."""
-    partial = partial_path(out)
-    refuse_same({"FILE": file, "--out": out, "the partial file": partial})
-    check_target(out)
+    assert run.out is not None
+    partial = partial_path(run.out)
+    refuse_same({"FILE": file, "the partial file": partial})
     refuse_begun(partial, resume=resume)
-    with Stages(["reading", "fitting", "writing"]) as stage:
-        stage("reading")
-        first = Reader(file, chunk_reading(options)).first()
-        keep_columns(first.schema)
-        if not first.with_truth_as_numbers().is_plain:
-            refuse_typos(first, options)
-            tell(first, gaps=False)
-            if kind == "score":
-                raise InputError(f"{file}: --kind score takes complete rows of numbers only", hint=_way_out(first))
-            stage("fitting")
-            model, n_rows = fit_mixed(file, first, options, size or MIXED_SIZE, length_scale, chunk_rows)
-            stage("writing")
-            save(model, out)
-            _report(model, n_rows, first.names, out, as_json)
-            return
+    run.stage("reading")
+    first = Reader(file, run.options).first()
+    if not first.with_truth_as_numbers().is_plain:
+        refuse_typos(first, run.options)
         tell(first, gaps=False)
-        rows = FileRows(file, chunk_reading(options), progress=lambda share: stage("reading", share))
-        stage("fitting")
-        size = size or _default_size(kind, len(rows.names))
-        estimator = _estimator(kind, size, length_scale)
-        about = {
-            "FILE": table_fingerprint(file),
-            "--kind": kind,
-            "--columns": ", ".join(rows.names),
-            "--size": str(size),
-            "--length-scale": str(length_scale),
-            "--chunk-rows": str(chunk_rows or rows.chunk_rows),
-            "version of isopleth": isopleth.__version__,
-        }
-        with resumable(partial), Journal(partial, about) as journal:
-            remove_leftovers(out)  # of runs that were killed
-            parts = FileParts(
-                rows, None, chunk_rows, Checkpoint(journal), lambda number, share: stage("fitting", share)
-            )
-            with removed_if_refused(journal), naming_columns(rows.names), _naming_options(size):
-                model = fit_parts(estimator, parts)
-            stage("writing")
-            save(model, out)
-            journal.remove()
-    _report(model, rows.n_rows, rows.names, out, as_json)
-
-
-def _report(model: Any, rows: int, columns: list[str], out: Path, as_json: bool) -> None:
-    name = type(model).__name__
-    if as_json:
-        print_json(about_run("model", type=name, model=str(out), rows=rows, columns=columns))
+        if kind == "score":
+            raise InputError(f"{file}: --kind score takes complete rows of numbers only", hint=_way_out(first))
+        run.stage("fitting")
+        model, n_rows = fit_mixed(file, first, run.options, size or MIXED_SIZE, length_scale, chunk_rows)
+        run.stage("writing")
+        save(model, run.out)
+        _report(run, model, n_rows, first.names)
         return
-    size_of_table = f"{counted(rows, 'row')} of {counted(len(columns), 'column')}"
-    click.echo(wrapped(f"{name} of {size_of_table} in {printable(str(out))}"))
+    tell(first, gaps=False)
+    rows = FileRows(file, run.options, progress=lambda share: run.stage("reading", share))
+    run.stage("fitting")
+    size = size or _default_size(kind, len(rows.names))
+    estimator = _estimator(kind, size, length_scale)
+    about = {
+        "FILE": table_fingerprint(file),
+        "--kind": kind,
+        "--columns": ", ".join(rows.names),
+        "--size": str(size),
+        "--length-scale": str(length_scale),
+        "--chunk-rows": str(chunk_rows or rows.chunk_rows),
+        "version of isopleth": isopleth.__version__,
+    }
+    with resumable(partial), Journal(partial, about) as journal:
+        remove_leftovers(run.out)  # of runs that were killed
+        parts = FileParts(rows, None, chunk_rows, Checkpoint(journal), lambda _, share: run.stage("fitting", share))
+        with removed_if_refused(journal), naming_columns(rows.names), _naming_options(size):
+            model = fit_parts(estimator, parts)
+        run.stage("writing")
+        save(model, run.out)
+        journal.remove()
+    _report(run, model, rows.n_rows, rows.names)
+
+
+def _report(run: Run, model: Any, rows: int, columns: list[str]) -> None:
+    name = type(model).__name__
+    text = f"{name} of {counted(rows, 'row')} of {counted(len(columns), 'column')} in {printable(str(run.out))}"
+    run.report_of(text, "model", type=name, model=str(run.out), rows=rows, columns=columns)
 
 
 def _way_out(table: FileTable) -> str | Hint:
@@ -110,11 +98,11 @@ def _way_out(table: FileTable) -> str | Hint:
 
 
 def fit_mixed(
-    file: Path, first: FileTable, options: TableOptions, size: int, length_scale: float | None, chunk_rows: int | None
+    file: Path, first: FileTable, options: Reading, size: int, length_scale: float | None, chunk_rows: int | None
 ) -> tuple[SOSREP, int]:
     """Fit a density to a random part of a table with words or missing cells, and return it with the number of rows read."""
-    how = replace(chunk_reading(options), exclude=(), choices=Choices(missing=missing_words(options.missing)))
-    rows = FileRows(file, how, replace(first.schema, left_out={}, n_columns=len(first.names)))
+    schema = replace(first.schema, left_out={}, n_columns=len(first.names))
+    rows = FileRows(file, options.of_schema(schema), schema)
     rng = np.random.default_rng(0)
     kept: FileTable | None = None
     keys = np.empty(0)

@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -171,11 +170,8 @@ class Stages:
             click.echo(f"{_ERASE}{line}", err=True, nl=False)
             self._shown = line
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._visible:
+    def end(self) -> None:
+        """Erase the bar."""
+        if self._shown:
             click.echo(_ERASE, err=True, nl=False)
+            self._shown = ""

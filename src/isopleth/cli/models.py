@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.cli.messages import matched_columns
-from isopleth.cli.reading import schema_of
+from isopleth.cli.run import schema_of
 from isopleth.errors import InputError
 from isopleth.io import load
 from isopleth.tasks.anomaly.detector import AnomalyDetector

@@ -14,12 +14,10 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.commands import TableOptions
-from isopleth.cli.messages import Stages, matched_columns, naming_columns
+from isopleth.cli.messages import matched_columns, naming_columns
 from isopleth.cli.models import of_this_version
-from isopleth.cli.outputs import Outputs, refuse_same
 from isopleth.cli.process import ALARM_CODE
-from isopleth.cli.reading import read
+from isopleth.cli.run import Run, refuse_same
 from isopleth.errors import InputError, printable
 from isopleth.io import load, save
 from isopleth.results.text import counted, wrapped
@@ -37,62 +35,62 @@ _MOST_ROWS, _MOST_PARTS = 1_000_000, 10_000
 
 
 def monitor(
+    run: Run,
     reference: Path,
     state: Path | None,
     replay: bool,
     window: int,
     run_length: float,
-    options: TableOptions,
     ignore_missing: bool,
-    as_json: bool,
     metrics: Path | None,
-    report: Path | None,
 ) -> None:
     """Watch rows from standard input and print alarms."""
-    if replay and state is None:
-        raise InputError("--replay skips the rows that a state file has counted: name it with --state.")
-    if options.encoding == "auto":
-        raise InputError(
-            "--encoding auto finds the encoding of a whole file, and standard input has not come yet: name that of both, as "
-            "in --encoding latin-1."
-        )
-    if state is not None:
-        refuse_same({"--reference": reference, "--state": state, "--report": report})
-        check_target(state)
-        click.get_current_context().with_resource(sole_run(state))
-        remove_leftovers(state)  # of runs that were killed
-    Outputs(page=report).check(**{"--reference": reference})
-    if metrics is not None:
-        check_target(metrics)
-        remove_leftovers(metrics)
-    with Stages(["reading", "fitting"]) as stage:
-        stage("reading")
-        table = read(reference, options)
-        stage("fitting")
-        how = {"window": window, "expected_run_length": run_length, "compare_missing": not ignore_missing}
-        watching = _known(state, table, how) if state and state.exists() else None
-        if watching is None:
-            watching = _fitted(table, how)
-            if state is not None:
-                save(watching, state)
+    _check(run, reference, state, metrics, replay=replay)
+    run.stage("reading")
+    table = run.read(reference)
+    run.stage("fitting")
+    how = {"window": window, "expected_run_length": run_length, "compare_missing": not ignore_missing}
+    watching = _known(state, table, how) if state and state.exists() else None
+    if watching is None:
+        watching = _fitted(table, how)
+        if state is not None:
+            save(watching, state)
+    run.stage.end()
     # The page is written at an interrupt, too: an endless stream ends with one.
-    with _paged(report, reference) if report else nullcontext() as kept:
+    with _paged(run) if run.report else nullcontext() as kept:
         skip = watching.state_.n_rows if replay else 0
-        batches = RowStream(table, options.encoding).batches(sys.stdin.buffer)
-        alarmed = _watch(watching, batches, state, skip, as_json, Metrics(metrics), kept)
+        batches = RowStream(table, run.options.encoding).batches(sys.stdin.buffer)
+        alarmed = _watch(watching, batches, state, skip, run.as_json, Metrics(metrics), kept)
     if state is None and not watching.state_.n_rows:  # with a state, a run may find that nothing new has come
         raise InputError(
             "standard input has no rows: send those to watch, one a line, as in isopleth monitor < new.csv."
         )
-    if not as_json:
-        rows, alarms = watching.state_.n_rows, watching.state_.alarms
-        click.echo(f"{counted(rows, 'row')}, {counted(alarms, 'alarm')}")
+    if not run.as_json:
+        run.print(f"{counted(watching.state_.n_rows, 'row')}, {counted(watching.state_.alarms, 'alarm')}")
     if alarmed:
         click.get_current_context().exit(ALARM_CODE)
 
 
+def _check(run: Run, reference: Path, state: Path | None, metrics: Path | None, *, replay: bool) -> None:
+    """Refuse files and options that do not go together, and lock the state."""
+    if replay and state is None:
+        raise InputError("--replay skips the rows that a state file has counted: name it with --state.")
+    if run.options.encoding == "auto":
+        raise InputError(
+            "--encoding auto finds the encoding of a whole file, and standard input has not come yet: name that of both, as "
+            "in --encoding latin-1."
+        )
+    refuse_same({"--reference": reference, "--state": state, "--metrics": metrics, "--report": run.report})
+    for path in filter(None, (state, metrics)):
+        check_target(path)
+    if state is not None:
+        click.get_current_context().with_resource(sole_run(state))
+    for path in filter(None, (state, metrics)):
+        remove_leftovers(path)  # of runs that were killed
+
+
 @contextmanager
-def _paged(report: Path, reference: Path) -> Iterator[list[DriftAlarms]]:
+def _paged(run: Run) -> Iterator[list[DriftAlarms]]:
     """Give a list for the alarms of the stream, and write their page in the end."""
     kept: list[DriftAlarms] = []
     try:
@@ -103,7 +101,7 @@ def _paged(report: Path, reference: Path) -> Iterator[list[DriftAlarms]]:
             notes = [f"The page shows the last rows of the stream, from row {found.first_row + 1} on."] * (
                 found.first_row > 0
             )
-            Outputs(page=report).write(found, sources=[reference], notes=notes)
+            run.write(found, notes=notes)
 
 
 def _watch(

@@ -11,7 +11,6 @@ import click
 
 from isopleth.cli.commands import COMMANDS
 from isopleth.cli.messages import one_line_warnings, say
-from isopleth.cli.outputs import keep_arguments
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.errors import InputError, MissingExtraError
 
@@ -49,11 +48,8 @@ class Program(click.Group):
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> click.Context:
         """Parse the arguments; the help is printed here already."""
-        given = list(args)  # click empties the list
         with _failures_as_sentences():
-            context = super().make_context(info_name, args, *more, **extra)
-        keep_arguments(context, given)
-        return context
+            return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

@@ -5,21 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 
-from isopleth.cli.commands import SAMPLE_SIZE, TableOptions
-from isopleth.cli.messages import Stages, naming_columns, say
+from isopleth.cli.commands import SAMPLE_SIZE
+from isopleth.cli.messages import naming_columns, say
 from isopleth.cli.models import of_this_version
-from isopleth.cli.outputs import Outputs, print_json, refuse_same
-from isopleth.cli.reading import read
+from isopleth.cli.run import Run
 from isopleth.density import SOSREP
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError, printable
 from isopleth.io import load
-from isopleth.results.text import counted, wrapped
+from isopleth.results.text import counted
+from isopleth.tables.read import Reading
 from isopleth.tables.table import FileTable
-from isopleth.tables.write import FRAME_SUFFIXES, check_table_target, write_frame
+from isopleth.tables.write import write_frame
 from isopleth.tasks.made_rows import MadeRows
 
 # Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as
@@ -29,55 +28,46 @@ _OWN_PATTERN = 9.0
 
 
 def sample(
+    run: Run,
     file: Path | None,
     rows: int,
-    out: Path,
     seed: int,
     model: Path | None,
-    save_to: Path | None,
     size: int | None,
     complete: bool,
-    options: TableOptions,
-    raw_text: bool,
-    report: Path | None,
-    as_json: bool,
 ) -> None:
     """Make new rows like those of a table."""
-    _refuse_unclear(file, model, save_to, options)
-    refuse_same({"FILE": file, "--model": model, "--out": out, "--save": save_to, "--report": report})
-    outputs = Outputs(model=save_to, page=report)
-    outputs.check()
-    check_table_target(out, FRAME_SUFFIXES)
-    with Stages(["reading", "fitting", "drawing", "writing"]) as stage:
-        stage("reading")
-        if file is not None:
-            table = read(file, options, gaps=False)
-            stage("fitting")
-            density = fitted(table, size, seed)
-            names = table.names
-        else:
-            density = load_density(model)  # type: ignore[arg-type]
-            names = None
-        stage("drawing")
-        with of_this_version(model or Path("the model")):
-            made = drawn(density, rows, seed, names, complete=complete)
-        stage("writing")
-        write_frame(out, made, raw_text=raw_text)
-        found = MadeRows.of(made, None if file is None else table.data)
-        outputs.write(found, model=density, sources=[file, model])
-    if as_json:
-        print_json(found.to_dict(0) | {"out": str(out)})
-        return
-    text = f"{counted(made.num_rows, 'row')} of {counted(made.num_columns, 'column')} in {printable(str(out))}"
-    click.echo(wrapped(text))
+    assert run.out is not None
+    _refuse_unclear(run, file, model)
+    run.stage("reading")
+    if file is not None:
+        table = run.read(file, gaps=False)
+        run.stage("fitting")
+        density = fitted(table, size, seed)
+        names = table.names
+    else:
+        density = load_density(model)  # type: ignore[arg-type]
+        names = None
+    run.stage("drawing")
+    with of_this_version(model or Path("the model")):
+        made = drawn(density, rows, seed, names, complete=complete)
+    run.stage("writing")
+    write_frame(run.out, made, raw_text=run.raw_text)
+    found = MadeRows.of(made, None if file is None else table.data)
+    run.write(found, model=density)
+    if run.as_json:
+        run.print_json(found.to_dict(0) | {"out": str(run.out)})
+    else:
+        size_of_table = f"{counted(made.num_rows, 'row')} of {counted(made.num_columns, 'column')}"
+        run.print(f"{size_of_table} in {printable(str(run.out))}")
 
 
-def _refuse_unclear(file: Path | None, model: Path | None, save_to: Path | None, options: TableOptions) -> None:
+def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:
     if (file is None) == (model is None):
         raise InputError("name a table, FILE, or a fitted density, --model, and not both.")
-    if model and save_to:
+    if model and run.save_to:
         raise InputError("--save and --model exclude each other: with --model nothing is fitted that could be saved.")
-    if model and options != TableOptions():
+    if model and run.options != Reading():
         raise InputError("--model has its own columns; leave out the options of columns.")
 
 

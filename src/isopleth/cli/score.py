@@ -4,86 +4,66 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
-import click
 import numpy as np
 
 import isopleth
-from isopleth.cli.commands import TableOptions
-from isopleth.cli.messages import Stages, removed_if_refused, resumable, say
+from isopleth.cli.messages import removed_if_refused, resumable, say
 from isopleth.cli.models import Answers, answers_of, of_this_version, takes_gaps
-from isopleth.cli.outputs import about_run, places, print_json, refuse_same
-from isopleth.cli.reading import chunk_reading, schema_of, warn_without_names
+from isopleth.cli.run import Run, refuse_same, schema_of, warn_without_names
 from isopleth.errors import printable
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
-from isopleth.results.text import counted, shortened, wrapped
+from isopleth.results.text import counted, shortened
 from isopleth.tables.output_files import remove_leftovers
-from isopleth.tables.schema import Choices
+from isopleth.tables.read import Reading
 from isopleth.tables.stream import FileRows
 from isopleth.tables.table import FileTable
-from isopleth.tables.write import TABLE_SUFFIXES, check_suffix, check_table_target, write_array, write_blocks
-
-_SUFFIXES = (*TABLE_SUFFIXES, ".npy")
+from isopleth.tables.write import write_array, write_blocks
 
 
-def score(
-    model: Path,
-    file: Path,
-    out: Path,
-    options: TableOptions,
-    chunk_rows: int | None,
-    resume: bool,
-    row_numbers: bool,
-    as_json: bool,
-) -> None:
+def score(run: Run, model: Path, file: Path, chunk_rows: int | None, resume: bool) -> None:
     """Write the answers of a model for each row of a table."""
-    refuse_same({"MODEL": model, "FILE": file, "--out": out, "the partial file": partial_path(out)})
-    check_table_target(out, _SUFFIXES)
-    refuse_begun(partial_path(out), resume=resume)
-    with Stages(["reading", "scoring", "writing"]) as stage:
-        stage("reading")
-        answers = answers_of(model)
-        rows, gaps = open_rows(file, options, answers, lambda share: stage("reading", share))
-        size = chunk_rows or rows.chunk_rows
-        about = {
-            "MODEL": content_fingerprint(model),
-            "FILE": table_fingerprint(file),
-            "--columns": ", ".join(rows.names),
-            "--chunk-rows": str(size),
-            "version of isopleth": isopleth.__version__,
-        }
-        kept = partial_path(out)
-        with resumable(kept), Journal(kept, about) as journal:
-            remove_leftovers(out)  # of runs that were killed
-            stage("scoring")
-            done = rows_done(journal)
-            with removed_if_refused(journal):
-                for chunk in rows.tables(size, done):
-                    done += len(chunk)
-                    journal.append(str(done), _answered(answers, chunk, gaps))
-                    stage("scoring", None if gaps else done / rows.n_rows)
-            stage("writing")
-            _write(out, answers, journal, row_numbers)
-            unranked = _unranked(answers, journal)
-            journal.remove()
+    assert run.out is not None
+    kept = partial_path(run.out)
+    refuse_same({**run.inputs, "the partial file": kept})
+    refuse_begun(kept, resume=resume)
+    run.stage("reading")
+    answers = answers_of(model)
+    rows, gaps = open_rows(file, run.options, answers, lambda share: run.stage("reading", share))
+    size = chunk_rows or rows.chunk_rows
+    about = {
+        "MODEL": content_fingerprint(model),
+        "FILE": table_fingerprint(file),
+        "--columns": ", ".join(rows.names),
+        "--chunk-rows": str(size),
+        "version of isopleth": isopleth.__version__,
+    }
+    with resumable(kept), Journal(kept, about) as journal:
+        remove_leftovers(run.out)  # of runs that were killed
+        run.stage("scoring")
+        done = rows_done(journal)
+        with removed_if_refused(journal):
+            for chunk in rows.tables(size, done):
+                done += len(chunk)
+                journal.append(str(done), _answered(answers, chunk, gaps))
+                run.stage("scoring", None if gaps else done / rows.n_rows)
+        run.stage("writing")
+        _write(run, answers, journal)
+        unranked = _unranked(answers, journal)
+        journal.remove()
     if rows.unseen:
         counts = ", ".join(f"{name!r} ({count:,})" for name, count in rows.unseen.items())
         say(
             f"words that no row of the fit had, by column and number of cells: {counts}; they count as one more category."
         )
-    if as_json:
-        values = {"rows": rows.n_rows, "answers": answers.names, "out": str(out), "unranked": unranked}
-        print_json(about_run("scores", **values))
-        return
-    click.echo(wrapped(f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(out))}"))
+    text = f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(run.out))}"
     if unranked:
         limit = "the range of the density" + " or its bounds" * answers.bounded
         verb = "is" if unranked == 1 else "are"
-        click.echo(
-            wrapped(f"{counted(unranked, 'row')} {verb} beyond {limit}: log_density is -inf and does not rank them")
-        )
+        text += f"\n{counted(unranked, 'row')} {verb} beyond {limit}: log_density is -inf and does not rank them"
+    about_rows = {"rows": rows.n_rows, "answers": answers.names, "out": str(run.out), "unranked": unranked}
+    run.report_of(text, "scores", **about_rows)
 
 
 def _unranked(answers: Answers, journal: Journal) -> int:
@@ -93,18 +73,19 @@ def _unranked(answers: Answers, journal: Journal) -> int:
     return sum(int(np.isneginf(block["answers"]).sum()) for block in _blocks(journal))
 
 
-def _write(out: Path, answers: Answers, journal: Journal, row_numbers: bool) -> None:
-    if check_suffix(out, _SUFFIXES) == ".npy":
-        write_array(out, (rows_done(journal), len(answers.names)), (block["answers"] for block in _blocks(journal)))
+def _write(run: Run, answers: Answers, journal: Journal) -> None:
+    assert run.out is not None
+    if run.out.suffix.lower() == ".npy":
+        write_array(run.out, (rows_done(journal), len(answers.names)), (block["answers"] for block in _blocks(journal)))
     else:
-        write_blocks(out, _named(answers, journal, row_numbers))
+        write_blocks(run.out, _named(run, answers, journal))
 
 
-def _named(answers: Answers, journal: Journal, row_numbers: bool) -> Iterator[dict[str, np.ndarray]]:
+def _named(run: Run, answers: Answers, journal: Journal) -> Iterator[dict[str, np.ndarray]]:
     first = 1
     for block in _blocks(journal):
         values = block["answers"]
-        columns = places(len(values), block.get("lines"), row_numbers=row_numbers, first=first)
+        columns = run.places(len(values), block.get("lines"), first)
         for name, column in zip(answers.names, values.T, strict=True):
             columns[name] = column.astype(np.int64) if name in answers.whole else np.ascontiguousarray(column)
         yield columns
@@ -112,13 +93,12 @@ def _named(answers: Answers, journal: Journal, row_numbers: bool) -> Iterator[di
 
 
 def open_rows(
-    path: Path, options: TableOptions, answers: Answers, progress: Callable[[float], None]
+    path: Path, options: Reading, answers: Answers, progress: Callable[[float], None]
 ) -> tuple[FileRows, bool]:
     """Open the columns of a model, to be read in chunks, and tell whether they may have words and gaps."""
     with of_this_version(answers.source):
         schema, gaps = schema_of(answers.model), takes_gaps(answers.model)
-    how = replace(chunk_reading(options), schema=schema, exclude=(), choices=Choices())
-    rows = FileRows(path, how, schema if gaps else None, progress, min_rows=1)
+    rows = FileRows(path, options.of_schema(schema), schema if gaps else None, progress, min_rows=1)
     warn_without_names(rows.first, path)
     return rows, gaps
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,17 +40,38 @@ FIRST_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file; see :func:`read_table`."""
+    """How to read a file: parameters of :func:`read_table`, which describes them."""
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    time_columns: Sequence[str] = ()
+    identifiers: Sequence[str] = ()
+    keep_identifiers: bool = False
     labels: Sequence[str] = ()
-    missing: frozenset[str] = MISSING_WORDS
+    missing: Iterable[str] | None = None
     decimal: str | None = None
     encoding: str | None = None
     schema: Schema | None = None
-    choices: Choices = field(default_factory=Choices)
     max_unpacked: int | None = None
+
+    @property
+    def missing_words(self) -> frozenset[str]:
+        """Words that mean a missing cell; the empty cell always does."""
+        return MISSING_WORDS if self.missing is None else frozenset({"", *self.missing})
+
+    @property
+    def choices(self) -> Choices:
+        """What is said of columns."""
+        lists = {name: tuple(getattr(self, name)) for name in ("categorical", "numeric", "identifiers")}
+        keep = self.keep_identifiers or self.columns is not None
+        return Choices(**lists, times=tuple(self.time_columns), keep_identifiers=keep, missing=self.missing_words)
+
+    def of_schema(self, schema: Schema) -> Reading:
+        """Return how the columns of a schema are read; what was said of columns was for those of another table."""
+        kept = {name: getattr(self, name) for name in ("columns", "missing", "decimal", "encoding", "max_unpacked")}
+        return Reading(**kept, schema=schema)
 
 
 def read_table(
@@ -140,30 +161,28 @@ def read_table(
     (<Table ...points.csv: 3 rows: 1 number>, [[1.0], [3.0], [5.0]])
     >>> folder.cleanup()
     """
-    choices = Choices(
-        tuple(categorical),
-        tuple(numeric),
-        tuple(time_columns),
-        (),
-        tuple(identifiers),
-        keep_identifiers or columns is not None,
-        missing_words(missing),
+    how = Reading(
+        columns=columns,
+        exclude=exclude,
+        categorical=categorical,
+        numeric=numeric,
+        time_columns=time_columns,
+        identifiers=identifiers,
+        keep_identifiers=keep_identifiers,
+        labels=labels,
+        missing=missing,
+        decimal=decimal,
+        encoding=encoding,
+        schema=schema,
+        max_unpacked=max_unpacked,
     )
-    how = Reading(columns, exclude, labels, missing_words(missing), decimal, encoding, schema, choices, max_unpacked)
     table = Reader(path, how).read(min_rows)
-    if schema is not None:
-        table.encoded()  # which names a cell that is not of the kind of its column
     if warn:
         left_out = [f"{str(name)!r} ({why})" for name, why in table.schema.left_out.items() if name not in identifiers]
         notes = [Message(f"columns left out: {', '.join(left_out)}.", source=str(table.source))]
         for note in [*notes[: bool(left_out) and schema is None], *table.notes]:
             warnings.warn(DataWarning(note), stacklevel=caller_level())
     return table
-
-
-def missing_words(words: Sequence[str] | None) -> frozenset[str]:
-    """Return the words that mean a missing cell; the default ones for None. An empty cell is always missing."""
-    return MISSING_WORDS if words is None else frozenset({"", *words})
 
 
 class Reader:
@@ -234,8 +253,11 @@ class Reader:
         return None if self.text is None else self.text.dialect
 
     def read(self, min_rows: int = 1) -> FileTable:
-        """Return the whole table."""
-        return self._table(self._all(None), min_rows)
+        """Return the whole table, whose cells are of the kinds of a schema that was given."""
+        table = self._table(self._all(None), min_rows)
+        if self.how.schema is not None:
+            table.encoded()  # which names a cell that is not of the kind of its column
+        return table
 
     def first(self, rows: int = FIRST_ROWS, min_rows: int = 1) -> FileTable:
         """Return the first rows."""
@@ -287,10 +309,10 @@ class Reader:
         empty = Schema.of_numbers(self.names, True)
         table = FileTable(data, empty, self.source.shown, self.named, columns.lines, (), how.choices, labels)
         for option, names in (
-            ("identifiers", how.choices.identifiers),
-            ("categorical", how.choices.categorical),
-            ("numeric", how.choices.numeric),
-            ("time_columns", how.choices.times),
+            ("identifiers", how.identifiers),
+            ("categorical", how.categorical),
+            ("numeric", how.numeric),
+            ("time_columns", how.time_columns),
         ):
             unknown = [name for name in names if name not in self.names]
             if unknown:
@@ -424,11 +446,11 @@ def typed_columns(
         elif pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
             cells = cells.cast(pa.string())
             kept = kinds is not None and kinds[j].kind == "categorical" and kinds[j].levels != TRUTH
-            if kept or name in how.choices.categorical:
-                cells = without_missing(trimmed(cells), how.missing)
+            if kept or name in how.categorical:
+                cells = without_missing(trimmed(cells), how.missing_words)
             else:
                 try:
-                    cells = typed(name, cells, how.missing, numerals, table.place, day_first)
+                    cells = typed(name, cells, how.missing_words, numerals, table.place, day_first)
                 except InputError as error:
                     raise error.located(source, table.place) from None
         found.append(cells)

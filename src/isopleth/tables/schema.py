@@ -107,9 +107,7 @@ class Choices:
     categorical: tuple = ()
     numeric: tuple = ()
     times: tuple = ()
-    # exclude, identifiers: columns to leave out
-    exclude: tuple = ()
-    identifiers: tuple = ()
+    identifiers: tuple = ()  # columns to leave out
     keep_identifiers: bool = False  # whether columns that look like identifiers are used
     missing: frozenset[str] = MISSING_WORDS  # words that count as missing cells
 
@@ -123,7 +121,7 @@ class Choices:
 
     def check(self, names: list[Any]) -> None:
         """Refuse names of columns that the table does not have."""
-        for what in ("categorical", "numeric", "times", "exclude", "identifiers"):
+        for what in ("categorical", "numeric", "times", "identifiers"):
             for name in sorted(set(getattr(self, what)) - set(names), key=str):
                 shown = "time_columns" if what == "times" else what
                 raise InputError(
@@ -138,7 +136,7 @@ class Choices:
 
     def joined(self, other: Choices) -> Choices:
         """Return what is said of the columns of two tables."""
-        names = ("categorical", "numeric", "times", "exclude", "identifiers")
+        names = ("categorical", "numeric", "times", "identifiers")
         both: dict[str, Any] = {name: dict.fromkeys([*getattr(self, name), *getattr(other, name)]) for name in names}
         keep = self.keep_identifiers or other.keep_identifiers
         return Choices.of(both | {"keep_identifiers": keep, "missing": self.missing})
@@ -231,8 +229,8 @@ class Schema:
         left_out: dict[str | int, str] = {}
         notes: list[Message] = []
         for name in table.names:
-            if name in choices.exclude or name in choices.identifiers:
-                left_out[name] = "identifier" if name in choices.identifiers else "excluded"
+            if name in choices.identifiers:
+                left_out[name] = "identifier"
                 continue
             wanted = choices.kind(name)
             cells = [

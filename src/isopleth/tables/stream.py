@@ -307,7 +307,7 @@ class RowStream:
             Columns(strings, True, lines),
             like.names,
             like.schema.columns,
-            Reading(choices=like.choices, missing=like.choices.missing),
+            Reading(categorical=like.choices.categorical, missing=like.choices.missing),
             Numerals(),
             like.schema.day_first,
         )

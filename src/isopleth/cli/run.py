@@ -1,0 +1,286 @@
+"""One run of a command: what it reads and says of it, the files that it writes, and the text or JSON that it prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+import click
+import numpy as np
+
+from isopleth.cli.messages import Stages, say
+from isopleth.errors import DataWarning, Hint, InputError, quoted
+from isopleth.results import Result
+from isopleth.results.result import plain
+from isopleth.results.text import wrapped
+from isopleth.tables.output_files import check_target
+from isopleth.tables.read import Reader, Reading
+from isopleth.tables.schema import Schema
+from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
+from isopleth.tables.table import FileTable, together
+from isopleth.tables.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_table
+
+# What --out may be, by what a command writes there; a model has any name.
+_SUFFIXES = {"table": TABLE_SUFFIXES, "frame": FRAME_SUFFIXES, "answers": (*TABLE_SUFFIXES, ".npy")}
+
+
+@dataclass(eq=False)
+class Run:
+    """Run of a command, with the options that many commands share: those of reading, and of what is written."""
+
+    arguments: list[str]  # of the shell
+    inputs: dict[str, Path | None]  # files to read, by the names that messages give them
+    stage: Stages
+    writes: str  # what --out is: "table", "frame", "answers" or "model"
+    options: Reading
+    out: Path | None = None
+    save_to: Path | None = None
+    plot: Path | None = None
+    report: Path | None = None
+    raw_text: bool = False
+    row_numbers: bool = False
+    as_json: bool = False
+    used: dict[str, str] = field(default_factory=dict)  # how the columns that were read are used, for the page
+    tables: list[FileTable] = field(default_factory=list)  # what was read, for the page
+
+    @classmethod
+    def of(cls, ctx: click.Context, reads: Mapping[str, str], stages: Sequence[str], writes: str) -> tuple[Self, dict]:
+        """Return the run of a command, whose outputs are checked, and the options that are its own."""
+        own = dict(ctx.params)
+        how = {name: own.pop(name) for name in [part.name for part in fields(Reading)] if name in own}
+        shared = {name: own.pop(name) for name in [part.name for part in fields(cls)] if name in own}
+        shown = {
+            p.name: p.opts[0] if isinstance(p, click.Option) else p.human_readable_name for p in ctx.command.params
+        }
+        inputs = {shown[name]: ctx.params[name] for name in reads}
+        reading = Reading(**{name: value for name, value in how.items() if value is not None})
+        run = cls([str(ctx.command.name), *ctx.obj], inputs, Stages(stages), writes, reading, **shared)
+        run.check()
+        return run, own
+
+    def check(self) -> None:
+        """Raise InputError or MissingExtraError before the work if a file cannot be written or is another one of the run."""
+        outputs = {"--out": self.out, "--save": self.save_to, "--plot": self.plot, "--report": self.report}
+        for name, path in (
+            self.inputs or {"": None}
+        ).items():  # one after the other: a table may be compared with itself
+            refuse_same({name: path, **outputs})
+        if self.out and self.writes in _SUFFIXES:
+            check_table_target(self.out, _SUFFIXES[self.writes])
+        elif self.out:
+            check_target(self.out)
+        if self.save_to:
+            check_target(self.save_to)
+        if self.plot:
+            from isopleth.results.figures import check_figure_target
+
+            check_figure_target(self.plot)
+        if self.report:
+            from isopleth.results.page import check_report_target
+
+            check_report_target(self.report)
+
+    def read(
+        self, path: Path, *, min_rows: int = 2, labels: Mapping[str, str] | None = None, gaps: bool = True
+    ) -> FileTable:
+        """Read a table and say what each column was taken as; with `gaps`, how many cells are missing too.
+
+        `labels` are columns with classes or groups, and the parameters of the command that name them.
+        """
+        with _naming_labels(labels or {}):
+            table = Reader(path, replace(self.options, labels=list(labels or ()))).read(min_rows)
+        refuse_typos(table, self.options)
+        self.keep(table.schema, table)
+        tell(table, gaps=gaps)
+        return table
+
+    def read_two(
+        self, a: Path, b: Path, labels: Mapping[str, str] | None = None
+    ) -> tuple[FileTable, FileTable, SchemaComparison]:
+        """Read the common columns of two tables, whose rows together decide what each is used as, and how the schema changed."""
+        with _naming_labels(labels or {}):
+            how = replace(self.options, labels=list(labels or ()))
+            first, second = (Reader(path, how).read() for path in (a, b))
+        names, others = first.data.column_names, second.data.column_names
+        by_name = first.named and second.named
+        if not by_name and len(names) != len(others):
+            hint = Hint("choose the same ones with {columns}", columns=...)
+            raise InputError(f"{a} has {len(names)} columns and {b} has {len(others)}", parameter="columns", hint=hint)
+        for table in (first, second):
+            refuse_typos(table, self.options)
+        if not by_name:
+            own = second.schema.renamed(dict(zip(others, names, strict=True)))
+            second = replace(second, data=second.data.rename_columns(names), schema=own)
+        try:
+            found = compare_schemas(first.schema, second.schema)
+        except InputError as error:
+            raise error.located(f"{a} and {b}") from None
+        common = [name for name in names if name in found.common]
+        first, second = first.select(common), second.select(common)
+        schema = together((first, second))
+        self.keep(schema, first.using(schema), second.using(schema))
+        if schema.left_out:
+            say(f"{a} and {b}: {schema.summary(len(first) + len(second))}")
+        for note in dict.fromkeys(map(str, [*first.notes, *second.notes])):
+            say(note)
+        if not by_name:
+            first, second = replace(first, named=False), replace(second, named=False)
+        return first.using(schema), second.using(schema), found
+
+    def read_for(self, path: Path, model: Any) -> FileTable:
+        """Read the columns that a model was fitted on, as what they were there."""
+        table = Reader(path, self.options.of_schema(schema_of(model))).read()
+        warn_without_names(table, path)
+        tell(table)
+        return table
+
+    def keep(self, schema: Schema, *tables: FileTable) -> None:
+        """Keep how the columns of tables are used, for the page: their kinds, why others are left out, and what is odd."""
+        self.used |= {str(column.name): str(column.kind) for column in schema.columns}
+        self.used |= {str(name): f"left out: {why}" for name, why in schema.left_out.items()}
+        self.tables += tables
+
+    def write(
+        self,
+        result: Result,
+        columns: Mapping[str, Any] | None = None,
+        model: Any = None,
+        notes: Sequence[str] = (),
+        paged: Result | None = None,
+    ) -> None:
+        """Write the requested files of a result, each completely or not at all; `columns` are those of --out."""
+        # Draw first, so that an error in drawing leaves no other files.
+        axes: Any = result.plot() if self.plot else None
+        if self.out and columns is not None:
+            write_table(self.out, columns, raw_text=self.raw_text)
+        if self.save_to:
+            from isopleth.io import save
+
+            save(model, self.save_to)
+        if self.plot:
+            from isopleth.results.figures import save_figure
+
+            save_figure(axes, self.plot)
+        if self.report:
+            from isopleth.results.page import Context, write_report
+
+            files = ", ".join(str(path) for path in self.inputs.values() if path)
+            command = shlex.join(["isopleth", *self.arguments])
+            write_report(paged or result, self.report, Context(command, files, self.used, [*notes, *self._odd()]))
+
+    def _odd(self) -> list[str]:
+        """Return what is odd about the tables that were read."""
+        from isopleth.tasks.description import TableDescription
+
+        found = [(table.source, TableDescription.of(table).odd()) for table in self.tables]
+        return [f"{source}: {' '.join(words)}" for source, words in found if words]
+
+    def answer(self, result: Result, most: int | None = None, **more: Any) -> None:
+        """Print a result as text, or as one JSON object with further keys."""
+        if self.as_json:
+            self.print_json(result.to_dict(most) | more)
+        else:
+            self.print(result.text(most))
+
+    def report_of(self, text: str, result: str, **values: Any) -> None:
+        """Print what a command without a result class has done: a sentence, or its JSON."""
+        import isopleth
+
+        if self.as_json:
+            self.print_json({"result": result, "isopleth": isopleth.__version__, **values})
+        else:
+            self.print(text)
+
+    def print(self, text: str) -> None:
+        """Print lines, broken between words to the width of the terminal."""
+        self.stage.end()
+        click.echo(wrapped(text))
+
+    def print_json(self, values: Mapping[str, Any]) -> None:
+        """Print one JSON object. A number that is missing or infinite is null."""
+        self.stage.end()
+        click.echo(json.dumps(plain(dict(values)), ensure_ascii=False, allow_nan=False))
+
+    def places(self, n_rows: int, lines: np.ndarray | None, first: int = 1) -> dict[str, np.ndarray]:
+        """Return the columns that say where rows stand: "line" for text files, "row", counted from 1, for others."""
+        rows = {"row": np.arange(first, first + n_rows)}
+        if lines is None:
+            return rows
+        return {"line": lines} | (rows if self.row_numbers else {})
+
+
+def refuse_same(files: Mapping[str, Path | None]) -> None:
+    """Refuse two options that name one file."""
+    seen: dict[str, str] = {}
+    for name, path in files.items():
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        if place in seen:
+            raise InputError(f"{name} {path} is the same file as {seen[place]}; give it another name.")
+        seen[place] = name
+
+
+@contextmanager
+def _naming_labels(options: Mapping[str, str]) -> Iterator[None]:
+    """Name the option of a command where an error of the block names the parameter `labels`."""
+    try:
+        yield
+    except InputError as error:
+        if error.parameter != "labels":
+            raise
+        raise InputError(replace(error.message, parameter=options[str(error.column)])) from None
+
+
+def schema_of(model: Any) -> Schema:
+    """Return the schema of the table that a model was fitted to; numbers where it was fitted to an array."""
+    kept = getattr(model, "schema_", None)
+    if kept is not None:
+        return kept
+    names = getattr(model, "feature_names_in_", None)
+    plain_names = [f"x{j + 1}" for j in range(int(model.n_features_in_))] if names is None else list(map(str, names))
+    return Schema.of_numbers(plain_names, names is not None)
+
+
+def warn_without_names(table: FileTable, path: Path) -> None:
+    """Warn that columns are matched by position, since the file has no names; words are not matched so."""
+    if table.named or not table.schema.named:
+        return
+    if not table.schema.only_numbers:
+        raise InputError(f"{path} names no columns; add a header with those of the model: {quoted(table.names)}.")
+    text = f"{path} names no columns; they are taken to be {quoted(table.names)}, in this order."
+    warnings.warn(text, DataWarning, stacklevel=2)
+
+
+def refuse_typos(table: FileTable, options: Reading) -> None:
+    """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as categories."""
+    taken = [column.name for column in table.schema.columns if column.kind == "categorical"]
+    for note in table.schema.notes:
+        if note.column in taken and note.column not in options.categorical and note.row is not None:
+            text = note.text.partition(": the column")[0]
+            hint = Hint(
+                "correct it, name it with {missing}, or take the column as categories with {categorical}",
+                missing=[note.value],
+                categorical=[note.column],
+            )
+            raise InputError(replace(note, text=text, hint=hint).located(table.source, table.place))
+
+
+def tell(table: FileTable, *, gaps: bool = True) -> None:
+    """Say what was left out and recognised and, with `gaps`, what columns there are and how many cells are missing."""
+    counts = table.missing.sum(axis=0) if gaps else np.zeros(1)
+    if counts.any() or table.schema.left_out or table.notes or (gaps and not table.schema.only_numbers):
+        one = (counts > 0).sum() == 1
+        where = f"of {table.names[counts.argmax()]}" if one else f"in {(counts > 0).sum()} columns"
+        cells = "missing cell" if counts.sum() == 1 else "missing cells"
+        lost = f"; {counts.sum():,} {cells} {where}" if counts.any() else ""
+        say(f"{table.source}: {table.schema.summary(len(table))}{lost}")
+    for note in table.notes:
+        say(note)
