@@ -424,7 +424,7 @@ class TestFailures:
     def test_warnings_are_single_lines(self, file, monkeypatch):
         def warn(table, *_, **__):
             warnings.warn("first\n  second", UserWarning, stacklevel=1)
-            return AnomalyDetector(random_state=0).fit(table.values)
+            return AnomalyDetector(random_state=0).fit(table.frame)
 
         monkeypatch.setattr(command, "fit", warn)
         assert run("anomalies", file).stderr == "isopleth: warning: first second\n"
@@ -437,9 +437,10 @@ class TestFailures:
 
     def test_a_terminal_gets_a_bar_that_goes_away(self, file, monkeypatch, capfd):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-        with messages.Stages(["reading", "fitting"]) as stage:
-            stage("reading")
-            stage("fitting")
+        stage = messages.Stages(["reading", "fitting"])
+        stage("reading")
+        stage("fitting")
+        stage.end()
         shown = capfd.readouterr().err
         assert "[--] reading" in shown
         assert "[#-] fitting" in shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
-from isopleth.cli.messages import matched_columns, naming_columns, say
+from isopleth.cli.messages import say
 from isopleth.cli.models import load_detector, of_this_version
 from isopleth.cli.run import Run
-from isopleth.errors import InputError
+from isopleth.errors import DataWarning, InputError
 from isopleth.tables.table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
@@ -61,14 +62,12 @@ def fit(table: FileTable, contamination: float | None = None, *, novelty: bool =
     """Return a detector fitted to a table, with the names of its columns if the file has them."""
     share = "auto" if contamination is None else contamination
     detector = AnomalyDetector(contamination=share, novelty=novelty, random_state=0)
-    with naming_columns(table.names):
-        return detector.fit(table.frame)
+    return detector.fit(table.frame)
 
 
 def judged(detector: AnomalyDetector, table: FileTable, where: dict[str, np.ndarray], fdr: float = 0.1) -> Anomalies:
     """Return the anomalies of a table, with their places in the file."""
-    with matched_columns():
-        found = detector.anomalies(table.frame, fdr)
+    found = detector.anomalies(table.frame, fdr)
     return replace(found, names=table.names, values=table.values, where=where)
 
 
@@ -79,7 +78,8 @@ def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top
     rows = found.order[: max(top, min(count, MOST_FLAGGED) if flagged else 0, 1)]
     if flagged and len(rows) < count:
         say(f"of {count:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
-    with matched_columns(quiet=True):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
         explanation = detector.explain(table.take(rows).frame)
     return replace(found, explanation=replace(explanation, names=table.names), explained_rows=rows)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.messages import naming_columns
 from isopleth.cli.run import Run, tell
 from isopleth.errors import Hint, InputError, quoted
 from isopleth.tables.read import Reader, Reading
@@ -26,11 +25,10 @@ def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rat
     table, times = read_series(run, file, time)
     run.stage("searching")
     detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
-    with naming_columns(table.names):
-        try:
-            detector.fit(table.values, times=times)
-        except InputError as error:
-            raise error.located(table.source, table.place) from None
+    try:
+        detector.fit(table.frame, times=times)
+    except InputError as error:
+        raise error.located(table.source, table.place) from None
     found = replace(detector.result_, where=run.places(len(table), table.lines), names=table.names)
     run.stage("writing")
     run.write(found, columns(found))

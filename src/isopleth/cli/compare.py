@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.messages import naming_columns
 from isopleth.cli.run import Run
 from isopleth.errors import InputError
 from isopleth.tables.table import FileTable
@@ -31,16 +30,15 @@ def compare(
     first, second, found = run.read_two(a, b, {} if groups is None else {groups: "groups"})
     of_rows = None if groups is None else (first.labels[groups], second.labels[groups])
     run.stage("testing")
-    with naming_columns(first.names):
-        result = compare_samples(
-            TwoSampleTest(keep_times=keep_times),
-            first.frame,
-            second.frame,
-            n_resamples=n_resamples,
-            compare_missing=not ignore_missing,
-            groups=of_rows,
-            random_state=0,
-        )
+    result = compare_samples(
+        TwoSampleTest(keep_times=keep_times),
+        first.frame,
+        second.frame,
+        n_resamples=n_resamples,
+        compare_missing=not ignore_missing,
+        groups=of_rows,
+        random_state=0,
+    )
     named = [str(name) for name in first.names if name not in result.set_aside]
     result = replace(result, names=named, labels=(a.name, b.name), schema=found, lines=(first.lines, second.lines))
     run.stage("writing")

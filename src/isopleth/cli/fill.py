@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.messages import naming_columns
 from isopleth.cli.run import Run
 from isopleth.density import DensityImputer
 from isopleth.density.recording import NumberFormat
@@ -26,8 +25,7 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
     run.stage("fitting")
     filled = table.data
     if missing.any():
-        with naming_columns(table.names):
-            imputer = DensityImputer().fit(table.frame)
+        imputer = DensityImputer().fit(table.frame)
         run.stage("filling")
         filled = _with_decimals(imputer.transform(table.frame), table)
         if interval:

@@ -12,7 +12,7 @@ import numpy as np
 
 import isopleth
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
-from isopleth.cli.messages import naming_columns, removed_if_refused, resumable, say
+from isopleth.cli.messages import removed_if_refused, resumable, say
 from isopleth.cli.run import Run, refuse_same, refuse_typos, tell
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
@@ -76,7 +76,7 @@ def fit(
     with resumable(partial), Journal(partial, about) as journal:
         remove_leftovers(run.out)  # of runs that were killed
         parts = FileParts(rows, None, chunk_rows, Checkpoint(journal), lambda _, share: run.stage("fitting", share))
-        with removed_if_refused(journal), naming_columns(rows.names), _naming_options(size):
+        with removed_if_refused(journal), _naming_options(size):
             model = fit_parts(estimator, parts)
         run.stage("writing")
         save(model, run.out)
@@ -118,8 +118,7 @@ def fit_mixed(
     if n_rows > size:
         say(f"the density is fitted to {size:,} of {counted(n_rows, 'row')}, drawn at random; --size sets how many.")
     assert kept is not None
-    with naming_columns(kept.names):
-        return SOSREP(length_scale=length_scale or "leave_one_out", frame="scale").fit(kept.frame), n_rows
+    return SOSREP(length_scale=length_scale or "leave_one_out", frame="scale").fit(kept.frame), n_rows
 
 
 def _default_size(kind: str, columns: int) -> int:

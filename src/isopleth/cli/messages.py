@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import csv
-import re
 import shutil
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from isopleth.errors import DataWarning, InputError, Message, Wording, printable
+from isopleth.errors import DataWarning, InputError, Wording, printable
 from isopleth.tables.output_files import is_for_want_of_room
 
 if TYPE_CHECKING:
@@ -52,49 +50,18 @@ def say(message: object, *, error: bool = False) -> None:
 
 @contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Show warnings by :func:`say`, without source lines."""
+    """Show warnings by :func:`say`, without source lines; of equal ones, as of several methods with the same rows, the first."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = str(message.message.render(ShellWording()) if isinstance(message, DataWarning) else message)
+        if text not in shown:
+            say(f"warning: {text}")
+        shown.add(text)
+
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
+        warnings.showwarning = show
         yield
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    text = message.message.render(ShellWording()) if isinstance(message, DataWarning) else message
-    say(f"warning: {text}")
-
-
-@contextmanager
-def naming_columns(names: Sequence[str]) -> Iterator[None]:
-    """Replace the numbers of columns in warnings and errors of the block by their names."""
-
-    def named(message: Message) -> Message:
-        text = re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), message.text)
-        return replace(message, text=text)
-
-    with warnings.catch_warnings(record=True) as caught:
-        try:
-            yield
-        except InputError as error:
-            raise InputError(named(error.message)) from error
-    for warning in caught:
-        told = warning.message
-        warnings.warn(DataWarning(named(told.message)) if isinstance(told, DataWarning) else told, stacklevel=3)
-
-
-@contextmanager
-def matched_columns(*, quiet: bool = False) -> Iterator[None]:
-    """Silence scikit-learn's warning of arrays without names, for columns that were matched by name before.
-
-    Of several warnings of new words, by methods that are called with the same rows, one is shown; none if `quiet`.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warnings.filterwarnings("ignore", message="X (does not have valid|has) feature names")
-        yield
-    shown = {str(warning.message): warning.message for warning in caught}
-    for message in shown.values():
-        if not (quiet and isinstance(message, DataWarning)):
-            warnings.warn(message, stacklevel=3)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.messages import matched_columns, naming_columns
 from isopleth.cli.models import of_this_version
 from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.run import Run, refuse_same
@@ -118,8 +117,7 @@ def _watch(
     for rows, error in batches:
         skipped, skip = min(skip, len(rows)), max(0, skip - len(rows))
         if skipped < len(rows):
-            with matched_columns():
-                alarms = watching.update(rows.take(np.arange(skipped, len(rows))).frame)
+            alarms = watching.update(rows.take(np.arange(skipped, len(rows))).frame)
             _print(alarms, as_json)
             if kept is not None:
                 kept.append(alarms)
@@ -139,8 +137,7 @@ def _watch(
 def _fitted(table: FileTable, how: dict[str, Any]) -> DriftMonitor:
     """Return a fitted monitor, with a fixed seed so that each run gives the same alarms."""
     watching = DriftMonitor(**how, random_state=0)
-    with naming_columns(table.names):
-        return watching.fit(table.frame)
+    return watching.fit(table.frame)
 
 
 def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
@@ -164,7 +161,7 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
             "or another file."
         )
     # A state that does not fit is refused at the first row, not in the middle of a stream.
-    with of_this_version(state), matched_columns():
+    with of_this_version(state):
         place = watching.state_
         watching.update(table.take([0]).frame)
         watching.state_ = place
@@ -173,8 +170,7 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
 
 def _same_reference(watching: DriftMonitor, table: FileTable) -> bool:
     try:
-        with matched_columns():
-            return watching.has_reference(table.frame)
+        return watching.has_reference(table.frame)
     except (InputError, ValueError):  # other columns
         return False
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from isopleth.cli.messages import matched_columns, naming_columns
 from isopleth.cli.run import Run
 from isopleth.errors import InputError
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
@@ -24,13 +23,11 @@ def prior(
     run.stage("fitting")
     # With a fixed seed, for the same answer each time.
     estimator = ClassPriorEstimator(compare_missing=not ignore_missing, random_state=0)
-    with naming_columns(labelled.names):
-        estimator.fit(labelled.frame, labelled.labels[target])
+    estimator.fit(labelled.frame, labelled.labels[target])
     run.options = replace(run.options, columns=None)  # those of TRAIN are read
     table = run.read_for(test, estimator)
     run.stage("estimating")
-    with naming_columns(labelled.names), matched_columns():
-        priors = estimator.estimate(table.frame, confidence_level, population=population)
+    priors = estimator.estimate(table.frame, confidence_level, population=population)
     run.stage("writing")
     run.write(priors, priors._columns())
     run.answer(priors)

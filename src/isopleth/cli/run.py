@@ -136,8 +136,9 @@ class Run:
 
     def read_for(self, path: Path, model: Any) -> FileTable:
         """Read the columns that a model was fitted on, as what they were there."""
-        table = Reader(path, self.options.of_schema(schema_of(model))).read()
-        warn_without_names(table, path)
+        reader = Reader(path, self.options.of_schema(schema_of(model)))
+        table = reader.read()
+        warn_without_names(reader)
         tell(table)
         return table
 
@@ -249,13 +250,15 @@ def schema_of(model: Any) -> Schema:
     return Schema.of_numbers(plain_names, names is not None)
 
 
-def warn_without_names(table: FileTable, path: Path) -> None:
-    """Warn that columns are matched by position, since the file has no names; words are not matched so."""
-    if table.named or not table.schema.named:
+def warn_without_names(reader: Reader) -> None:
+    """Warn that the columns of a model are matched by position, since the file has no names; words are not matched so."""
+    schema = reader.how.schema
+    if schema is None or reader.named or not schema.named:
         return
-    if not table.schema.only_numbers:
-        raise InputError(f"{path} names no columns; add a header with those of the model: {quoted(table.names)}.")
-    text = f"{path} names no columns; they are taken to be {quoted(table.names)}, in this order."
+    names = quoted(map(str, schema.names))
+    if not schema.only_numbers:
+        raise InputError(f"{reader.source} names no columns; add a header with those of the model: {names}.")
+    text = f"{reader.source} names no columns; they are taken to be {names}, in this order."
     warnings.warn(text, DataWarning, stacklevel=2)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import SAMPLE_SIZE
-from isopleth.cli.messages import naming_columns, say
+from isopleth.cli.messages import say
 from isopleth.cli.models import of_this_version
 from isopleth.cli.run import Run
 from isopleth.density import SOSREP
@@ -85,8 +85,7 @@ def fitted(table: FileTable, size: int | None, seed: int) -> SOSREP:
         say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
     # Draws do not show more digits than these, and the last ones take longest.
     density = SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6)
-    with naming_columns(table.names):
-        return density.fit((table if chosen is None else table.take(chosen)).frame)
+    return density.fit((table if chosen is None else table.take(chosen)).frame)
 
 
 def _affordable(gaps: np.ndarray) -> int:

@@ -99,13 +99,16 @@ def open_rows(
     with of_this_version(answers.source):
         schema, gaps = schema_of(answers.model), takes_gaps(answers.model)
     rows = FileRows(path, options.of_schema(schema), schema if gaps else None, progress, min_rows=1)
-    warn_without_names(rows.first, path)
+    warn_without_names(rows.file)
     return rows, gaps
 
 
 def _answered(answers: Answers, chunk: FileTable, gaps: bool) -> dict[str, np.ndarray]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="words that were not among")  # they are counted, and said once
+        warnings.filterwarnings(
+            "ignore", message="X does not have valid feature names"
+        )  # they were matched by name before
         kept = {"answers": answers(chunk.frame if gaps else chunk.values)}
     return kept if chunk.lines is None else kept | {"lines": chunk.lines}
 

@@ -71,6 +71,11 @@ class FileParts(Parts):
         self.n_features = len(self.rows.names)
         self._passes = 0
 
+    @property
+    def labels(self) -> list[str]:
+        """Names of the columns in messages; those of a file without names are x1, x2, ..."""
+        return [repr(name) for name in self.rows.names]
+
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
         """Return the sums of a pass over the parts; see :meth:`isopleth.parts.Parts.sums`."""
         self._passes += 1

@@ -150,7 +150,7 @@ def enter(
         rows = encoded_rows(X, columns, min_samples, name or "X", warn=kinds_from is None)
     else:
         how: dict[str, Any] = {"min_samples": min_samples, "missing": missing, "name": name or "X"}
-        rows = check_rows(estimator, X, reset=reset, **how)
+        rows = check_rows(estimator, X, reset=reset, labels=None if read is None else used, **how)
     weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
     return CheckedRows(rows, weights, backend, columns)
 
@@ -411,10 +411,11 @@ def check_rows(
     min_samples: int = 1,
     missing: bool = False,
     name: str = "X",
+    labels: Sequence[str] | None = None,
 ) -> np.ndarray:
     """Return rows as a float64 NumPy array, and store (`reset`) or check the names and number of columns on `estimator`.
 
-    With `missing`, NaN is allowed.
+    With `missing`, NaN is allowed. `labels` are what messages call the columns of an array.
     """
     X = _unmasked(on_host(X, name))
     _refuse_kinds(X, name)
@@ -433,9 +434,9 @@ def check_rows(
         raise kind(f"{name}: {error}") from error
     _refuse_rounded(X, checked)
     if reset:
-        names = frame_names(X)
-        labels = range(checked.shape[1]) if names is None else names
-        estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
+        names = labels or frame_names(X)
+        plain = [f"column {j}" for j in range(checked.shape[1])]
+        estimator._column_labels = plain if names is None else [repr(str(name)) for name in names]
     _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked, name)
     return checked
 

@@ -303,9 +303,9 @@ class Reader:
         data = self.typed(columns, how.schema)
         if how.schema is not None:
             data = data.rename_columns([str(name) for name in how.schema.names])
-            return FileTable(
-                data, how.schema, self.source.shown, self.named, columns.lines, self._notes(), how.choices, labels
-            )
+            # Columns of a file without names are matched by position, and have the names of the schema.
+            named, said = how.schema.named, self._notes()
+            return FileTable(data, how.schema, self.source.shown, named, columns.lines, said, how.choices, labels)
         empty = Schema.of_numbers(self.names, True)
         table = FileTable(data, empty, self.source.shown, self.named, columns.lines, (), how.choices, labels)
         for option, names in (
