@@ -11,6 +11,7 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.rows import distinct_rows, merge_rows, mixed, row_keys, symmetric_keys
+from isopleth.tables.checks import check_weights
 
 
 class ColumnMoments:
@@ -332,15 +333,11 @@ def _real(values: Any) -> np.ndarray:
 def _check_weights(weights: Any, n: int, place: str) -> np.ndarray:
     _refuse_masked(weights, "sample_weight", place)
     try:
-        w = _real(weights)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"sample_weight holds something other than real numbers in {place} ({error}).") from error
-    if w.shape != (n,):
-        raise InputError(f"sample_weight has shape {w.shape} in {place}; expected {n} numbers, one a row.")
-    if not ((w >= 0.0) & (w <= HEAVIEST)).all():
-        raise InputError(
-            f"sample_weight has values in {place} that are negative, not finite or above {HEAVIEST:g}; expected numbers >= 0."
-        )
+        w = check_weights(weights, n, added=True)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from error
+    if (w > HEAVIEST).any():
+        raise InputError(f"{place}: sample_weight has values above {HEAVIEST:g}; expected smaller ones.")
     return w
 
 

@@ -273,7 +273,7 @@ class TestPacked:
         path = written(tmp_path, packs[packing](TEXT.encode()), f"t.csv.{packing}")
         assert cells(read_table(path)) == CELLS
         rows = FileRows(written(tmp_path, packs[packing](b"a,b\n1,2\n3,4\n5,6\n"), f"n.csv.{packing}"))
-        assert [chunk.values.tolist() for chunk in rows.chunks(2, 1)] == [[[3, 4], [5, 6]]]
+        assert [table.numbers().tolist() for table in rows.tables(2, 1)] == [[[3, 4], [5, 6]]]
         error = refused(path, max_unpacked=50)
         assert error.parameter == "max_unpacked"
         assert "t.csv" in str(error)
@@ -579,9 +579,9 @@ def test_chunks_are_parts_of_the_whole(tmp_path, kind, columns, monkeypatch):
     whole, rows = numbers_with_gaps(read_table(path, columns=names)), FileRows(path, how)
     assert (rows.names, rows.named, rows.n_rows) == (whole.names, whole.named, len(whole))
     for size, start in [(700, 0), (1, 690), (64, 0), (100, 300), (37, 63), (1000, 64), (5, 699), (5, 700)]:
-        chunks = list(rows.chunks(size, start))
-        assert [len(chunk.values) for chunk in chunks[:-1]] == [size] * (len(chunks) - 1)
-        values = np.concatenate([np.empty((0, len(rows.names))), *(chunk.values for chunk in chunks)])
+        chunks = list(rows.tables(size, start))
+        assert [len(chunk) for chunk in chunks[:-1]] == [size] * (len(chunks) - 1)
+        values = np.concatenate([np.empty((0, len(rows.names))), *(chunk.encoded().rows for chunk in chunks)])
         assert values.tobytes() == whole.values[start:].tobytes()
         if whole.lines is not None and kind != "json":
             assert [line for chunk in chunks for line in chunk.lines.tolist()] == whole.lines[start:].tolist()
@@ -609,7 +609,7 @@ def test_chunks_of_words_are_encoded_as_the_whole(tmp_path, suffix):
 
 def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
     for path in (as_text(tmp_path), as_npy(tmp_path, X)):
-        chunks = FileRows(path).chunks(100)
+        chunks = FileRows(path).tables(100)
         next(chunks)
         os.utime(path, ns=(1, 1))
         with pytest.raises(InputError, match="has changed while it was read"):

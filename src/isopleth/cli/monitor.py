@@ -203,6 +203,17 @@ def _print(alarms: DriftAlarms, as_json: bool) -> None:
             click.echo(wrapped("\n".join(lines)))
 
 
+# Type and meaning of each metric.
+_METRICS = {
+    "rows_total": ("counter", "Rows of the stream."),
+    "alarms_total": ("counter", "Alarms."),
+    "statistic": ("gauge", "Distance of the last window from the reference; NaN until it is full."),
+    "threshold": ("gauge", "An alarm is raised above it."),
+    "last_alarm_row": ("gauge", "Row of the last alarm of this run, counted from 1; 0 for none."),
+    "last_alarm_timestamp_seconds": ("gauge", "Time of the last alarm of this run; 0 for none."),
+}
+
+
 class Metrics:
     """File of metrics in the text format of Prometheus, which is replaced as a whole."""
 
@@ -231,42 +242,17 @@ class Metrics:
 
     def text(self, watching: DriftMonitor) -> str:
         """Return the metrics."""
-        state = watching.state_
-        values = [
-            ("rows_total", "counter", "Rows of the stream.", state.n_rows),
-            ("alarms_total", "counter", "Alarms.", state.alarms),
-            (
-                "statistic",
-                "gauge",
-                "Distance of the last window from the reference; NaN until it is full.",
-                self._statistic,
-            ),
-            ("threshold", "gauge", "An alarm is raised above it.", float(watching.threshold_)),
-            (
-                "last_alarm_row",
-                "gauge",
-                "Row of the last alarm of this run, counted from 1; 0 for none.",
-                self._last_row,
-            ),
-            (
-                "last_alarm_timestamp_seconds",
-                "gauge",
-                "Time of the last alarm of this run; 0 for none.",
-                self._last_time,
-            ),
-        ]
-        lines = [
-            line
-            for name, kind, about, value in values
-            for line in (*_head(name, kind, about), f"isopleth_monitor_{name} {_number(value)}")
-        ]
+        state, threshold = watching.state_, float(watching.threshold_)
+        values = (state.n_rows, state.alarms, self._statistic, threshold, self._last_row, self._last_time)
+        lines: list[str] = []
+        for (name, (kind, about)), value in zip(_METRICS.items(), values, strict=True):
+            lines += [*_head(name, kind, about), f"isopleth_monitor_{name} {_number(value)}"]
         if self._shares:
-            name, about = (
-                "column_share",
-                "Least share of cells that changed in a column, at the last alarm of this run.",
-            )
-            lines += _head(name, "gauge", about)
-            lines += [f'isopleth_monitor_{name}{{column="{_label(c)}"}} {_number(v)}' for c, v in self._shares.items()]
+            about = "Least share of cells that changed in a column, at the last alarm of this run."
+            lines += _head("column_share", "gauge", about)
+            lines += [
+                f'isopleth_monitor_column_share{{column="{_label(c)}"}} {_number(v)}' for c, v in self._shares.items()
+            ]
         return "\n".join(lines) + "\n"
 
 

@@ -83,10 +83,10 @@ class FileParts(Parts):
         total, done = kept.begun(start) if kept else (start(), 0)
         n_rows = self.rows.n_rows
         self.progress(self._passes, done / n_rows)
-        for chunk in self.rows.chunks(self.chunk_rows, done):
-            part = part_sums(start, add, chunk.values, None, self.labels, f"rows from {done + 1} on")
+        for table in self.rows.tables(self.chunk_rows, done):
+            part = part_sums(start, add, table.encoded().rows, None, self.labels, f"rows from {done + 1} on")
             total = total.merge(part)
-            done += len(chunk.values)
+            done += len(table)
             if kept:
                 kept.keep(total, done, whole=done == n_rows)
             self.progress(self._passes, done / n_rows)

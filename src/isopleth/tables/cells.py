@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
@@ -162,19 +161,7 @@ def _read_stream(X: Any) -> nw.DataFrame[Any]:
         raise InputError(
             "X is a single column; pass a table with this column, as X.to_frame() of a series or frame[['name']]."
         )
-    return nw.from_arrow(X, backend=_arrow_library())
-
-
-def _arrow_library() -> Literal["pyarrow", "polars"]:
-    """Return the name of an installed library that reads Arrow streams."""
-    libraries: tuple[Literal["pyarrow"], Literal["polars"]] = ("pyarrow", "polars")
-    for name in libraries:
-        try:
-            importlib.import_module(name)
-        except ImportError:
-            continue
-        return name
-    raise InputError("X is an Arrow stream, which needs pyarrow or polars to be read", parameter="X")
+    return nw.from_arrow(X, backend="pyarrow")
 
 
 @dataclass(frozen=True)
@@ -232,7 +219,11 @@ class Cells:
         if column.dtype.kind == "f":
             return cls(name, "real", column.astype(np.float64))
         if column.dtype.kind == "M":
-            return cls(name, "time", _seconds(column))
+            return cls(
+                name,
+                "time",
+                np.where(np.isnat(column), np.nan, column.astype("datetime64[us]").astype(np.float64) * 1e-6),
+            )
         return cls._of_objects(name, column.tolist(), missing, None)
 
     @classmethod
@@ -553,9 +544,3 @@ def _clock(cell: Any) -> float:
         cell = datetime(cell.year, cell.month, cell.day)
     moment = cell if cell.tzinfo is not None else cell.replace(tzinfo=UTC)
     return (moment - _EPOCH) / timedelta(microseconds=1) * 1e-6
-
-
-def _seconds(column: np.ndarray) -> np.ndarray:
-    out = column.astype("datetime64[us]").astype(np.float64) * 1e-6
-    out[np.isnat(column)] = np.nan
-    return out

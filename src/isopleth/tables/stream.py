@@ -7,7 +7,7 @@ import csv
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -40,16 +40,8 @@ _ENCODING = Hint("name its encoding with {encoding}", encoding=...)
 _CHUNK = 2**20  # numbers of a chunk, unless something else is asked for: 8 MiB of them
 
 
-@dataclass(frozen=True, eq=False)
-class Chunk:
-    """Rows of a table as numbers, and for text files the line on which each begins."""
-
-    values: np.ndarray
-    lines: np.ndarray | None = None
-
-
 class FileRows:
-    """Rows of a table in a file that need not fit in memory, as numbers: read in chunks, and checked before any work is done.
+    """Rows of a table in a file that need not fit in memory: read in chunks, and checked before any work is done.
 
     Parameters
     ----------
@@ -82,7 +74,7 @@ class FileRows:
     >>> path = pathlib.Path(folder.name) / "points.csv"
     >>> _ = path.write_text("a,b\\n1,2\\n3,4\\n5,6\\n")
     >>> rows = FileRows(path)
-    >>> rows.names, rows.n_rows, [chunk.values.tolist() for chunk in rows.chunks(2, start=1)]
+    >>> rows.names, rows.n_rows, [table.numbers().tolist() for table in rows.tables(2, start=1)]
     (['a', 'b'], 3, [[[3.0, 4.0], [5.0, 6.0]]])
     >>> folder.cleanup()
     """
@@ -129,8 +121,15 @@ class FileRows:
             raise InputError(f"{self.source} has {has}; at least {min_rows} are needed.")
         self.n_rows = rows
 
-    def chunks(self, rows: int | None = None, start: int = 0) -> Iterator[Chunk]:
-        """Yield the rows from `start` on, `rows` at a time; the last chunk may have fewer.
+    def _refuse_changed(self, *, certain: bool = False) -> None:
+        if certain or self.file.source.stamp != self._stamp:
+            raise InputError(f"{self.source} has changed while it was read; run again when nobody writes to it.")
+        if not self.source.exists() and str(self.source) != "standard input":
+            gone = FileNotFoundError(str(self.source))  # a cause that tells a run to keep what it has done
+            raise InputError(f"{self.source} has gone while it was read; run again when it is back.") from gone
+
+    def tables(self, rows: int | None = None, start: int = 0) -> Iterator[FileTable]:
+        """Yield the rows from `start` on with their types, `rows` at a time; the last table may have fewer.
 
         Raises
         ------
@@ -140,31 +139,13 @@ class FileRows:
         found = start
         for table in self.file.chunks(rows or self.chunk_rows, self.first, start):
             self._refuse_changed()
-            encoded = table.encoded()
             found += len(table)
             if self._encode:
                 self.n_rows = found
-                self.unseen.update({str(name): count for name, count in encoded.unseen.items()})
-            yield Chunk(encoded.rows, table.lines)
-        if found < self.n_rows:
-            self._refuse_changed(certain=True)
-
-    def _refuse_changed(self, *, certain: bool = False) -> None:
-        if certain or self.file.source.stamp != self._stamp:
-            raise InputError(f"{self.source} has changed while it was read; run again when nobody writes to it.")
-        if not self.source.exists() and str(self.source) != "standard input":
-            gone = FileNotFoundError(str(self.source))  # a cause that tells a run to keep what it has done
-            raise InputError(f"{self.source} has gone while it was read; run again when it is back.") from gone
-
-    def tables(self, rows: int, start: int = 0) -> Iterator[FileTable]:
-        """Yield the rows from `start` on with their types, `rows` at a time."""
-        self.n_rows = start if self._encode else self.n_rows
-        for table in self.file.chunks(rows, self.first, start):
-            self._refuse_changed()
-            if self._encode:
-                self.n_rows += len(table)
                 self.unseen.update({str(name): count for name, count in table.encoded().unseen.items()})
             yield table
+        if found < self.n_rows:
+            self._refuse_changed(certain=True)
 
 
 def rows_of_a_chunk(columns: int) -> int:
