@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import errno
 import importlib
-import json
 import os
 import pickle
 import shlex
@@ -14,35 +12,24 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import forked
+from cli import shell
+from cli.shell import refused, rows_of, run
 from isopleth import SOSREP, AnomalyDetector
 from isopleth.cli import anomalies as command
 from isopleth.cli import messages
-from isopleth.cli.program import program
 from isopleth.io import load, save
 from isopleth.tasks import Anomalies
 
+found = partial(shell.found, "anomalies")
+
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(60, 3)), [[30.0, 0.0, -20.0]]])
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, [str(argument) for argument in arguments], prog_name="isopleth")
-
-
-def refused(*arguments) -> str:
-    """The one line that a wrong input gives."""
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("isopleth: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def write_table(folder):
@@ -68,18 +55,6 @@ def saved(tmp_path_factory):
 @pytest.fixture
 def model(tmp_path, saved):
     return shutil.copy(saved, tmp_path / "model.isopleth")
-
-
-def rows_of(path):
-    with open(path, newline="") as lines:
-        return list(csv.DictReader(lines))
-
-
-def found(*arguments) -> dict:
-    """What a run says as JSON."""
-    result = run("anomalies", *arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
 
 
 SNAPSHOT = """\

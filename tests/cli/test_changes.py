@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from cli.shell import found as as_json
+from cli.shell import rows_of, run
 from isopleth import ChangePointDetector
-from isopleth.cli.program import program
 
 RNG = np.random.default_rng(0)
 SERIES = np.column_stack([np.repeat([0.0, 4.0], [40, 30]) + RNG.normal(size=70), RNG.normal(size=70)])
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, [str(argument) for argument in arguments], prog_name="isopleth")
 
 
 @pytest.fixture
@@ -43,7 +36,7 @@ def test_the_change_is_shown_with_its_line_and_its_row_if_asked_for(file):
     result = run("changes", file, "--column", "flow")
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.startswith(SNAPSHOT)
-    (row,) = json.loads(run("changes", file, "--column", "flow", "--row-numbers", "--json").stdout)["table"]
+    (row,) = as_json("changes", file, "--column", "flow", "--row-numbers")["table"]
     assert (row["line"], row["row"], row["kind"]) == (42, 41, "level")
 
 
@@ -51,8 +44,7 @@ def test_files_are_written(file, tmp_path):
     out, plot = tmp_path / "rows.csv", tmp_path / "changes.svg"
     result = run("changes", file, "--column", "flow", "--out", out, "--plot", plot)
     assert result.exit_code == 0, result.output
-    with open(out, newline="") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = rows_of(out)
     assert len(rows) == 70
     assert [int(row["line"]) for row in rows if row["change"]] == [42]
     assert [row["segment"] for row in rows] == ["0"] * 40 + ["1"] * 30
@@ -60,7 +52,7 @@ def test_files_are_written(file, tmp_path):
 
 
 def test_several_columns_are_one_series_and_calm_is_said(file):
-    assert json.loads(run("changes", file, "--json").stdout)["changes"] == 1
+    assert as_json("changes", file)["changes"] == 1
     assert run("changes", file, "--column", "heat").stdout == "The series of 70 steps shows no change.\n"
 
 
@@ -104,7 +96,7 @@ def test_the_shell_and_python_agree_on_missing_cells_and_missing_rows(tmp_path):
     frame.to_csv(path, index=False)
     result = ChangePointDetector(random_state=0).fit(frame).result_
     assert len(result) == 1
-    shown = json.loads(run("changes", path, "--json").stdout)
+    shown = as_json("changes", path)
     (row,) = shown["table"]
     assert row["line"] == result.change_points[0] + 2
     assert [row["earliest"], row["latest"]] == (result.intervals[0] + 2).tolist()
@@ -127,11 +119,10 @@ def test_times_stand_beside_lines(timed, tmp_path, arguments):
     result = run("changes", timed, *arguments, "--out", out, "--report", report)
     assert result.exit_code == 0, result.output
     assert "line 42 (level, 2024-01-02 16:00:00)" in result.stdout.splitlines()[1]
-    with open(out, newline="") as written:
-        rows = list(csv.DictReader(written))
+    rows = rows_of(out)
     assert [(row["line"], row["time"]) for row in rows if row["change"]] == [("42", "2024-01-02 16:00:00")]
     assert "2024-01-02 16:00" in report.read_text(encoding="utf-8")
-    (row,) = json.loads(run("changes", timed, *arguments, "--json").stdout)["table"]
+    (row,) = as_json("changes", timed, *arguments)["table"]
     assert (row["line"], row["time"]) == (42, "2024-01-02 16:00:00")
     assert row["earliest"] <= 42 <= row["latest"]
 
@@ -139,9 +130,9 @@ def test_times_stand_beside_lines(timed, tmp_path, arguments):
 def test_times_may_be_numbers_and_may_be_left_out(timed, tmp_path):
     path = tmp_path / "seconds.csv"
     np.savetxt(path, np.column_stack([0.5 * np.arange(70), SERIES]), delimiter=",", header="t,flow,heat", comments="")
-    (row,) = json.loads(run("changes", path, "--time", "t", "--json").stdout)["table"]
+    (row,) = as_json("changes", path, "--time", "t")["table"]
     assert row["time"] == 20.0
-    (row,) = json.loads(run("changes", timed, "--exclude", "when", "--json").stdout)["table"]
+    (row,) = as_json("changes", timed, "--exclude", "when")["table"]
     assert "time" not in row
 
 

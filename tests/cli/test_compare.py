@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import json
+from functools import partial
 
 import jsonschema
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from cli import shell
+from cli.shell import rows_of
 from isopleth import two_sample_test
-from isopleth.cli.program import program
+
+run = partial(shell.run, "compare")
+as_json = partial(shell.found, "compare")
+refused = partial(shell.refused, "compare")
 
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(60, 3)), RNG.normal(size=(40, 3)) + [0.0, 2.0, 0.0]
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, ["compare", *(str(a) for a in arguments)], prog_name="isopleth")
-
-
-def refused(*arguments) -> str:
-    """The one line that a wrong input gives."""
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def write(path, values, header):
@@ -62,7 +53,7 @@ def test_what_is_printed(files):
     result = run(*files, "--resamples", 99)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == SNAPSHOT
-    found = json.loads(run(*files, "--resamples", 99, "--json").stdout)
+    found = as_json(*files, "--resamples", 99)
     assert found["summary"] == SNAPSHOT.splitlines()[:3]
     separation = two_sample_test(A, B, n_resamples=99, random_state=0).separation()
     assert found["separation"]["accuracy"] == separation.accuracy
@@ -71,7 +62,7 @@ def test_what_is_printed(files):
 
 def test_columns_are_matched_by_name(files, tmp_path):
     other = write(tmp_path / "c.csv", B[:, [2, 0, 1]], "height,age,income")
-    found, expected = (json.loads(run(files[0], path, "--json").stdout) for path in (other, files[1]))
+    found, expected = (as_json(files[0], path) for path in (other, files[1]))
     assert found["table"] == expected["table"]
 
 
@@ -89,8 +80,7 @@ def test_a_difference_that_no_column_shows(tmp_path):
 def test_rows_are_written_with_their_differences(files, tmp_path):
     out = tmp_path / "rows.csv"
     assert run(*files, "--out", out).exit_code == 0
-    with open(out, newline="") as lines:
-        rows = list(csv.DictReader(lines))
+    rows = rows_of(out)
     witness = two_sample_test(A, B, random_state=0).witness
     assert [row["line"] for row in rows] == [*map(str, range(2, 62)), *map(str, range(2, 42))]
     assert {row["file"] for row in rows[:60]} == {str(files[0])}
@@ -106,8 +96,7 @@ def test_rows_are_numbered_where_one_file_has_no_lines(files, tmp_path):
         (files[1], ["--row-numbers"], "file,line,row,difference"),
     ):
         assert run(files[0], other, "--out", out, "--resamples", 9, *options).exit_code == 0
-        with open(out, newline="") as lines:
-            rows = list(csv.DictReader(lines))
+        rows = rows_of(out)
         assert ",".join(rows[0]) == header
         assert [row["row"] for row in rows] == [*map(str, range(1, 61)), *map(str, range(1, 41))]
 
@@ -119,7 +108,7 @@ def test_chosen_columns_and_arrays(files, tmp_path):
         ([tmp_path / "a.npy", tmp_path / "b.npy"], ["x1", "x2"]),
         ([*files, "--columns", "age"], ["age"]),
     ):
-        assert json.loads(run(*arguments, "--resamples", 9, "--json").stdout)["columns"] == names
+        assert as_json(*arguments, "--resamples", 9)["columns"] == names
 
 
 def test_single_rows_have_no_accuracy(tmp_path):
@@ -292,7 +281,7 @@ def test_words_times_gaps_and_identifiers(mixed, tmp_path):
     assert result.exit_code == 0, result.output
     summary = "1 number, 2 categories, 1 time; left out: order_no (identifier)"
     assert result.stderr == f"isopleth: {mixed} and {other}: 550 rows: {summary}\n"
-    found = json.loads(run(mixed, other, "--json").stdout)
+    found = as_json(mixed, other)
     assert (found["pvalue"], found["rows"], found["columns"]) == (
         0.001,
         [300, 250],
@@ -303,8 +292,7 @@ def test_words_times_gaps_and_identifiers(mixed, tmp_path):
     assert "share of 'red': 20.3 % -> 49.2 %" in table["colour"]["description"]
     assert "missing: " in table["temperature"]["description"]
     assert table["open"]["pvalue"] > 0.05
-    with open(tmp_path / "rows.csv", newline="") as rows:
-        assert len(list(csv.DictReader(rows))) == 550
+    assert len(rows_of(tmp_path / "rows.csv")) == 550
 
 
 def test_gaps_may_be_ignored_and_columns_come_in_any_order(mixed, tmp_path):
@@ -312,7 +300,7 @@ def test_gaps_may_be_ignored_and_columns_come_in_any_order(mixed, tmp_path):
     other.write_text(mixed_rows(250, 1, gap=0.5))
     rows = [line.split(",") for line in other.read_text().splitlines()]
     turned.write_text("".join(",".join(row[::-1]) + "\n" for row in rows))
-    found, again = (json.loads(run(mixed, path, "--json").stdout) for path in (other, turned))
+    found, again = (as_json(mixed, path) for path in (other, turned))
     assert found["pvalue"] <= 0.05
     assert found["table"] == again["table"]
     assert "No difference between the two samples" in run(mixed, other, "--ignore-missing").stdout
@@ -338,7 +326,7 @@ def test_rows_of_a_group_belong_together(tmp_path):
     assert "differ: p = " in run(*paths, "--columns", "value").stdout
     result = run(*paths, "--groups", "patient")
     assert "No difference between the two samples" in result.stdout
-    assert json.loads(run(*paths, "--groups", "patient", "--json").stdout)["columns"] == ["value"]
+    assert as_json(*paths, "--groups", "patient")["columns"] == ["value"]
 
 
 def months(folder, gaps):
@@ -358,7 +346,7 @@ def months(folder, gaps):
 
 
 def test_two_months_are_not_told_apart_by_their_dates_and_numbers(tmp_path):
-    equal = json.loads(run(*months(tmp_path, 0.0), "--resamples", 99, "--json").stdout)
+    equal = as_json(*months(tmp_path, 0.0), "--resamples", 99)
     assert equal["pvalue"] > 0.05
     assert equal["summary"][0].startswith("Not compared: order_id (identifier); order_date (the times")
     assert equal["set_aside"].keys() == {"order_id", "order_date"}
@@ -389,6 +377,6 @@ def test_rows_that_both_tables_have_are_counted(tmp_path):
         write(tmp_path / "a.csv", A, "age,income,height"),
         write(tmp_path / "b.csv", both, "age,income,height"),
     )
-    found = json.loads(run(first, second, "--resamples", 99, "--json").stdout)
+    found = as_json(first, second, "--resamples", 99)
     assert found["shared_rows"] == [60, 60]
     assert found["summary"][0] == "All 60 rows of the first sample are also in the second."

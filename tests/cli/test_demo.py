@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from cli import shell
 from isopleth.cli import demo as demo_command
-from isopleth.cli.program import program
 from isopleth.datasets import load_breast
 
+run = partial(shell.run, "demo")
+
 pytest.importorskip("matplotlib")
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, ["demo", *map(str, arguments)], prog_name="isopleth")
 
 
 def test_the_table_is_real_and_says_what_is_an_anomaly():

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import html
-import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from isopleth.cli.program import program
-
-
-def run(*arguments):
-    result = CliRunner().invoke(program, list(map(str, arguments)), prog_name="isopleth")
-    assert result.exit_code == 0, result.output
-    return result
+from cli.shell import fine as run
+from cli.shell import found as as_json
 
 
 @pytest.fixture
@@ -46,7 +39,7 @@ def test_what_is_odd_is_said(odd):
 
 
 def test_json_and_a_table_with_nothing_odd(odd, tmp_path):
-    found = json.loads(run("describe", odd, "--json").stdout)
+    found = as_json("describe", odd)
     assert (found["repeated_rows"], found["codes"]) == (5, {"temp": {"value": -999.0, "rows": 6}})
     taken = {row["column"]: row["taken as"] for row in found["table"]}
     assert taken == {
@@ -59,7 +52,7 @@ def test_json_and_a_table_with_nothing_odd(odd, tmp_path):
     plain = tmp_path / "plain.csv"
     plain.write_text("a\n" + "".join(f"{i * i % 97}.5\n" for i in range(20)))
     assert "Nothing is odd about it." in run("describe", plain).stdout
-    corrected = json.loads(run("describe", odd, "--missing", "-999", "--json").stdout)
+    corrected = as_json("describe", odd, "--missing", "-999")
     assert corrected["codes"] == {}
 
 

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from cli.shell import found as as_json
+from cli.shell import refused, run
 from isopleth import DensityImputer, read_table
-from isopleth.cli.program import program
 
 N = 150
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, list(map(str, arguments)), prog_name="isopleth")
-
-
-def refused(*arguments) -> str:
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, "")
-    return result.stderr
 
 
 @pytest.fixture
@@ -52,18 +40,18 @@ def test_what_to_expect_of_cars(rides):
     lines = result.stdout.splitlines()
     assert lines[0] == "Given kind = car and wet = true, by a density of 150 rows:"
     assert [line.partition(":")[0] for line in lines[1:3]] == ["speed", "day"]
-    found = json.loads(run("expect", rides[0], "--given", "kind=car", "--json").stdout)
+    found = as_json("expect", rides[0], "--given", "kind=car")
     rows = {row["column"]: row for row in found["table"]}
     assert rows.keys() == {"speed", "wet", "day"}
     assert 45.0 < rows["speed"]["low"] < 58.0 < rows["speed"]["expected"] < 62.0 < rows["speed"]["high"] < 75.0
     assert (rows["wet"]["expected"], rows["wet"]["low"]) == (False, None)
     assert 0.55 < rows["wet"]["probability"] < 0.85
-    narrow = json.loads(run("expect", rides[0], "--given", "kind=car", "--confidence-level", "0.5", "--json").stdout)
+    narrow = as_json("expect", rides[0], "--given", "kind=car", "--confidence-level", "0.5")
     assert rows["speed"]["low"] < narrow["table"][0]["low"] < narrow["table"][0]["high"] < rows["speed"]["high"]
 
 
 def test_words_are_expected_with_their_probabilities(rides):
-    found = json.loads(run("expect", rides[0], "--given", "speed=60", "--json").stdout)
+    found = as_json("expect", rides[0], "--given", "speed=60")
     assert found["probabilities"]["kind"]["car"] > 0.95
     assert sum(found["probabilities"]["kind"].values()) == pytest.approx(1.0)
     assert found["given"] == {"speed": 60.0}

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import re
+from functools import partial
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from cli import shell
+from cli.shell import rows_of
 from isopleth import AnomalyDetector, load, save
 from isopleth.cli import anomalies as explaining
 from isopleth.cli.program import program
 
+run = partial(shell.fine, "anomalies")
+
 RNG = np.random.default_rng(0)
 X = np.concatenate([RNG.normal(size=(60, 3)), [[30.0, 0.0, 0.5]]])
-
-
-def run(*arguments):
-    result = CliRunner().invoke(program, ["anomalies", *map(str, arguments)], prog_name="isopleth")
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def written(path, values, names):
@@ -32,11 +30,6 @@ def written(path, values, names):
 def file(tmp_path):
     """61 rows of which the last stands out in one column, behind a header."""
     return written(tmp_path / "table.csv", X, "abc")
-
-
-def rows_of(path):
-    with open(path, newline="") as lines:
-        return list(csv.DictReader(lines))
 
 
 def test_the_table_says_which_columns_and_what_would_be_better(file):

@@ -5,32 +5,23 @@ from __future__ import annotations
 import os
 import re
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import forked
+from cli import shell
 from isopleth import SOSREP, NystromKEF, Search
-from isopleth.cli.program import program
 from isopleth.distributed import files as checkpoints
 from isopleth.io import load
 from isopleth.io import resume as journals
 from isopleth.score.ridge_selection import default_landmarks
 
+run = partial(shell.run, "fit")
+refused = partial(shell.refused, "fit")
+
 X = np.random.default_rng(0).normal(size=(600, 3))
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, ["fit", *map(str, arguments)], prog_name="isopleth")
-
-
-def refused(*arguments) -> str:
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 @pytest.fixture

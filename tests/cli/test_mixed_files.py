@@ -2,32 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from cli.shell import fine, run
+from cli.shell import rows_of as lines
 from isopleth import AnomalyDetector, load
-from isopleth.cli.program import program
 
 N = 120
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-def fine(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.stderr
-    return result
-
-
-def lines(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from cli.shell import fine, refused, run
 from isopleth import SOSREP, save
-from isopleth.cli.program import program
 from isopleth.io import load
 
 
@@ -34,23 +33,6 @@ def folder(tmp_path_factory):
     table().to_csv(path / "t.csv", index=False)
     table().to_parquet(path / "t.parquet")
     return path
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, [*map(str, arguments)], prog_name="isopleth")
-
-
-def fine(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    return result.stderr
 
 
 def test_a_density_of_words_times_and_gaps_is_that_of_a_fit_in_memory(folder):

@@ -11,18 +11,21 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import forked
-from isopleth import DriftMonitor
-from isopleth.cli.program import program
+from cli import shell
+from isopleth import DriftMonitor, read_table
 from isopleth.io import load, save
 from isopleth.tables.output_files import atomic_write
 from isopleth.tasks.drift import calibration as drift_calibration
+
+run = partial(shell.run, "monitor")
+refused = partial(shell.refused, "monitor")
 
 RNG = np.random.default_rng(0)
 REFERENCE = RNG.normal(size=(200, 2))
@@ -48,24 +51,12 @@ def text(rows, header="a,b\n"):
     return header + "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist())
 
 
-def run(*arguments, rows):
-    return CliRunner().invoke(program, ["monitor", *map(str, arguments)], input=rows, prog_name="isopleth")
-
-
 def alarms_of(output):
     return [json.loads(line) for line in output.splitlines()]
 
 
 def expected_rows():
     return [row + 1 for row in DriftMonitor(20, 400, random_state=0).fit(REFERENCE).update(STREAM)]
-
-
-def refused(*arguments, rows):
-    result = run(*arguments, rows=rows)
-    assert result.exit_code == 2, result.output
-    assert result.stderr.startswith("isopleth: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def test_alarms_are_those_of_the_library(reference):
@@ -178,7 +169,7 @@ def _flipped(content, place):
 
 def test_a_state_of_another_version_is_refused(reference, tmp_path):
     state = tmp_path / "state"
-    fitted = DriftMonitor(20, 400, random_state=0).fit(REFERENCE)
+    fitted = DriftMonitor(20, 400, random_state=0).fit(read_table(reference).frame)
     for name in ("_key", "_features", "threshold_"):
         broken = DriftMonitor(20, 400, random_state=0)
         broken.__dict__.update({key: value for key, value in vars(fitted).items() if key != name})

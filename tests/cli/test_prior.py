@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import csv
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
+from cli import shell
+from cli.shell import rows_of
 from isopleth import ClassPriorEstimator
-from isopleth.cli.program import program
+
+run = partial(shell.run, "prior")
+refused = partial(shell.refused, "prior")
 
 RNG = np.random.default_rng(0)
 Y = np.repeat(["good", "bad"], 30)
 X = RNG.normal(size=(60, 3)) + 2.0 * (Y == "good")[:, None]
 NEW = RNG.normal(size=(80, 3)) + 2.0 * (np.arange(80) < 60)[:, None]
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, ["prior", *map(str, arguments)], prog_name="isopleth")
-
-
-def refused(*arguments) -> str:
-    """The one line that a wrong input gives."""
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("isopleth: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 @pytest.fixture
@@ -56,8 +45,7 @@ def test_shares_are_those_of_the_estimator_whatever_the_order_of_the_columns(tra
     assert lines[3].split() == ["class", "prior", "lower", "upper"]
     numbers = (expected.priors[0], expected.lower[0], expected.upper[0])
     assert lines[4].split() == ["bad", *(f"{number:.4g}" for number in numbers)]
-    with open(tmp_path / "out.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / "out.csv")
     assert [row["class"] for row in rows] == ["bad", "good"]
     np.testing.assert_allclose([float(row["prior"]) for row in rows], expected.priors)
 
@@ -67,8 +55,7 @@ def test_intervals_for_the_population(train, test, tmp_path):
     assert result.exit_code == 0, result.output
     assert "for the share in the population that the rows were drawn from" in result.stdout
     expected = ClassPriorEstimator(random_state=0).fit(X, Y).estimate(NEW, population=True)
-    with open(tmp_path / "out.csv", newline="") as file:
-        np.testing.assert_allclose([float(row["upper"]) for row in csv.DictReader(file)], expected.upper)
+    np.testing.assert_allclose([float(row["upper"]) for row in rows_of(tmp_path / "out.csv")], expected.upper)
 
 
 def test_a_picture_and_another_level(train, test, tmp_path):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
+from cli import shell
 from isopleth import SOSREP, save
-from isopleth.cli.program import program
+
+run = partial(shell.run, "sample")
+fine = partial(shell.fine, "sample")
+refused = partial(shell.refused, "sample")
 
 
 def shop(n=300, seed=0):
@@ -37,23 +41,6 @@ def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("shop") / "shop.csv"
     shop().to_csv(path, index=False)
     return path
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, ["sample", *map(str, arguments)], prog_name="isopleth")
-
-
-def fine(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def refused(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 @pytest.fixture(scope="module")

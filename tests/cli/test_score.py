@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import forked
+from cli import shell
 from isopleth import KDE, LSDD, AnomalyDetector, ClassPriorEstimator, NystromKEF, RandomFeatureSOSREP, read_table
-from isopleth.cli.program import program
 from isopleth.io import resume as journals
 from isopleth.io import save
 
+run = partial(shell.run, "score")
+refused = partial(shell.refused, "score")
+
 X = np.random.default_rng(0).normal(size=(80, 3))
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, ["score", *map(str, arguments)], prog_name="isopleth")
-
-
-def refused(*arguments) -> str:
-    result = run(*arguments)
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def named(model, *names):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from cli.shell import fine, run
 from isopleth.cli.program import program
 from isopleth.io import load
 from isopleth.tables import source
@@ -21,16 +22,6 @@ def file(tmp_path):
     rows = "".join(f"{1000 + 7 * i},{a!r},{b!r},{'xyz'[i % 3]}\n" for i, (a, b) in enumerate(X.tolist()))
     path.write_text("order_no,a,b,word\n" + rows)
     return path
-
-
-def run(*arguments):
-    return CliRunner().invoke(program, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-def fine(*arguments):
-    result = run(*arguments)
-    assert result.exit_code == 0, result.stderr
-    return result
 
 
 def test_identifiers_are_left_out_and_it_is_said(file, tmp_path):
