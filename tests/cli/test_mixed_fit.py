@@ -88,7 +88,7 @@ def test_a_random_part_of_a_long_table_is_fitted(folder):
 
 
 def test_scores_take_numbers_only_and_say_so(folder):
-    told = refused("fit", folder / "t.csv", "--out", folder / "s.model", "--kind", "score")
+    told = run("fit", folder / "t.csv", "--out", folder / "s.model", "--kind", "score").stderr
     assert (
         "--kind score takes complete rows of numbers only; leave out the words and times with --exclude kind,day"
         in told

@@ -40,7 +40,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def hidden_beginning(target: Path) -> str:
+def _hidden_beginning(target: Path) -> str:
     """Return the beginning of names of hidden files beside `target`; a hash, since `target` may have the longest name allowed."""
     return f".isopleth-{crc32(os.fsencode(target.name)):08x}-"
 
@@ -48,7 +48,7 @@ def hidden_beginning(target: Path) -> str:
 def remove_leftovers(path: str | os.PathLike[str]) -> None:
     """Remove temporary files for `path` that killed writers have left: those not written to for a minute."""
     target = Path(os.path.realpath(path))
-    for temporary in target.parent.glob(f"{hidden_beginning(target)}*.tmp"):
+    for temporary in target.parent.glob(f"{_hidden_beginning(target)}*.tmp"):
         with suppress(OSError):  # it was another run's, and has its name now
             if time.time() - temporary.stat().st_mtime > _ABANDONED:
                 temporary.unlink()
@@ -82,10 +82,11 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     fails or is interrupted, the temporary file is removed.
     """
     target = check_target(path)
-    temporary = target.with_name(f"{hidden_beginning(target)}{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f"{_hidden_beginning(target)}{secrets.token_hex(8)}.tmp")
     try:
         with refused_writing(path):
-            with open_new(temporary, target) as file:
+            # Nobody can read it who cannot read the target, from its first byte on.
+            with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode_of(target))) as file:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
@@ -103,12 +104,7 @@ def mode_of(target: Path) -> int:
     return stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o666
 
 
-def open_new(path: Path, target: Path) -> BufferedRandom:
-    """Open a new file for reading and writing that nobody can read who cannot read `target`, from its first byte on."""
-    return open(path, "x+b", opener=lambda name, flags: os.open(name, flags, mode_of(target)))
-
-
-def lock(file: IO[bytes], path: Path) -> None:
+def _lock(file: IO[bytes], path: Path) -> None:
     """Lock `path` against other runs while `file` is open. The lock ends with the process, however that ends.
 
     Nothing is done where there are no such locks: on Windows, and on file systems that lack them.
@@ -127,11 +123,11 @@ def lock(file: IO[bytes], path: Path) -> None:
 
 @contextmanager
 def sole_run(path: Path) -> Iterator[None]:
-    """Lock a file that is replaced again and again, by a :func:`lock` on a hidden file beside it."""
+    """Lock a file that is replaced again and again, by a lock on a hidden file beside it."""
     target = Path(os.path.realpath(path))
-    beside = target.with_name(f"{hidden_beginning(target)}lock")
+    beside = target.with_name(f"{_hidden_beginning(target)}lock")
     with refused_writing(path):
-        file = open_locked(beside, path)
+        file = _open_locked(beside, path)
     with file:
         try:
             yield
@@ -140,13 +136,12 @@ def sole_run(path: Path) -> Iterator[None]:
                 beside.unlink()
 
 
-def open_locked(path: Path, shown: Path | None = None, target: Path | None = None) -> BufferedRandom:
-    """Open `path` for reading and writing, made if it is not there, and :func:`lock` it."""
+def _open_locked(path: Path, shown: Path) -> BufferedRandom:
+    """Open `path` for reading and writing, made if it is not there, and lock it."""
     while True:
-        mode = 0o666 if target is None else mode_of(target) | 0o600
-        file = open(os.open(path, os.O_RDWR | os.O_CREAT, mode), "r+b")  # noqa: SIM115 - the caller closes it
+        file = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")  # noqa: SIM115 - the caller closes it
         try:
-            lock(file, shown or path)
+            _lock(file, shown)
             if _has_name(file, path):
                 return file
         except BaseException:
