@@ -58,9 +58,9 @@ def test_words_are_expected_with_their_probabilities(rides):
 
 
 def test_values_that_cannot_be_given(rides):
-    assert "'speed' holds numbers; expected one" in refused("expect", rides[0], "--given", "speed=fast")
-    assert "names column 'nose', which is not used" in refused("expect", rides[0], "--given", "nose=1")
-    assert "write a column and its value" in refused("expect", rides[0], "--given", "speed")
+    assert "'speed' holds numbers; expected one" in run("expect", rides[0], "--given", "speed=fast").stderr
+    assert "names column 'nose', which is not used" in run("expect", rides[0], "--given", "nose=1").stderr
+    assert "write a column and its value" in run("expect", rides[0], "--given", "speed").stderr
 
 
 def test_gaps_are_filled_and_known_cells_stay(rides, tmp_path):
