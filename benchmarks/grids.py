@@ -42,6 +42,12 @@ def kdepy(p: Grid) -> np.ndarray:
     return KDEpy.FFTKDE(kernel="gaussian", bw=p.bandwidth).fit(p.x).evaluate(p.points)
 
 
+def on_grid(p: Grid) -> np.ndarray:
+    """Return isopleth's estimate by a Fourier transform."""
+    density, limits = KDE(length_scale=p.bandwidth, frame="scale"), np.stack([p.points[0], p.points[-1]], axis=1)
+    return density.fit(p.x).evaluate_on_grid(SIDE[p.x.shape[1]], limits).density.ravel()
+
+
 def error(p: Grid, got: np.ndarray) -> float:
     """Return the error at some of the points, relative to the largest value."""
     some = np.linspace(0, len(p.points) - 1, 300).astype(int)
@@ -58,6 +64,7 @@ PROGRAMS = {
     "isopleth KDE": Program(
         lambda p: np.exp(KDE(length_scale=p.bandwidth, frame="scale").fit(p.x).score_samples(p.points))
     ),
+    "isopleth KDE.evaluate_on_grid": Program(on_grid),
     "scikit-learn KernelDensity": Program(scikit_learn),
     "scikit-learn, rtol=1e-4": Program(lambda p: scikit_learn(p, rtol=1e-4)),
     "SciPy gaussian_kde": Program(lambda p: gaussian_kde(p.x.T, bw_method=p.bandwidth)(p.points.T)),

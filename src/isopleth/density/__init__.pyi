@@ -1,4 +1,5 @@
 from .feature_sosrep import RandomFeatureSOSREP as RandomFeatureSOSREP
+from .grid import GridDensity as GridDensity
 from .hutchinson import hutchinson_loss as hutchinson_loss
 from .imputer import DensityImputer as DensityImputer
 from .kde import KDE as KDE

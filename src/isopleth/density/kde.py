@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, namespace, to_numpy
+from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.density.column_fit import ColumnFit, fit_mixture
 from isopleth.density.debias import Drift, moved, scott_of_fourth_order
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
+from isopleth.density.grid import GridDensity, gaussian_sum_on_grid, grid_points
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
-from isopleth.kernels import Gaussian, Kernel
+from isopleth.kernels import Gaussian, Kernel, get_kernel
 from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import Rule
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
@@ -162,6 +164,66 @@ class KDE(KernelDensity):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.verbose = verbose
+
+    def evaluate_on_grid(self, n_points: Any = None, limits: Any = None) -> GridDensity:
+        r"""Return the density on a regular grid, by a fast Fourier transform.
+
+        The rows are spread over nodes at most an eighth of the length scale :math:`\ell_j` apart, by cubic interpolation of the
+        kernel, and convolved with it; the nodes include the grid. With nodes :math:`\delta_j` apart, the density differs from
+        the sum over all rows, which is ``exp(score_samples(X))``, by at most
+
+        .. math:: \frac{1}{\prod_j \sqrt{2\pi}\,\ell_j} \sum_j \frac{9}{128} \Bigl(\frac{5}{4}\Bigr)^{j-1}
+            \Bigl(\frac{\delta_j}{\ell_j}\Bigr)^4 ,
+
+        which is below 2e-5 of the largest value of one kernel in one column, and below 4e-5 in two. Values far below that are
+        lost: where the tails matter, take :meth:`score_samples`.
+
+        Parameters
+        ----------
+        n_points : int or sequence of int, optional
+            Number of points along each column, at least 2; 1,024 for one column and 128 for each of two when left out.
+        limits : sequence of pairs of float, optional
+            First and last point along each column, in the units of the data; four length scales beyond the rows when left out.
+
+        Returns
+        -------
+        GridDensity
+            The named tuple (axes, density, error): the coordinates along each column, the densities, and the bound on their
+            absolute error.
+
+        Raises
+        ------
+        InputError
+            If the estimate is no sum of Gaussian kernels in one or two scaled columns without bounds, if the points or limits
+            cannot be used, or if the nodes do not fit in `memory_limit`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import KDE
+        >>> X = np.random.default_rng(0).normal(size=(500, 1))
+        >>> (x,), density, error = KDE(frame="scale").fit(X).evaluate_on_grid()
+        >>> round(float(np.trapezoid(density, x)), 4), error < 2e-5
+        (1.0, True)
+        """
+        check_is_fitted(self)
+        if not self._on_scaled_columns():
+            raise InputError(
+                "evaluate_on_grid needs a sum of Gaussian kernels in one or two columns of numbers that vary: "
+                "KDE(frame='scale', kernel='gaussian') without bounds. Take score_samples at the points of the grid."
+            )
+        backend, scale, shift = Backend.of(self.centers_), self._frame.scale, self._frame.shift
+        rows = to_numpy(self.centers_) - shift
+        points = grid_points(rows, scale, shift, n_points, limits)
+        centred = [axis - middle for axis, middle in zip(points, shift, strict=True)]
+        found, error = gaussian_sum_on_grid(rows, to_numpy(self.dual_coef_), scale, centred, float(self.memory_limit))
+        return GridDensity(tuple(map(backend.array, points)), backend.array(found), error)
+
+    def _on_scaled_columns(self) -> bool:
+        """Tell whether the density is a sum of Gaussian kernels in one or two columns, each scaled."""
+        if self._is_stack or self._of_kinds or self.bounds is not None or not self._frame.keep.all():
+            return False
+        return isinstance(get_kernel(self.kernel), Gaussian) and self._frame.dim <= 2
 
     _density_type: ClassVar[type[ExpansionDensity]] = MixtureDensity
 
