@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 pytest.importorskip("benchmarks", reason="the benchmarks are not beside an installed package")
 
-from benchmarks import comparison, difference_tensor, exact, memory, scores, timing
+from benchmarks import difference_tensor, memory, scores, timing
 from benchmarks.__main__ import main, names
 from benchmarks.comparison import Comparison, Program
 from benchmarks.measure import measured
@@ -119,20 +118,6 @@ def test_missing_and_failing_programs_are_reported(monkeypatch):
     assert "n = 240, d = 2" in text
 
 
-def test_sizes_that_take_too_much_room_are_left_out(monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: False)
-    monkeypatch.setattr(comparison, "MOST_BYTES", 1000.0)
-    task = _comparison(large=Program(_double, array_bytes=lambda n, d: 2.0 * n * d))
-    figures = measured(task, "", quick=True)
-    assert list(figures["large"].seconds) == [120, 240]
-    assert list(figures["isopleth"].column_seconds) == [1, 2]
-    monkeypatch.setattr(comparison, "MOST_BYTES", 500.0)
-    figures = measured(task, "", quick=True)
-    assert list(figures["large"].seconds) == [120]
-    assert math.isnan(figures["large"].accuracy)
-    assert section(task, figures, quick=True).rows[1][:3] == ["large", "–", "–"]
-
-
 def test_a_program_that_is_ahead_is_named(clock):
     task = _comparison(slow=Program(_double_in(0.05, clock)))
     assert section(task, measured(task, "", quick=True), quick=True).notes == []
@@ -141,20 +126,6 @@ def test_a_program_that_is_ahead_is_named(clock):
     in_time, in_accuracy = section(task, measured(task, "", quick=True), quick=True).notes
     assert in_time.startswith("Ahead of isopleth in time: quick (")
     assert in_accuracy == "Ahead of isopleth in error: quick."
-
-
-@pytest.mark.parametrize(("d", "m"), [(1, 2), (2, 3), (5, 4)])
-def test_the_slow_form_of_the_sdo_kernel(d, m):
-    from scipy.integrate import quad
-    from scipy.special import hyp0f1
-
-    def wave(t, r):
-        return t ** (d - 1) / (1.0 + t ** (2 * m)) * hyp0f1(0.5 * d, -0.25 * (r * t) ** 2)
-
-    r = np.array([1.0, 2.5])
-    mass = quad(wave, 0.0, np.inf, args=(0.0,))[0]
-    want = [quad(wave, 0.0, 60.0, args=(one,), limit=500)[0] / mass for one in r]
-    assert np.allclose(exact.sdo(r, d, m), want, atol=1e-5)
 
 
 def test_the_literal_curl_free_forms_are_the_product_with_the_matrix():

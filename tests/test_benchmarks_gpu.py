@@ -36,13 +36,6 @@ def test_each_part_measures_and_holds_against_literal_sums():
     assert [float(row[2]) < 1e-3 for row in entropy.rows] == [True, True]
 
 
-def test_a_wrong_answer_has_a_large_error():
-    problem = gpu_products.problem(100, 5, torch.device("cpu"))
-    right = gpu_products.operator(problem)
-    assert gpu_products.error(problem, right) < 1e-6
-    assert gpu_products.error(problem, 1.01 * right) > 1e-4
-
-
 def test_a_program_that_fails_is_reported_and_the_others_go_on(monkeypatch):
     def fails(problem):
         raise MemoryError("149 GiB wanted, 130 GiB free")

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from experiments import change_points, change_points_made_up, change_points_positions
+from experiments import change_points, change_points_made_up
 from experiments.series_data import cover, f1, klcpd, turing
 
 
@@ -63,15 +63,3 @@ def test_the_table_has_the_default_above_no_change(tmp_path, capsys, monkeypatch
 def test_the_study_of_made_up_series(capsys):
     change_points_made_up.main(["--runs", "2", "--kinds", "short_steps"])
     assert "short_steps" in capsys.readouterr().out
-
-
-def test_the_study_of_positions(capsys, monkeypatch):
-    monkeypatch.setattr(change_points_positions, "LENGTH", 200)
-    monkeypatch.setattr(change_points_positions, "PLACE", 100)
-    found = change_points_positions.study([0], 2, 1)["mean"]
-    assert found.shape == (2, 3)
-    assert "mean" in capsys.readouterr().out
-    for kind in change_points_positions.KINDS:
-        values = kind(np.random.default_rng(0))
-        assert len(values) == change_points_positions.LENGTH
-        assert np.isfinite(values).all()

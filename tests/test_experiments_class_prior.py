@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
-
 import numpy as np
 import pytest
 from experiments import class_prior
-from experiments.class_prior import collected, emq, report, split, table
-
-from isopleth import InputError
+from experiments.class_prior import collected, emq, split
 
 Y = np.repeat([0, 1], [120, 80])
 
@@ -21,27 +17,6 @@ def test_a_split_has_the_share_and_no_row_twice(prior):
     assert len(unlabelled) == 50
     assert Y[unlabelled].mean() == pytest.approx(prior)
     assert len(set(labelled) | set(unlabelled)) == 90
-
-
-def test_tables_are_read_with_their_classes(tmp_path):
-    (tmp_path / "uci").mkdir()
-    with gzip.open(tmp_path / "uci" / "pima.tsv.gz", "wt") as file:
-        file.write("a\tb\ttarget\n1\t2\t0\n3\t4.5\t1\n")
-    values, classes = table(tmp_path, "pima")
-    assert values.tolist() == [[1.0, 2.0], [3.0, 4.5]]
-    assert classes.tolist() == [0, 1]
-    with pytest.raises(InputError, match=r"german.tsv.gz is not there; it is the table of that name"):
-        table(tmp_path, "german")
-
-
-def test_the_report_has_errors_and_paired_differences(capsys):
-    rng = np.random.default_rng(0)
-    errors = rng.random((40, 4)) * [1.0, 0.5, 2.0, 1.0]
-    report("made up", np.column_stack([errors, np.ones(40), np.full(40, 0.3), rng.random((40, 6))]))
-    text = capsys.readouterr().out
-    difference = errors[:, 0] - errors[:, 1]
-    assert f"isopleth less  EMQ {difference.mean():+.4f}+-{difference.std() / np.sqrt(40):.4f}" in text
-    assert "interval holds 100.0%, width 0.30" in text
 
 
 def test_runs_that_are_in_the_file_are_not_repeated(tmp_path):

@@ -12,15 +12,6 @@ from isopleth import SOSREP
 from isopleth.kernels import SDO, Gaussian, Laplacian
 
 
-def test_rows_have_the_density_of_the_square():
-    x = Support(3, 1, 5).sample(100_000, np.random.default_rng(0))
-    square = quad(lambda x: (1 - x * x) ** 6, -1, 1)[0]
-    variance = quad(lambda x: x * x * (1 - x * x) ** 6, -1, 1)[0] / square
-    fourth = quad(lambda x: x**4 * (1 - x * x) ** 6, -1, 1)[0] / square
-    assert np.mean(x**2) == pytest.approx(variance, rel=0.03)
-    assert np.mean(x**4) == pytest.approx(fourth, rel=0.03)
-
-
 @pytest.mark.parametrize("method", ["Gaussian", "Laplacian", "SDO"])
 def test_errors_are_those_of_sums_over_a_grid(method):
     support, n = Support(3, 1, 400), 60

@@ -21,14 +21,6 @@ def test_the_closed_form_is_the_integral(name):
     assert mixture.error(rows, 0.4) == pytest.approx(((estimate - truth) ** 2).sum() * 0.05**2, rel=1e-6)
 
 
-def test_the_true_score_is_the_gradient():
-    mixture = debiased.mixtures(3)["skewed"]
-    x, h = np.random.default_rng(0).normal(size=(5, 3)), 1e-6
-    for j in range(3):
-        up, down = (np.log(mixture.smoothed(x + sign * h * np.eye(3)[j], 0.0).sum(axis=1)) for sign in (1, -1))
-        np.testing.assert_allclose(mixture.score(x)[:, j], (up - down) / (2 * h), rtol=1e-6)
-
-
 @pytest.mark.slow
 def test_the_command_prints_both_tables(capsys, monkeypatch):
     monkeypatch.setattr(debiased, "SCALES", np.geomspace(0.12, 1.2, 6))

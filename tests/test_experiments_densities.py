@@ -41,19 +41,6 @@ def test_tables_keep_continuous_columns_of_complete_rows(tmp_path):
     assert tables["oddbench/Parts"].X.shape == (n, 2)
 
 
-def test_repeated_values_get_noise_of_the_gap(tmp_path):
-    rng = np.random.default_rng(0)
-    counts = rng.integers(30, size=200)
-    (tmp_path / "mixed").mkdir()
-    pd.DataFrame({"a": rng.normal(size=200), "b": counts, "c": rng.integers(3, size=200), "y": 0}).to_csv(
-        tmp_path / "mixed" / "counts.csv", index=False
-    )
-    table = density_tables.read_repeated("mixed/counts", tmp_path / "mixed" / "counts.csv")
-    assert table.X.shape == (200, 2)
-    assert sorted(np.round(table.X[:, 1])) == sorted(counts)
-    assert len(np.unique(table.X[:, 1])) == 200
-
-
 @pytest.mark.parametrize("name", density_targets.TARGETS)
 def test_formulas_of_made_data(name):
     """By Stein's identity the score of draws has mean 0, and its product with the draws -1."""

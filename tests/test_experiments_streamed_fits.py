@@ -1,20 +1,7 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from experiments import streamed_fits
-from experiments.streamed_fits import COLUMNS, DrawnParts, difference, main, measured, score
-
-from isopleth.parts import ColumnMoments
-
-
-def test_rows_are_drawn_alike_in_every_pass(monkeypatch):
-    monkeypatch.setattr(streamed_fits, "PART", 300)
-    parts = DrawnParts(1000, seed=0, shift=2.0)
-    one, other = (parts.sums(lambda: ColumnMoments(COLUMNS), ColumnMoments.add) for _ in range(2))
-    assert one.n_rows == 1000
-    np.testing.assert_array_equal(one.mean, other.mean)
-    np.testing.assert_allclose(one.mean, [2.0] + 9 * [0.0], atol=0.2)
+from experiments.streamed_fits import difference, main, measured, score
 
 
 def test_fits_are_measured():

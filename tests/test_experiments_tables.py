@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from experiments import imputation, made_rows
-from experiments.mixed_data import OneHot, read_table
 
 
 @pytest.fixture
@@ -78,15 +77,6 @@ def test_errors_of_fillings_are_counted_at_removed_cells_only():
     assert found["wrong words"] == 0.0
 
 
-def test_mixtures_fill_by_conditional_means():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=400)
-    rows = np.column_stack([x, 3.0 * x + 0.1 * rng.normal(size=400)])
-    rows[:50, 1] = np.nan
-    filled = imputation.MixtureImputer().fit(rows).transform(rows)
-    assert np.corrcoef(filled[:50, 1], x[:50])[0, 1] > 0.98
-
-
 def test_made_rows_are_judged(data):
     out = data / "m.csv"
     arguments = ["--data", str(data), "--out", str(out), "--tables", "credit_a", "--seeds", "0"]
@@ -99,21 +89,3 @@ def test_made_rows_are_judged(data):
     assert found["SOSREP Gaussian", "copies"] < 0.1
     assert all(0.0 <= found[method, "accuracy"] <= 1.0 for method, _ in found)
     assert "processor seconds" in made_rows.page(out)
-
-
-@pytest.mark.parametrize("method", ["bootstrap and noise", "Gaussian copula", "Gaussian mixture"])
-def test_other_ways_to_make_rows_keep_kinds_and_gaps(data, method):
-    frame = read_table(data, "credit_a")
-    made = made_rows.METHODS[method](frame, 0)[list(frame)]
-    assert len(made) == len(frame)
-    assert set(made["A1"].dropna()) <= {"u", "v"}
-    assert abs(made.isna().mean() - frame.isna().mean()).max() < 0.1
-    assert frame["A2"].min() <= made["A2"].min() <= made["A2"].max() <= frame["A2"].max()
-
-
-def test_one_hot_columns_decode_to_what_was_encoded(data):
-    frame = read_table(data, "credit_a").dropna().reset_index(drop=True)
-    encoding = OneHot.of(frame)
-    back = encoding.decode(encoding.encode(frame))
-    assert back["A1"].tolist() == frame["A1"].tolist()
-    np.testing.assert_allclose(back["A2"], frame["A2"])

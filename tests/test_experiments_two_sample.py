@@ -12,20 +12,6 @@ pytest.importorskip("experiments", reason="the studies are not beside an install
 from experiments import two_sample_level, two_sample_mixed, two_sample_power
 
 
-def test_bumps_change_a_uniform_law_by_the_amplitude():
-    x = np.linspace(-1.0, 0.0, 4001)
-    wave = two_sample_power.bump(x)
-    assert np.trapezoid(wave, x) == pytest.approx(0.0, abs=1e-12)
-    assert np.abs(wave).max() * np.e == pytest.approx(1.0, abs=1e-6)
-    sample, plain = two_sample_power.perturbed(np.random.default_rng(0), 1, 0.9, 40_000)
-    cells = [np.histogram(part, 16, (0.0, 1.0))[0] / 2500 for part in (sample, plain)]
-    assert np.abs(cells[1] - 1.0).max() < 0.1
-    # Each of four quarters is up by the mean of a bump and the other down, in an order that is drawn.
-    mean = 0.9 * np.e * wave[x < -0.5].mean()
-    quarters = cells[0].reshape(4, 4).mean(axis=1)
-    np.testing.assert_allclose(np.sort(quarters), [1 - mean, 1 - mean, 1 + mean, 1 + mean], atol=0.05)
-
-
 def test_the_published_power_is_read_at_its_place(tmp_path):
     (tmp_path / "power").mkdir()
     np.save(tmp_path / "power/mixture_vary_dif.npy", np.arange(20).reshape(10, 2) / 20.0)
@@ -63,17 +49,6 @@ def test_the_study_of_the_power_adds_the_runs_that_are_missing(monkeypatch, tmp_
     assert lines[0] == "power at level 0.05"
     assert lines[2].split(maxsplit=4)[-1].split()[:2] == ["4", "0.750"]
     assert len(lines) == 3  # settings without runs have no line
-
-
-def test_one_share_moves_and_no_other():
-    x, y, _ = two_sample_mixed.moved(word=0.2, n=4000)(np.random.default_rng(0))
-    shares = [part["word"].value_counts(normalize=True) for part in (x, y)]
-    assert [share["w0"] for share in shares] == pytest.approx([0.1, 0.3], abs=0.03)
-    assert shares[1].drop("w0").max() < 0.1
-    x, y, _ = two_sample_mixed.moved(gap=0.2, n=4000)(np.random.default_rng(0))
-    gaps = (y.isna().mean() - x.isna().mean()).abs()
-    assert gaps["x2"] == pytest.approx(0.2, abs=0.03)
-    assert gaps.drop("x2").max() < 0.03
 
 
 def test_the_study_of_mixed_tables_prints_its_tables(monkeypatch, tmp_path, capsys):

@@ -10,11 +10,7 @@ torch = pytest.importorskip("torch")
 from experiments.wae import __main__ as command  # noqa: E402 - after the check for torch
 from experiments.wae.images import load_digits  # noqa: E402
 from experiments.wae.likelihood import Annealing, linear_decoder, log_likelihoods  # noqa: E402
-from experiments.wae.networks import FaceNetworks  # noqa: E402
-from experiments.wae.training import NETWORKS, STRENGTHS, KernelEntropy, Run, Settings  # noqa: E402
-from PIL import Image  # noqa: E402
-
-from isopleth.score import KEF, Stein  # noqa: E402
+from experiments.wae.training import STRENGTHS, Run, Settings  # noqa: E402
 
 
 @pytest.fixture
@@ -24,18 +20,6 @@ def digits(tmp_path):
     train, test = (rng.integers(0, 256, size=(n, 28, 28), dtype=np.uint8) for n in (130, 20))
     (tmp_path / "mnist").mkdir()
     np.savez(tmp_path / "mnist" / "mnist.npz", x_train=train, x_test=test)
-    return tmp_path
-
-
-@pytest.fixture
-def faces(tmp_path):
-    """Return a folder with pictures of CelebA's form and size."""
-    rng = np.random.default_rng(0)
-    folder = tmp_path / "celeba" / "img_align_celeba"
-    folder.mkdir(parents=True)
-    for k in range(6):
-        pixels = rng.integers(0, 256, size=(218, 178, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f"{k:06d}.jpg")
     return tmp_path
 
 
@@ -57,19 +41,6 @@ def test_the_gradient_of_a_step_is_that_of_cost_and_divergence():
     other.networks.cost(x, other.networks.encode(x, other.generator)).mean().backward()
     for found, expected in zip(after, other.networks.parameters(), strict=True):
         torch.testing.assert_close(found, expected.grad, atol=1e-6, rtol=1e-4)
-
-
-def test_curl_free_scores_of_few_rows_in_many_columns_are_less_shrunk():
-    """The reason for the difference in many latent dimensions: 64 rows of N(0, I), whose score is -z, in 128 columns."""
-    z = torch.randn(64, 128, generator=torch.Generator().manual_seed(0))
-
-    def share(entropy):
-        x = z.clone().requires_grad_(True)
-        entropy.surrogate(x).backward()
-        return float((64 * x.grad * z).sum() / z.square().sum())
-
-    assert share(KernelEntropy(KEF(alpha=1e-4, solver="cg", tol=1e-4, n_jobs=1))) > 0.9
-    assert max(share(KernelEntropy(Stein(alpha=10.0**-k, n_jobs=1))) for k in range(2, 8)) < 0.3
 
 
 @pytest.mark.parametrize("estimator", ["kef", "ssm"])
@@ -100,16 +71,6 @@ def test_annealing_agrees_with_a_linear_decoder():
     assert np.abs(gap).max() < 1.0
 
 
-def test_the_closed_form_of_the_linear_decoder():
-    decoder = linear_decoder(1, 3, 0.4, torch.Generator().manual_seed(0))
-    x = decoder.sample(2, torch.Generator().manual_seed(1))
-    z = torch.linspace(-8.0, 8.0, 4001)
-    values = decoder.given(x)(z[:, None, None].expand(-1, 2, 1)).double()
-    prior = torch.exp(-0.5 * z.double() ** 2) / (2.0 * np.pi) ** 0.5
-    integral = torch.trapezoid(torch.exp(values) * prior[:, None], z.double(), dim=0)
-    torch.testing.assert_close(torch.log(integral), decoder.exact(x), atol=1e-5, rtol=0)
-
-
 def test_the_command_trains_evaluates_and_goes_on(digits, tmp_path, capsys, monkeypatch):
     out = tmp_path / "out"
     given = ["--data", str(digits), "--latent", "2", "--estimators", "stein", "kef:1e-3", "--out", str(out)]
@@ -131,33 +92,3 @@ def test_the_command_trains_evaluates_and_goes_on(digits, tmp_path, capsys, monk
     known = np.load(out / "mnist-2-stein-0.0001-seed0-epoch2.npy")
     assert float(lines[2]["negative_log_likelihood"]) == pytest.approx(-known.mean(), abs=0.006)
     assert (out / "mnist-2-kef-0.001-seed0.png").stat().st_size > 0
-
-
-def test_the_command_stops_when_its_time_is_used_up(digits, tmp_path, capsys):
-    given = ["--data", str(digits), "--latent", "2", "--estimators", "stein", "--test-rows", "0"]
-    command.main([*given, "--out", str(tmp_path), "--cpu-hours", "0", "--epochs", "3"])
-    assert "stopped at epoch" in capsys.readouterr().out
-
-
-def test_the_command_trains_on_faces(faces, tmp_path, monkeypatch):
-    monkeypatch.setitem(NETWORKS, "celeba", lambda latent: FaceNetworks(latent, maps=4))
-    command.main(
-        [
-            "--images",
-            "celeba",
-            "--data",
-            str(faces),
-            "--latent",
-            "32",
-            "--estimators",
-            "kef",
-            "--epochs",
-            "1",
-            "--out",
-            str(tmp_path),
-        ]
-    )
-    assert (tmp_path / "celeba-32-kef-0.0001-seed0.png").stat().st_size > 0
-    with (tmp_path / "results.csv").open(newline="") as file:
-        (line,) = csv.DictReader(file)
-    assert line["negative_log_likelihood"] == ""

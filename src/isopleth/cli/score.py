@@ -12,9 +12,9 @@ import isopleth
 from isopleth.cli.messages import removed_if_refused, resumable, say
 from isopleth.cli.models import Answers, answers_of, of_this_version, takes_gaps
 from isopleth.cli.run import Run, refuse_same, schema_of, warn_without_names
-from isopleth.errors import printable
+from isopleth.errors import listed, printable
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
-from isopleth.results.text import counted, shortened
+from isopleth.results.text import counted
 from isopleth.tables.output_files import remove_leftovers
 from isopleth.tables.read import Reading
 from isopleth.tables.stream import FileRows
@@ -57,7 +57,7 @@ def score(run: Run, model: Path, file: Path, chunk_rows: int | None, resume: boo
         say(
             f"words that no row of the fit had, by column and number of cells: {counts}; they count as one more category."
         )
-    text = f"{counted(rows.n_rows, 'row')}: {shortened(answers.names)} in {printable(str(run.out))}"
+    text = f"{counted(rows.n_rows, 'row')}: {printable(listed(answers.names))} in {printable(str(run.out))}"
     if unranked:
         limit = "the range of the density" + " or its bounds" * answers.bounded
         verb = "is" if unranked == 1 else "are"

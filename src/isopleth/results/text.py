@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 # The last column of a table is not folded to less.
 _NARROWEST = 20
 
-# Names of columns that a header lists.
-_NAMES = 6
-
 
 def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
     """Return rows of cells as an aligned table.
@@ -161,11 +158,6 @@ def in_words(names: Sequence[str], most: int = 5) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, as in "1 row" and "1,234 rows"."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def shortened(names: Sequence[str]) -> str:
-    """Return the first names of columns for a header, with ", ..." where there are more."""
-    return ", ".join(map(printable, names[:_NAMES])) + ", ..." * (len(names) > _NAMES)
 
 
 # Smaller p-values are not printed: no model of a tail is right that far out.
