@@ -35,6 +35,20 @@ def test_a_spline_is_taken_where_it_is_cheaper_than_changes(correlation, signal,
     assert right >= 9
 
 
+def test_noise_of_long_memory_is_taken_where_it_is_cheaper_than_a_step():
+    lags = np.arange(1.0, 3_000.0)
+    weights = np.concatenate([[1.0], np.cumprod((lags - 0.7) / lags)])  # of (1 - L)^-.3
+    right = 0
+    for seed in range(4):
+        noise = np.random.default_rng(seed).normal(size=4_000)
+        wandering = np.convolve(noise, weights)[2_000:4_000]
+        place = int(np.abs(np.cumsum(wandering - wandering.mean())).argmax()) + 1
+        right += smooth_curve(wandering[:, None], np.ones(2_000), np.array([place])) is not None
+        step = noise[:2_000] + 0.7 * (np.arange(2_000) >= 900)
+        right += smooth_curve(step[:, None], np.ones(2_000), np.array([900])) is None
+    assert right >= 7
+
+
 def test_a_long_series_is_compared_in_means_and_its_curve_has_all_steps():
     time = np.linspace(0.0, 1.0, 20_001)
     noise = np.random.default_rng(0).normal(size=len(time))
