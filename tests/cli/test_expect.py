@@ -38,13 +38,18 @@ def test_what_to_expect_of_cars(rides):
     result = run("expect", rides[0], "--given", "kind=car,wet=true")
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "Given kind = car and wet = true, by a density of 150 rows:"
-    assert [line.partition(":")[0] for line in lines[1:3]] == ["speed", "day"]
+    assert lines[0] == "Given kind = car and wet = true, by a density of 150 rows; each column by itself."
+    assert lines[2].split() == ["column", "expected", "low", "high", "probability", "or"]
+    day = lines[4].split()
+    assert day[0] == "day"
+    assert [len(end) for end in day[1:]] == [len("2024-01-01")] * 3  # without a clock, which no day of the table has
     found = as_json("expect", rides[0], "--given", "kind=car")
     rows = {row["column"]: row for row in found["table"]}
     assert rows.keys() == {"speed", "wet", "day"}
     assert 45.0 < rows["speed"]["low"] < 58.0 < rows["speed"]["expected"] < 62.0 < rows["speed"]["high"] < 75.0
     assert (rows["wet"]["expected"], rows["wet"]["low"]) == (False, None)
+    assert rows["speed"]["low"] == round(rows["speed"]["low"], 1)  # the decimals of the column
+    assert rows["day"]["low"] < rows["day"]["expected"] < rows["day"]["high"]
     assert 0.55 < rows["wet"]["probability"] < 0.85
     narrow = as_json("expect", rides[0], "--given", "kind=car", "--confidence-level", "0.5")
     assert rows["speed"]["low"] < narrow["table"][0]["low"] < narrow["table"][0]["high"] < rows["speed"]["high"]
@@ -92,12 +97,17 @@ def test_ends_of_intervals_are_recorded_as_the_column_is_and_not_narrower(tmp_pa
     row = pd.read_csv(tmp_path / "filled.csv", dtype=str).loc[3]
     table = read_table(tmp_path / "days.csv")
     low, high = DensityImputer().fit(table).impute_interval(table)
-    assert (float(row["rides_low"]), float(row["rides_high"])) == (
-        np.floor(low.column("rides")[3].as_py()),
-        np.ceil(high.column("rides")[3].as_py()),
-    )
+    ends = np.floor(low.column("rides")[3].as_py()), np.ceil(high.column("rides")[3].as_py())
+    assert (float(row["rides_low"]), float(row["rides_high"])) == ends
     assert pd.Timestamp(row["day_low"]) <= low.column("day")[3].as_py() <= high.column("day")[3].as_py()
     assert {pd.Timestamp(row[end]).time() for end in ("day", "day_low", "day_high")} == {pd.Timestamp(0).time()}
+
+
+def test_whole_numbers_are_filled_by_whole_numbers(tmp_path):
+    rows = [f"{20 + i % 30 if i % 9 else ''},{40 + 2 * (i % 30) + i % 4}" for i in range(60)]
+    (tmp_path / "ages.csv").write_text("age,size\n" + "\n".join(rows) + "\n")
+    result = run("fill", tmp_path / "ages.csv", "--interval", "--out", "-")
+    assert (result.exit_code, "." in result.stdout) == (0, False)
 
 
 def test_a_table_without_gaps_is_written_as_it_is(tmp_path):

@@ -64,7 +64,7 @@ def test_the_likelihood_and_its_gradient(factor):
 
 @pytest.mark.parametrize("factor", FACTORS)
 def test_no_other_scales_near_by_are_better(factor):
-    here = problem(factor, n=60, gaps=0.0)
+    here = problem(factor, n=45, gaps=0.0)
     found = leave_one_out_scales(here.kernel, here.Z, here.weights)
     theta = np.concatenate([np.log(found.factors), np.log(found.rho / (1 - found.rho))])
     best = here(theta)[0]
@@ -127,6 +127,17 @@ def test_orders_of_rows_and_columns_do_not_matter(gaps):
     np.testing.assert_allclose(other.category_scale_[back], one.category_scale_, rtol=1e-6)
 
 
+def test_one_mistyped_number_hardly_widens_a_scale():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 3)) @ np.tril(np.ones((3, 3)))
+    mistyped = rows.copy()
+    mistyped[7, :2] *= 1000.0
+    scales = [KDE(length_scale="leave_one_out", frame="scale").fit(table).length_scale_ for table in (rows, mistyped)]
+    assert (scales[1] < 3.0 * scales[0]).all()  # 100 times as wide if the number is taken as it is
+    turned = KDE(length_scale="leave_one_out", frame="scale").fit(-mistyped).length_scale_
+    np.testing.assert_allclose(turned, scales[1], rtol=1e-6)
+
+
 def test_long_tables_and_given_category_scales():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=1200), "word": rng.choice(["a", "b"], 1200)})
@@ -150,4 +161,4 @@ def test_cells_that_filled_a_gap_do_not_speak_for_their_own_row():
     rows = rng.normal(size=(150, 3))
     gappy = np.where(rng.uniform(size=rows.shape) < 0.3, np.nan, rows)
     scales = [KDE(length_scale="leave_one_out", frame="scale").fit(table).length_scale_ for table in (rows, gappy)]
-    assert (scales[1] > 0.7 * scales[0]).all()
+    assert (scales[1] > 0.5 * scales[0]).all()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, time
 from pathlib import Path
 from typing import Any
 
+from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run
 from isopleth.cli.sample import fitted
+from isopleth.density.table_density import TableDensity
 from isopleth.errors import InputError, listed
 from isopleth.tables.table import FileTable
 from isopleth.tasks.expected_values import Expectation
@@ -19,10 +22,27 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     known = values_of(given, table)
     run.stage("fitting")
     density = fitted(table, size, 0)
-    found = Expectation(density.conditional(known), known, len(table), confidence_level)
+    asked = density.conditional(known)
+    values = recorded_values(asked, table, confidence_level)
+    found = Expectation(asked, known, len(table), confidence_level, values)
     run.stage("writing")
     run.write(found)
     run.answer(found)
+
+
+def recorded_values(
+    density: TableDensity, table: FileTable, confidence_level: float
+) -> dict[str, tuple[Any, Any, Any]]:
+    """Return the median and ends of the interval of each column with the decimals, or as the days, of the table."""
+    import pyarrow as pa
+
+    ends, found = density.interval(confidence_level), {}
+    for name, middle in density.median().items():
+        values = zip((middle, *ends[name]), ("half_to_even", "down", "up"), strict=True)
+        cells = [recorded(table, str(name), pa.array([value]), way)[0].as_py() for value, way in values]
+        days = all(isinstance(cell, datetime) and cell.time() == time() for cell in cells)
+        found[str(name)] = tuple(cell.date() if days else cell for cell in cells)
+    return found
 
 
 def values_of(given: list[str], table: FileTable) -> dict[str, Any]:

@@ -39,47 +39,45 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
 
 
 def _with_decimals(filled: Any, table: FileTable) -> Any:
-    """Round gaps to the decimals of the known numbers of their column, or to its days; known cells stay to the last bit."""
+    """Record gaps as the known cells of their column are; known cells stay to the last bit."""
     import pyarrow as pa
     from pyarrow import compute
 
     for name, gaps in zip(table.names, table.missing.T, strict=True):
-        column = filled.column(name)
-        if not gaps.any():
-            continue
-        if (digits := _decimals(table, name, gaps)) is not None:
-            rounded = compute.round(column, ndigits=digits)
-        elif _holds_days(table, name):
-            rounded = compute.round_temporal(column, unit="day")
-        else:
-            continue
-        column = compute.if_else(pa.array(gaps), rounded, column)
-        filled = filled.set_column(filled.column_names.index(name), name, column)
+        if gaps.any():
+            column = filled.column(name)
+            rounded = recorded(table, name, column)
+            kept = compute.if_else(pa.array(gaps), rounded, column.cast(rounded.type, safe=False))
+            filled = filled.set_column(filled.column_names.index(name), name, kept)
     return filled
 
 
-def _holds_days(table: FileTable, name: str) -> bool:
-    """Tell whether all known cells of a column are times at midnight."""
+def recorded(table: FileTable, name: str, values: Any, way: str = "half_to_even") -> Any:
+    """Round numbers or times of a column to its decimals, or to its days; whole numbers are written without decimals.
+
+    `way` is "down" or "up" for the ends of intervals, which become no narrower.
+    """
     import pyarrow as pa
     from pyarrow import compute
 
     known = table.data.column(name).drop_null()
-    return bool(pa.types.is_timestamp(known.type) and known == compute.floor_temporal(known, unit="day"))
-
-
-def _decimals(table: FileTable, name: str, gaps: np.ndarray) -> int | None:
-    """Return the decimals of the known numbers of a column; None for other columns, and if there are too many to count."""
-    import pyarrow as pa
-
-    column = table.data.column(name)
-    if not pa.types.is_floating(column.type) and not pa.types.is_integer(column.type):
-        return None
-    step = NumberFormat.of(column.to_numpy()[~gaps].astype(np.float64)).step
-    return max(0, ceil(-log10(step) - 1e-9)) if step else None
+    if pa.types.is_timestamp(known.type):
+        if known != compute.floor_temporal(known, unit="day"):
+            return values
+        rounding = {"down": compute.floor_temporal, "up": compute.ceil_temporal}.get(way, compute.round_temporal)
+        return rounding(values, unit="day")
+    whole = pa.types.is_integer(known.type)
+    if not whole and not pa.types.is_floating(known.type):
+        return values
+    step = NumberFormat.of(known.to_numpy().astype(np.float64)).step
+    if not step:  # there are too many decimals to count
+        return values
+    rounded = compute.round(values, ndigits=max(0, ceil(-log10(step) - 1e-9)), round_mode=way)
+    return rounded.cast(pa.int64()) if whole and step >= 1.0 else rounded
 
 
 def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any:
-    """Append the ends of the intervals of columns of numbers and times that had gaps, rounded outwards as the column is."""
+    """Append the ends of the intervals of columns of numbers and times that had gaps."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -87,13 +85,8 @@ def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any
         column = next(column for column in table.schema.columns if str(column.name) == name)
         if not gaps.any() or column.kind == "categorical":
             continue
-        digits, days = _decimals(table, name, gaps), _holds_days(table, name)
-        modes, tempos = ("down", "up"), (compute.floor_temporal, compute.ceil_temporal)
-        for word, end, mode, tempo in zip(("low", "high"), ends, modes, tempos, strict=True):
-            values = end.column(name)
-            if digits is not None:
-                values = compute.round(values, ndigits=digits, round_mode=mode)
-            elif days:
-                values = tempo(values, unit="day")
-            filled = filled.append_column(f"{name}_{word}", compute.if_else(pa.array(gaps), values, end.column(name)))
+        for word, end, way in zip(("low", "high"), ends, ("down", "up"), strict=True):
+            values = recorded(table, name, end.column(name), way)
+            known = end.column(name).cast(values.type, safe=False)
+            filled = filled.append_column(f"{name}_{word}", compute.if_else(pa.array(gaps), values, known))
     return filled

@@ -16,7 +16,7 @@ from isopleth.tables.schema import Column, Schema, decode_cells, encode_cell
 OTHER_WORDS = "any other word"
 # Places at which the curve of a column is drawn and its mode is looked for, and the mass that they span.
 _PLACES, _MASS = 301, 0.998
-_MOST_WORDS = 3
+_MOST_WORDS, _LEAST_SHOWN = 3, 0.0005
 _LEVEL = 0.9
 _DAYS = np.timedelta64(3, "D")
 
@@ -233,10 +233,7 @@ class ColumnAnswers:
     def _said(self, column: Column) -> str:
         """Return what is expected in a column, in words."""
         if column.kind == "categorical":
-            shares = list(self.probabilities()[column.name].items())
-            rest = 1.0 - sum(share for _, share in shares[:_MOST_WORDS])
-            said = [f"{word} {share:.1%}" for word, share in shares[:_MOST_WORDS]]
-            return ", ".join(said + [f"others {rest:.1%}"] * (len(shares) > _MOST_WORDS)).replace("%", " %")
+            return shares_text(self.probabilities()[column.name])
         one = self.marginal([column.name])  # type: ignore[attr-defined]
         ends = (one.median()[column.name], *one.interval(_LEVEL)[column.name])
         middle, low, high = times_text(ends) if column.kind == "time" else [f"{end:.4g}" for end in ends]
@@ -269,6 +266,13 @@ def _plain(column: Column, value: float) -> Any:
     if column.kind == "numeric":
         return float(value)
     return decode_cells(column, np.rint(np.array([value + column.origin])) - column.origin)[0]
+
+
+def shares_text(shares: Mapping[Any, float]) -> str:
+    """Return the likeliest words with their probabilities; those that round to nothing are left out."""
+    first = [f"{word} {share:.1%}" for word, share in shares.items() if share >= _LEAST_SHOWN]
+    rest = sum(list(shares.values())[_MOST_WORDS:])
+    return ", ".join(first[:_MOST_WORDS] + [f"others {rest:.1%}"] * (len(first) > _MOST_WORDS)).replace("%", " %")
 
 
 def times_text(times: Sequence[Any]) -> list[str]:

@@ -6,7 +6,8 @@ column has a length scale of its own, by the log likelihood of every row under t
 .. math:: L = \sum_i w_i \log \sum_{j \ne i} w_j \prod_k \kappa_k(z_{ik}, c_{jk}),
 
 with kernels :math:`\kappa_k` of integral (or sum) 1 over the known cells of row i, which has its gradient in all scales from one
-pass over pairs of rows. Rows with gaps are filled from their neighbours where they serve as centres.
+pass over pairs of rows. Gaps of centres are filled from their neighbours. The most extreme hundredth of the numbers at either end
+of a column is drawn in for this choice: one mistyped number would widen the scale of its column until it reaches the other rows.
 """
 
 from __future__ import annotations
@@ -121,24 +122,27 @@ def leave_one_out_scales(
     """Choose scales by the leave-one-out likelihood of a kernel density estimate.
 
     Of more than 500 rows 500 are taken, spread over the table; the scales found for these are then those of all rows by the rate
-    :math:`n^{-1/(4 + d)}` at which length scales fall.
+    :math:`n^{-1/(4 + d)}` at which length scales fall. The most extreme hundredth of the numbers at either end is drawn in.
     `Z` is in units of the length scales that the search begins with, NaN where a cell is missing.
     """
     n, d = Z.shape
     chosen = some_rows(kernel, Z, weights, MOST_ROWS)
     Z, weights = Z[chosen], weights[chosen]
     known = np.flatnonzero(~np.isnan(Z).all(axis=0))  # the others stay as they are
-    Z, taken = np.ascontiguousarray(Z[:, known]), kernel.take(known)
+    taken = kernel.take(known)
     p = taken.n_numeric
+    numbers, codes = np.ascontiguousarray(Z[:, known[:p]]), Z[:, known[p:]]
+    Z = np.column_stack([*map(_drawn_in, numbers.T), codes])
+    begin = np.log(np.nanstd(Z[:, :p], axis=0) / np.nanstd(numbers, axis=0))
     problem = _filled_problem(taken, Z, weights)
     start = np.array(taken.rho)
-    limits = [(math.log(_LEAST), math.log(_MOST))] * p
+    limits = [(at + math.log(_LEAST), at + math.log(_MOST)) for at in begin]
     least, most = (float(_logit(end)) for end in (_LEAST_FITTED_RHO, _MOST_FITTED_RHO))
     limits += [(value, value) if fixed_rho else (least, most) for value in _logit(start).tolist()]
     with ONE_BLAS_THREAD:  # several threads cost more than they gain for products of 500 x 500 numbers
         found = minimize(
             problem,
-            np.concatenate([np.zeros(p), _logit(start)]),
+            np.concatenate([begin, _logit(start)]),
             jac=True,
             method="L-BFGS-B",
             bounds=limits,
@@ -152,6 +156,21 @@ def leave_one_out_scales(
             fewer**2 / (1.0 + np.exp(-found.x[p:])), _LEAST_FITTED_RHO, _MOST_FITTED_RHO
         )
     return ColumnScales(factors, rho, -float(found.fun))
+
+
+def _drawn_in(column: np.ndarray) -> np.ndarray:
+    """Return numbers of which the most extreme hundredth at either end is drawn in, unless the others are one value.
+
+    They stay in their order, since numbers that are clipped are equal, and many equal numbers make a scale narrow.
+    """
+    ordered = np.sort(column[~np.isnan(column)])
+    ends = round(len(ordered) / 100)
+    low, high = ordered[ends], ordered[-1 - ends]
+    span = float(high - low)
+    if span == 0.0:
+        return column
+    over, under = np.fmax(column - high, 0.0), np.fmax(low - column, 0.0)
+    return np.asarray(np.clip(column, low, high) + span * (np.arctan(over / span) - np.arctan(under / span)))
 
 
 def _filled_problem(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray) -> LeaveOneOut:

@@ -30,7 +30,7 @@ from isopleth.tables.text import (
     kind_of,
     recognised,
 )
-from isopleth.tables.typed import Numerals, trimmed, typed, without_missing
+from isopleth.tables.typed import Numerals, trimmed, typed, without_codes, without_missing
 
 # Delimiters of text files by suffix; None means that it is found from the text.
 _DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t"}
@@ -122,7 +122,8 @@ def read_table(
     labels : sequence of str
         Columns with the class or group of each row: they are kept apart as they are written, in :attr:`FileTable.labels`.
     missing : sequence of str, optional
-        Words that mean a missing cell, besides the empty cell; by default NA, N/A, NaN, null, ? and a few others.
+        Words that mean a missing cell, besides the empty cell; by default NA, N/A, NaN, null, ? and a few others. A number, such
+        as "-999", means every cell of that value.
     decimal : {".", ","}, optional
         Decimal sign of text; recognised by default.
     encoding : str, optional
@@ -453,6 +454,8 @@ def typed_columns(
                     cells = typed(name, cells, how.missing_words, numerals, table.place, day_first)
                 except InputError as error:
                     raise error.located(source, table.place) from None
+        elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
+            cells = without_codes(cells, how.missing)
         found.append(cells)
     return pa.table(found, names=names)
 

@@ -207,6 +207,8 @@ def check_beginning(source: Source, magic: tuple[bytes, ...]) -> None:
 _MARKS = re.compile(rb"\xff\xfe|\xfe\xff")
 # Bytes by which an encoding is guessed.
 _GUESSED = 2**18
+# The encoding that is named where several fit about as well: by far the most files in none of Unicode are in it.
+_WESTERN, _ALIKE = "cp1252", 0.01
 
 
 def as_utf8(source: Source, encoding: str | None) -> Source:
@@ -247,8 +249,12 @@ def likely_encoding(source: Source) -> str | None:
     """Return the encoding that the first bytes of a text have most likely; None if none fits."""
     from charset_normalizer import from_bytes
 
-    found = from_bytes(_beginning(source, _GUESSED)).best()
-    return None if found is None else str(found.encoding).replace("_", "-")
+    found = from_bytes(_beginning(source, _GUESSED))
+    best = found.best()
+    if best is None:
+        return None
+    alike = {name for each in found if each.chaos <= best.chaos + _ALIKE for name in each.could_be_from_charset}
+    return _WESTERN if _WESTERN in alike else str(best.encoding).replace("_", "-")
 
 
 def choice(names: Sequence[str]) -> list[Any]:

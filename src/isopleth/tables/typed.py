@@ -171,8 +171,9 @@ def typed(
     if cells.null_count == len(cells):
         return cells
     found = _numbers(name, cells, numerals)
-    if found is None:
-        found = _booleans(cells)
+    if found is not None:
+        return without_codes(found, missing)
+    found = _booleans(cells)
     return _times(name, cells, place, {} if day_first is None else day_first) if found is None else found
 
 
@@ -202,6 +203,21 @@ def without_missing(cells: Any, missing: Iterable[str]) -> Any:
 
     gone = compute.is_in(cells, value_set=pa.array(sorted(missing), pa.string()))
     return compute.if_else(gone, pa.scalar(None, pa.string()), cells) if compute.any(gone).as_py() else cells
+
+
+def without_codes(cells: Any, missing: Iterable[str]) -> Any:
+    """Return numbers with null in the place of those that mean a missing cell, however they are written: -999 as -999.0, too."""
+    import pyarrow as pa
+    import pyarrow.compute as compute
+
+    codes = []
+    for word in missing:
+        with suppress(ValueError):
+            codes.append(float(word.replace(",", ".")))
+    if not (codes := [code for code in codes if np.isfinite(code)]):
+        return cells
+    gone = compute.is_in(cells.cast(pa.float64(), safe=False), value_set=pa.array(codes, pa.float64()))
+    return compute.if_else(gone, pa.scalar(None, cells.type), cells) if compute.any(gone).as_py() else cells
 
 
 def _numbers(name: str, cells: Any, numerals: Numerals) -> Any:

@@ -138,7 +138,7 @@ class TableDescription(Result):
     def _notes(self) -> list[str]:
         return [
             "taken as: what the commands use the column as, or why it is left out; --categorical, --numeric, --time-columns and "
-            "--keep-identifiers say otherwise."
+            "--keep-id say otherwise."
         ]
 
 

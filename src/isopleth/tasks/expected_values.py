@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.density.column_answers import shares_text
 from isopleth.density.table_density import TableDensity
 from isopleth.results.charts import Chart, ShownTable
 from isopleth.results.result import Result
@@ -28,6 +29,9 @@ class Expectation(Result):
         Rows that the density was fitted to.
     confidence_level : float, default=0.9
         Probability of the intervals.
+    values : mapping of str to tuple of three, optional
+        Median and ends of the interval of each column of numbers or times, as its table records them; those of the density by
+        default.
 
     Examples
     --------
@@ -46,21 +50,24 @@ class Expectation(Result):
     given: Mapping[str, Any]
     n_rows: int
     confidence_level: float = 0.9
+    values: Mapping[str, tuple[Any, Any, Any]] | None = None
 
     kind = "expectation"
     title = "Values to expect"
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each column: the median and interval of numbers and times, the likeliest word of others."""
-        middles, ends = self.density.median(), self.density.interval(self.confidence_level)
-        words = self.density.probabilities()
+        values, words = self.values, self.density.probabilities()
+        if values is None:
+            ends = self.density.interval(self.confidence_level)
+            values = {str(name): (middle, *ends[name]) for name, middle in self.density.median().items()}
         found: dict[str, list[Any]] = {name: [] for name in ("column", "expected", "low", "high", "probability")}
         for column in self.density.columns.columns:
             if column.kind == "categorical":
                 word, share = next(iter(words[column.name].items()))
                 cells = [word, None, None, share]
             else:
-                cells = [middles[column.name], *ends[column.name], None]
+                cells = [*values[str(column.name)], None]
             for name, cell in zip(found, [str(column.name), *cells], strict=True):
                 found[name].append(cell)
         return {name: np.array(cells, dtype=object) for name, cells in found.items()}
@@ -74,11 +81,15 @@ class Expectation(Result):
 
     def _sentences(self) -> list[str]:
         said = in_words([f"{name} = {cell_text(value)}" for name, value in self.given.items()]) or "nothing"
-        return [f"Given {said}, by a density of {counted(self.n_rows, 'row')}:", *repr(self.density).splitlines()]
+        return [f"Given {said}, by a density of {counted(self.n_rows, 'row')}; each column by itself."]
 
     def _tables(self) -> list[ShownTable]:
-        columns = self._columns()
-        return [ShownTable("Columns", columns, len(columns["column"]), "", frozenset({"low", "high", "probability"}))]
+        """Return the table with the next likely words of each column."""
+        columns, words = self._columns(), self.density.probabilities()
+        others = [dict(list(words.get(column.name, {}).items())[1:]) for column in self.density.columns.columns]
+        columns["or"] = [shares_text(shares) for shares in others]
+        computed = frozenset({"expected", "low", "high", "probability"})
+        return [ShownTable("Columns", columns, len(columns["column"]), "", computed)]
 
     def _charts(self) -> list[Chart]:
         return self.density.charts()
@@ -87,8 +98,8 @@ class Expectation(Result):
         level = f"{self.confidence_level:.0%}".replace("%", " %")
         return [
             f"expected: the median, and low to high an interval that holds {level} of such rows; of words the likeliest one, "
-            "with its probability.",
-            "Each column by itself: a row with all of these values need not be likely.",
+            "with its probability, and the next ones.",
+            "Each column is judged by itself: a row with all of these values need not be likely.",
         ]
 
 

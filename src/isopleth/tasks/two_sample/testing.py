@@ -353,8 +353,8 @@ def compare_samples(
     ).like(X, Y)
 
 
-# Parameters that compare columns that are set aside for a reason.
-_KEPT_BY = {"times": _APART, "identifiers": "identifier"}
+# Parameters, with their options in the shell, that compare columns that are set aside for a reason.
+_KEPT_BY = {"keep_times (--keep-times)": _APART, "keep_identifiers (--keep-id)": "identifier"}
 # Share of rows in both samples from which it is said, beyond those that repeat within a sample.
 _SHARED = 0.05
 SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
@@ -465,12 +465,8 @@ class TwoSampleResult(Result):
     def _sentences(self) -> list[str]:
         changed = self.schema.sentence if self.schema else ""
         aside = "; ".join(f"{name} ({why})" for name, why in self.set_aside.items())
-        keep = [f"keep_{what}" for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
-        how = (
-            f" {' and '.join(keep)} (--{', --'.join(keep).replace('_', '-')}) would compare more of them."
-            if keep
-            else ""
-        )
+        keep = [what for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
+        how = f" {' and '.join(keep)} would compare more of them." if keep else ""
         words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._shared()]
         return [sentence for sentence in words if sentence] + self._finding()
 
