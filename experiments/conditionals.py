@@ -4,14 +4,14 @@
     python -m experiments.conditionals --page conditionals.csv > docs/conditionals_results.txt
 
 DIR holds the folders ``mixed`` and ``uci``. Of each table at most 600 complete rows are drawn; half of them are for the fit.
-The column of numbers with the most distinct values is asked for, given all others. It gets uniform noise of the smallest gap between
-its values, so that a density can be asked for, and is in standard deviations.
+The column of numbers with the most distinct values is asked for, given all others. It gets uniform noise of the smallest gap
+between its values, so that a density can be asked for, and is in standard deviations.
 
-Figures of the held-out rows: ``crps``, the integral of the squared error of the distribution function; ``log loss``, minus the log
-density; ``coverage``, the share of values inside the central interval of 90 %; ``width`` of that interval; ``seconds`` of a fit and
-all answers.
+Figures of the held-out rows: ``crps``, the integral of the squared error of the distribution function; ``log loss``, minus
+the log density; ``coverage``, the share of values inside the central interval of 90 %; ``width`` of that interval;
+``seconds`` of a fit and all answers.
 
-- ``expect``: the density of ``isopleth expect``, a SOSREP whose scales are chosen by the leave-one-out likelihood of all columns.
+- ``expect``: the density of ``isopleth expect``, a SOSREP whose scales have the largest leave-one-out likelihood of all columns.
 - ``KDE``: the same with a kernel density estimate. ``SOSREP()``: the default of the library.
 - ``kernel``: the conditional kernel estimate, a weighted sum of Gaussian kernels of the target in which the weights are products
   of Gaussian kernels of the numbers and of Aitchison and Aitken's of the words; all widths maximise the leave-one-out likelihood

@@ -94,16 +94,18 @@ def columns(found: Anomalies) -> dict[str, np.ndarray]:
     out = found.where | judged
     if found.explanation is None:
         return out
-    why, first = found.explanation, found.explanation.rise.argmax(axis=1)
-    each = np.arange(len(why))
-    best: Any = why.best[each, first]
+    why = found.explanation
     words = found.values.dtype == object
     cells = {"explained_by": "", "best": "" if words else np.nan, "rise": np.nan}
     reasons = {
         name: np.full(len(found), empty, dtype=object if empty == "" else float) for name, empty in cells.items()
     }
-    reasons["rise"][found.explained_rows] = rise = why.rise[each, first]
-    best = np.array([cell_text(cell, repr) for cell in best], dtype=object) if words else best
-    for name, cell in (("explained_by", np.array(why.names, dtype=object)[first]), ("best", best)):
-        reasons[name][found.explained_rows] = np.where(rise > 0.0, cell, cells[name])
+    for i, row in enumerate(found.explained_rows):
+        j = int(why.rise[i].argmax())
+        if why.together is not None and len(joint := why.joint(i)):  # of several columns there is no one best value
+            reasons["explained_by"][row] = " and ".join(why.names[k] for k in joint)
+            reasons["rise"][row] = why.together.rise[i]
+        elif why.rise[i, j] > 0.0:
+            reasons["explained_by"][row], reasons["rise"][row] = why.names[j], why.rise[i, j]
+            reasons["best"][row] = cell_text(why.best[i, j], repr) if words else why.best[i, j]
     return out | reasons

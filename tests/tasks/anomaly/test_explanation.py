@@ -189,14 +189,14 @@ def testsums_of_others_keep_the_small_beside_the_great():
 def test_values_to_try_are_values_of_rows():
     rng = np.random.default_rng(0)
     X = np.c_[rng.normal(size=500), rng.integers(0, 3, size=500), np.full(500, 2.5)]
-    values = Counterfactuals.of(X, X.shape[1]).values
+    values = Counterfactuals.of(X, X.shape[1], X[:9]).values
     assert values.shape == (MOST_VALUES, 3)
     assert np.isin(values[:, 0], X[:, 0]).all()
     assert (values[0, 0], values[-1, 0]) == (X[:, 0].min(), X[:, 0].max())
     assert (np.diff(values[:, 0]) > 0).all()
     np.testing.assert_array_equal(np.unique(values[:, 1]), [0.0, 1.0, 2.0])
     assert (values[:, 2] == 2.5).all()
-    np.testing.assert_array_equal(Counterfactuals.of(rng.permutation(X), X.shape[1]).values, values)
+    np.testing.assert_array_equal(Counterfactuals.of(rng.permutation(X), X.shape[1], X[:9]).values, values)
 
 
 def test_codes_are_explained_by_codes():
@@ -341,3 +341,35 @@ def test_labels_of_an_index_name_the_rows():
     found = AnomalyDetector(random_state=0).fit(X).anomalies(X)
     assert found.table()["sample"][0] == "s3"
     assert "The least likely one is sample s3" in found.text()
+
+
+def test_two_mistyped_cells_are_named_together():
+    """Neither alone takes away much: the other one still makes the row as unlikely."""
+    rng = np.random.default_rng(0)
+    quantity, price = rng.integers(1, 9, 300), rng.choice([2.5, 3.2, 4.1], 300)
+    table = pd.DataFrame(
+        {"quantity": quantity, "price": price, "total": quantity * price, "town": rng.choice(["a", "b"], 300)}
+    )
+    table.loc[7, ["price", "total"]] = [250.0, 250.0 * table["quantity"][7]]
+    detector = AnomalyDetector(random_state=0).fit(table)
+    found = detector.explain(table[7:9])
+    assert found.top(2)[0] == ["price", "total"]
+    changed = table[7:8].astype({"quantity": float}).copy()
+    changed[["price", "total"]] = found.together.best[0, [1, 2]].astype(float)
+    least = detector.training_scores_[detector.training_labels_ > 0].min()
+    assert detector.score_samples(table[7:8].assign(price=2.5))[0] < least  # the total is as wrong
+    assert detector.score_samples(changed)[0] >= least
+    assert " together (" in found.describe(0)
+    assert "together" not in found.describe(1)
+    np.testing.assert_array_equal(found.joint(1), [])
+    assert len(found.plot().get_yticklabels()) >= 1
+
+
+def test_a_row_is_explained_together_as_by_itself_and_in_any_order():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 4))
+    X[:3] += [[6.0, 6.0, 0.0, 0.0], [0.0, 5.0, 5.0, 5.0], [9.0, 0.0, 0.0, 0.0]]
+    found = AnomalyDetector(random_state=0).fit(X).explain(X[:3])
+    assert [list(found.joint(i)) for i in range(3)] == [[0, 1], [1, 2, 3], []]
+    turned = AnomalyDetector(random_state=0).fit(X[::-1, ::-1]).explain(X[2::-1, ::-1])
+    assert [sorted(3 - turned.joint(i)) for i in (2, 1, 0)] == [[0, 1], [1, 2, 3], []]

@@ -34,7 +34,14 @@ from isopleth.tables.checks import (
     warn_few_rows,
 )
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
-from isopleth.tasks.anomaly.explanation import Counterfactuals, Explanation, best_counterfactuals
+from isopleth.tasks.anomaly.explanation import (
+    WHOLE_ROWS,
+    Counterfactuals,
+    Explanation,
+    Together,
+    best_counterfactuals,
+    joint_counterfactuals,
+)
 from isopleth.tasks.anomaly.pooled_rule import PooledRule, Tail
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
@@ -219,12 +226,14 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         self._gap_codes = np.where(np.isnan(entered.codes).any(axis=0), sizes, np.nan)
         X = self._coded(entered)
         self._frame = self._framed(X, entered)
-        self._counterfactuals = Counterfactuals.of(X, entered.n_numeric)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         numeric = int(self._frame.keep[: entered.n_numeric].sum())
         in_frame = self._frame.enter(X)
         self._digest_of_fit = _digest(in_frame)
         table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups)
+        first = np.unique(table.place, return_index=True)[1]
+        whole = X[first[np.unique(table.typical(WHOLE_ROWS))]]
+        self._counterfactuals = Counterfactuals.of(X, entered.n_numeric, whole)
         warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
         self._rule: PooledRule | ReferenceRule
@@ -524,6 +533,11 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         codes. A column of 0 and 1 that encodes one of several categories is treated like any other, so that a row may
         get two categories, or none.
 
+        Where the row would still be less likely than all training rows that are not flagged with any other value in one cell, up
+        to four cells are changed together, to the values of a training row: where a price and a total are both mistyped, a
+        change of either alone may gain nothing. They are taken in the order of the surprise that each of them causes in ordinary
+        rows, until the row would not be less likely.
+
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
@@ -551,7 +565,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         table, rows = self._enter(X)
         given, X, keep = X, table.rows, self._frame.keep
         known, values = self._index.find(rows), self._counterfactuals.values
-        tried = Counterfactuals(self._frame.enter(values))
+        whole = self._counterfactuals.rows
+        tried = Counterfactuals(self._frame.enter(values), self._frame.enter(whole))
         gained, places = best_counterfactuals(self._rule, rows, known, tried, self._limits)
         rise, usual = np.zeros(X.shape), np.tile(values[0], (3, len(X), 1))  # the best value, and a range around it
         rise[:, keep] = gained
@@ -565,7 +580,13 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         words[words == self._gap_codes] = np.nan
         shown = (lambda rows: rows) if table.columns is None else table.columns.shown
         best, low, high = map(shown, usual)
-        return Explanation(names, shown(X), rise, best, low, high, -surprises.sum(axis=1), evidence).like(given)
+        most = -float(to_numpy(self.training_scores_)[to_numpy(self.training_labels_) > 0].min())
+        mask, place, gain = joint_counterfactuals(self._rule, rows, known, tried.rows, gained, most, self._limits)
+        joint = np.zeros(X.shape, dtype=bool)
+        joint[:, keep] = mask
+        together = Together(joint[:, np.argsort(table.order)], shown(np.where(joint, whole[place], X)), gain)
+        scores = -surprises.sum(axis=1)
+        return Explanation(names, shown(X), rise, best, low, high, scores, evidence, together).like(given)
 
     def anomalies(self, X: Any, fdr: float = 0.1, explain: int = 0) -> Anomalies:
         """Judge the rows of a table and return the answer as a table, a picture or a page.

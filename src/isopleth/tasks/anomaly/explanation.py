@@ -13,14 +13,33 @@ from isopleth.errors import InputError
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text as shown_number
-from isopleth.results.text import counted
+from isopleth.results.text import counted, in_words
 from isopleth.tables.cells import is_missing
 from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_PRINTED, _MOST_DRAWN, _MOST_BARS = 10, 4, 12
+_MOST_PRINTED, _MOST_DRAWN, _MOST_BARS, _WORTH_SAYING = 10, 4, 12, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Together:
+    """Columns that explain a row only together, such as a price and a total that were both mistyped.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n, d), bool
+        Mask of the columns of each row; none where a single one explains it, or no few do.
+    best : ndarray of shape (n, d)
+        Their values in the training row whose values raise the score most.
+    rise : ndarray of shape (n,)
+        The gain in score of these values, in nats; 0 without columns.
+    """
+
+    columns: np.ndarray
+    best: np.ndarray
+    rise: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +63,8 @@ class Explanation(Result):
         Scores of the rows as they are.
     evidence : dict of str to ndarray of shape (n,)
         Contribution of each kind of evidence to minus the score, in nats.
+    together : Together, optional
+        Few columns that explain a row together, where no value alone would make it an ordinary one.
 
     Examples
     --------
@@ -64,15 +85,22 @@ class Explanation(Result):
     high: np.ndarray
     scores: np.ndarray
     evidence: dict[str, np.ndarray] = field(default_factory=dict)
+    together: Together | None = None
 
     def __len__(self) -> int:
         """Return the number of rows explained."""
         return len(self.scores)
 
     def _leading(self, row: int, k: int) -> np.ndarray:
-        """Return the at most `k` columns of a row with the largest positive rise."""
-        order = np.argsort(-self.rise[row], kind="stable")[:k]
-        return order[self.rise[row, order] > 0.0]
+        """Return at most `k` columns of a row: those that explain it together, then those with the largest positive rise."""
+        joint = self.joint(row)
+        order = np.argsort(-self.rise[row], kind="stable")
+        order = order[(self.rise[row, order] > 0.0) & ~np.isin(order, joint)]
+        return np.append(joint, order)[:k]
+
+    def joint(self, row: int) -> np.ndarray:
+        """Return the positions of the columns that explain a row only together; none for most rows."""
+        return np.flatnonzero(self.together.columns[row]) if self.together is not None else np.empty(0, dtype=np.intp)
 
     def top(self, k: int = 3) -> list[list[str]]:
         """Return the names of the columns that explain most.
@@ -85,7 +113,8 @@ class Explanation(Result):
         Returns
         -------
         list of list of str
-            For each row the columns with the largest positive rise, the largest first.
+            For each row the columns that explain it only together, if there are such, and then those with the largest
+            positive rise, the largest first.
         """
         return [[self.names[j] for j in self._leading(i, k)] for i in range(len(self))]
 
@@ -105,8 +134,10 @@ class Explanation(Result):
     def describe(self, row: int, k: int = 3) -> str:
         """Return the leading columns of one row as a line of text.
 
-        It reads ``price 999 (20 to 31 would be usual given the rest, 85 % of the surprise)``. The surprise of a row is minus its
-        score, and the share is what the best value would take away.
+        It reads ``price 999 (20 to 31 would be usual given the rest, 85 % of the surprise)``, or, where no value alone would make
+        the row an ordinary one and a few do together, ``price 999 and total 1998 together (24.5 and 49 would be
+        usual given the rest, 98 % of the surprise)``. The surprise of a row is minus its score, and the share is what the best values would
+        take away.
 
         Parameters
         ----------
@@ -118,7 +149,8 @@ class Explanation(Result):
         Returns
         -------
         str
-            Semicolons between columns; "no column alone" if none has a positive rise.
+            Semicolons between columns, of which those with less than a tenth of the largest rise are left out; "no column
+            alone" if none has a positive rise.
 
         Raises
         ------
@@ -126,12 +158,24 @@ class Explanation(Result):
             If there is no such row.
         """
         i = self.position(row)
+        joint = self.joint(i)
+        if self.together is not None and len(joint):
+            cells = in_words([f"{self.names[j]} {cell_text(self.values[i, j])}" for j in joint])
+            usual = in_words([cell_text(self.together.best[i, j]) for j in joint])
+            return f"{cells} together {self._reason(usual, float(self.together.rise[i]), i)}"
         parts = [
-            f"{self.names[j]} {cell_text(self.values[i, j])} ({self._usual(i, j)} would be usual given the rest, "
-            f"{self._share(i, j):.0%} of the surprise)".replace("%", " %")
+            f"{self.names[j]} {cell_text(self.values[i, j])} "
+            f"{self._reason(self._usual(i, j), float(self.rise[i, j]), i)}"
             for j in self._leading(i, k)
+            if self.rise[i, j] >= _WORTH_SAYING * self.rise[i].max()
         ]
         return "; ".join(parts) or "no column alone"
+
+    def _reason(self, usual: str, rise: float, i: int) -> str:
+        """Return the values that would be usual, and the part of the surprise of a row that they would take away."""
+        surprise = -float(self.scores[i])
+        share = min(rise / surprise, 1.0) if surprise > 0.0 else 1.0
+        return f"({usual} would be usual given the rest, {share:.0%} of the surprise)".replace("%", " %")
 
     def _usual(self, i: int, j: int) -> str:
         """Return the values of a cell that are usual given the rest of the row."""
@@ -139,11 +183,6 @@ class Explanation(Result):
             return cell_text(self.best[i, j])
         low, high = cell_text(self.low[i, j]), cell_text(self.high[i, j])
         return low if low == high else f"{low} to {high}"
-
-    def _share(self, i: int, j: int) -> float:
-        """Return the part of the surprise of a row that the best value of a cell would take away."""
-        surprise = -float(self.scores[i])
-        return min(float(self.rise[i, j]) / surprise, 1.0) if surprise > 0.0 else 1.0
 
     def position(self, row: int) -> int:
         """Return `row` counted from the start; negative numbers count from the end.
@@ -223,13 +262,20 @@ def reasons_chart(explanation: Explanation, row: int) -> Chart:
     rise = np.asarray(explanation.rise)[row]
     chosen = np.argsort(-rise, kind="stable")[:_MOST_BARS]
     chosen = chosen[rise[chosen] > 0.0]
-    pairs = [(explanation.values[row][j], explanation.best[row][j]) for j in chosen]
-    moves = [" → ".join(shown_number(cell) or "missing" for cell in pair) for pair in pairs]
-    series = [Series("", [], rise[chosen], "bars", "blue", moves, labels=moves)]
-    names = [explanation.names[j] for j in chosen]
-    about = "Value → best value." if len(chosen) else "No column alone makes the row less unlikely."
+    moves = [_move(explanation.values[row][j], explanation.best[row][j]) for j in chosen]
+    names, rises = [explanation.names[j] for j in chosen], rise[chosen].tolist()
+    if explanation.together is not None and len(joint := explanation.joint(row)):
+        names.insert(0, " and ".join(explanation.names[j] for j in joint))
+        moves.insert(0, ", ".join(_move(explanation.values[row][j], explanation.together.best[row][j]) for j in joint))
+        rises.insert(0, float(explanation.together.rise[row]))
+    series = [Series("", [], rises, "bars", "blue", moves, labels=moves)]
+    about = "Value → best value." if names else "No column alone makes the row less unlikely."
     title = f"Row {row}, score {explanation.scores[row]:.4g}"
     return Chart(title, "rise of the score", "", series, about, names=names)
+
+
+def _move(value: Any, best: Any) -> str:
+    return " → ".join(shown_number(cell) or "missing" for cell in (value, best))
 
 
 def cell_text(cell: Any, number: Callable[[float], str] = shown_number) -> str:
@@ -242,6 +288,10 @@ def cell_text(cell: Any, number: Callable[[float], str] = shown_number) -> str:
 _USUAL = 1.0  # nats below the best score up to which a value is usual
 MOST_VALUES = 64  # largest number of values of a column that are tried
 MOST_ROWS = 16  # rows at once, so that their distances stay in the processor's cache
+# Columns that may explain a row together.
+_MOST_TOGETHER = 4
+# Training rows whose values are tried together, and those in which each cell of a row is tried by itself.
+WHOLE_ROWS, _BASES = 64, 8
 
 
 @dataclass(frozen=True)
@@ -250,9 +300,10 @@ class Counterfactuals:
 
     # (k, d): values of each column, rising; in columns with fewer than k distinct values, the last one is repeated
     values: np.ndarray
+    rows: np.ndarray  # (m, d): rows, whose values are tried together
 
     @classmethod
-    def of(cls, X: np.ndarray, n_numeric: int) -> Counterfactuals:
+    def of(cls, X: np.ndarray, n_numeric: int, rows: np.ndarray) -> Counterfactuals:
         """Choose values of each column among the rows of `X`, including the least and the greatest of the numbers.
 
         All distinct values if there are at most MOST_VALUES, else quantiles that are values of rows, or the most frequent
@@ -261,7 +312,7 @@ class Counterfactuals:
         columns = [_spread_out(np.sort(column[~np.isnan(column)])) for column in X.T[:n_numeric]]
         columns += [_most_frequent(codes) for codes in X.T[n_numeric:]]
         most = max(map(len, columns))
-        return cls(np.stack([np.pad(column, (0, most - len(column)), mode="edge") for column in columns], axis=1))
+        return cls(np.stack([np.pad(column, (0, most - len(column)), mode="edge") for column in columns], axis=1), rows)
 
     @property
     def counts(self) -> np.ndarray:
@@ -271,6 +322,9 @@ class Counterfactuals:
 
 class CounterfactualRule(Protocol):
     """Rule that scores rows and their counterfactuals."""
+
+    def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+        """Return the surprise of rows by each kind of evidence, of shape (n, kinds)."""
 
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the total surprise of rows as they are and with each value in each cell, of shape (n, d, 1 + k)."""
@@ -315,3 +369,43 @@ def best_counterfactuals(
     parts = blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), limits, MOST_ROWS)
     found = map_blocks("values that explain rows", best, parts, limits)
     return np.concatenate([rise for rise, _ in found]), np.concatenate([places for _, places in found], axis=1)
+
+
+def joint_counterfactuals(
+    rule: CounterfactualRule,
+    rows: np.ndarray,
+    known: np.ndarray,
+    tried: np.ndarray,
+    rise: np.ndarray,
+    most: float,
+    limits: Limits,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find few cells whose change brings the surprise of a row down to `most` together, where the change of one does not.
+
+    Cells are taken in the order of the surprise that each of them causes in ordinary rows: a cell beside another one that is
+    wrong, too, may gain nothing by itself. `tried` are whole training rows and `rise` the gains of single cells. Returns the
+    mask of the cells, (n, d), the training row with the best values and the gain, (n,).
+    """
+    n, d = rows.shape
+    mask, place, gain = np.zeros((n, d), dtype=bool), np.zeros(n, dtype=np.intp), np.zeros(n)
+
+    def surprise(some: np.ndarray, number: int) -> np.ndarray:
+        return rule.surprises(some, np.full(len(some), number), limits).sum(axis=1)
+
+    own = rule.surprises(rows, known, limits).sum(axis=1)
+    bases = tried[np.linspace(0, len(tried) - 1, min(len(tried), _BASES)).round().astype(int)]
+    for i in np.flatnonzero((own - rise.max(axis=1, initial=0.0) > most) & (d > 1)):
+        each = np.repeat(bases[None], d, axis=0)  # one cell of the row in an ordinary one
+        each[np.arange(d), :, np.arange(d)] = rows[i, :, None]
+        found = surprise(np.concatenate([bases, each.reshape(-1, d)]), known[i]).reshape(1 + d, -1)
+        order = np.argsort(-np.median(found[1:] - found[0], axis=1), kind="stable")[:_MOST_TOGETHER]
+        sets = [order[:k] for k in range(2, len(order) + 1)]
+        moved = np.tile(rows[i], (len(sets), len(tried), 1))
+        for cells, some in zip(moved, sets, strict=True):
+            cells[:, some] = tried[:, some]
+        after = surprise(moved.reshape(-1, d), known[i]).reshape(len(sets), -1)
+        enough = np.flatnonzero(after.min(axis=1) <= most)
+        if len(enough):
+            first = enough[0]
+            mask[i, sets[first]], place[i], gain[i] = True, after[first].argmin(), own[i] - after[first].min()
+    return mask, place, gain
