@@ -6,7 +6,6 @@ import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -92,7 +91,7 @@ def columns(found: Anomalies) -> dict[str, np.ndarray]:
         judged["at_least"] = np.empty_like(found.at_least)
         judged["at_least"][found.order] = found.at_least
     out = found.where | judged
-    if found.explanation is None:
+    if found.explanation is None or found.explained_rows is None:
         return out
     why = found.explanation
     words = found.values.dtype == object

@@ -455,7 +455,7 @@ def typed_columns(
                 except InputError as error:
                     raise error.located(source, table.place) from None
         elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
-            cells = without_codes(cells, how.missing)
+            cells = without_codes(cells, how.missing_words)
         found.append(cells)
     return pa.table(found, names=names)
 

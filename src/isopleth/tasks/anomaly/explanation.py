@@ -134,10 +134,10 @@ class Explanation(Result):
     def describe(self, row: int, k: int = 3) -> str:
         """Return the leading columns of one row as a line of text.
 
-        It reads ``price 999 (20 to 31 would be usual given the rest, 85 % of the surprise)``, or, where no value alone would make
-        the row an ordinary one and a few do together, ``price 999 and total 1998 together (24.5 and 49 would be
-        usual given the rest, 98 % of the surprise)``. The surprise of a row is minus its score, and the share is what the best values would
-        take away.
+        It reads ``price 999 (20 to 31 would be usual given the rest, 85 % of the surprise)``, or, where no value alone would
+        make the row an ordinary one and a few do together, ``price 999 and total 1998 together (24.5 and 49 would be usual
+        given the rest, 98 % of the surprise)``. The surprise of a row is minus its score, and the share is what the best values
+        would take away.
 
         Parameters
         ----------
