@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,6 +60,22 @@ def test_a_sample_of_all_rows_has_each_once_with_its_weight():
     assert dict(zip(map(tuple, drawn.rows), drawn.weights, strict=True)) == {(0.0, 5.0): 7.0, (1.0, 2.0): 4.0}
     assert drawn.complete
     assert not RowSample(2).add(X).complete
+
+
+@pytest.mark.parametrize("copies", [1, 40, 100])  # the rows of the smallest keys are many, or copies of too few
+def test_a_sample_has_the_rows_of_the_smallest_keys_with_all_their_copies(copies):
+    distinct = np.random.default_rng(0).normal(size=(400 // copies + 20, 2))
+    X = np.random.default_rng(1).permutation(np.repeat(distinct, copies, axis=0))
+    weights = np.random.default_rng(2).integers(0, 3, len(X)).astype(float)
+    drawn = RowSample(15).add(X, weights)
+    heavy = np.array([weights[(row == X).all(axis=1)].sum() for row in distinct])
+    seen = heavy > 0
+    smallest = np.argsort(drawn.keys(distinct[seen]))[:15]
+    order = np.lexsort(distinct[seen][smallest].T)
+    mine = np.lexsort(drawn.rows.T)
+    np.testing.assert_array_equal(drawn.rows[mine], distinct[seen][smallest][order])
+    np.testing.assert_array_equal(drawn.weights[mine], heavy[seen][smallest][order])
+    assert not drawn.complete
 
 
 def test_samples_are_uniform_and_those_of_other_seeds_are_others():

@@ -77,6 +77,10 @@ class ColumnMoments:
         return np.asarray(self.low < self.high)
 
 
+# Smallest keys of a first part, over the size of a sample, that are looked at before all others.
+_AMPLE = 4
+
+
 class RowSample:
     """Random sample of distinct rows: those with the smallest keys, by default hashes of the row and a seed.
 
@@ -102,6 +106,10 @@ class RowSample:
         counted = np.ones(len(rows), dtype=bool) if weights is None else weights > 0
         if not self.complete and len(self._keys):  # this excludes most rows of a long file
             counted &= keys <= self._keys.max()
+        elif counted.sum() > _AMPLE * self.size:  # and this most of its first part
+            few = counted & (keys <= np.partition(keys[counted], _AMPLE * self.size)[_AMPLE * self.size])
+            if len(merge_rows(rows[few], np.ones(few.sum()))[0]) > self.size:
+                self.complete, counted = False, few
         return self._take(rows[counted], np.ones(counted.sum()) if weights is None else weights[counted])
 
     def merge(self, other: RowSample) -> Self:
