@@ -48,14 +48,14 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     """
     rows, weights, place = merge_rows(X, w)
     # For rows with equal keys, which are permutations of one another, the weight decides, then the lexical order.
-    order = np.lexsort([weights, _keys_by_rank(rows)])
+    order = np.lexsort([weights, keys_by_rank(rows)])
     new = np.empty(len(rows), dtype=np.intp)
     new[order] = np.arange(len(rows))
     place[place >= 0] = new[place[place >= 0]]
     return rows[order], weights[order], place
 
 
-def _keys_by_rank(rows: np.ndarray) -> np.ndarray:
+def keys_by_rank(rows: np.ndarray) -> np.ndarray:
     """Return a key for each of the distinct `rows`, from ranks of values, that does not depend on the order of rows or columns.
 
     A sum over columns alone would give the same key to rows whose ranks are permutations of one another. So each column gets a

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from anomaly_tables import table
-from scipy.stats import genpareto, norm
+from scipy.stats import genpareto, norm, rankdata
 from sklearn.covariance import OAS
 
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence, shrinkage
@@ -176,35 +176,67 @@ class TestTail:
         np.testing.assert_allclose(equal.surprise(np.array([-1.0, 0.0, 5.0]), new=0.0), 0.0)
 
 
+def reference_evidence(others, rows, widths):
+    """Densities on columns and on normal scores, and neighbours, of rows among others: written from the definitions."""
+    found = []
+    for normal, width in zip((False, True), widths, strict=True):
+        at, of = others, rows
+        if normal:
+            ranks = (rankdata(others, axis=0) - 0.5) / len(others)
+            at, of = norm.ppf(ranks), np.empty_like(rows)
+            for j, (column, x) in enumerate(zip(others.T, rows.T, strict=True)):
+                beyond = np.log1p(np.clip(x - column.max(), 0, None) / column.std())
+                beyond -= np.log1p(np.clip(column.min() - x, 0, None) / column.std())
+                order = np.argsort(column)
+                of[:, j] = np.interp(x, column[order], at[order, j]) + beyond
+        distances = np.abs(of[:, None] - at).dot(1 / at.std(axis=0))
+        found.append(-np.log(np.exp(-distances / width).mean(axis=1)))
+    return np.column_stack([*found, np.sort(distances, axis=1)[:, :5].mean(axis=1)])
+
+
 class TestReference:
     def test_evidence_by_hand(self):
-        """Densities and neighbours of repeated rows: each copy counts, and a training row is judged without one of its own."""
+        """Each copy counts, and a training row is judged by ranks, deviations and distances without one copy of its own."""
         X = repeated()
         training = TrainingTable.of(X)
         rule, _ = ReferenceRule.fit(training, 0, LIMITS)
         found = rule.evidence(training.rows, training.known, LIMITS)[training.place]
-        new = table(6, seed=3)
-        of_new = rule.evidence(new, np.full(6, NEW), LIMITS)
-        few = training.copies[training.place] <= COMMON
-        for space, first in zip(rule.spaces, (0, 1), strict=True):
-            to = space.scores or np.asarray
-            scale = to(X).std(axis=0)
-            np.testing.assert_allclose(space.scale, scale)
-            z = to(X) / scale
-            distances = np.abs(z[:, None] - z).sum(axis=2)
-            distinct = np.unique(z, axis=0)
+        widths = [space.width for space in rule.spaces]
+        for i in np.flatnonzero(training.copies[training.place] <= COMMON)[::7]:
+            others = np.delete(X, i, axis=0)
+            np.testing.assert_allclose(found[i], reference_evidence(others, X[i : i + 1], widths)[0])
+        new = table(6, seed=3) * 2
+        np.testing.assert_allclose(rule.evidence(new, np.full(6, NEW), LIMITS), reference_evidence(X, new, widths))
+
+    def test_widths_by_hand(self):
+        X = repeated()
+        rule, _ = ReferenceRule.fit(TrainingTable.of(X), 0, LIMITS)
+        for space, at in zip(rule.spaces, (X, norm.ppf((rankdata(X, axis=0) - 0.5) / len(X))), strict=True):
+            distinct = np.unique(at / at.std(axis=0), axis=0)
             apart = np.abs(distinct[:, None] - distinct).sum(axis=2)
             assert space.width == pytest.approx(np.median([d[d > 1e-12].min() for d in apart]) / 4)
-            np.fill_diagonal(distances, np.inf)
-            kernel = np.exp(-distances / space.width)
-            with np.errstate(divide="ignore"):
-                without = -np.log(kernel.sum(axis=1) / (len(X) - 1))
-            kept = few & np.isfinite(without)
-            np.testing.assert_allclose(found[kept, first], without[kept])
-            to_new = np.abs(to(new)[:, None] / scale - z).sum(axis=2)
-            np.testing.assert_allclose(of_new[:, first], -np.log(np.exp(-to_new / space.width).mean(axis=1)))
-        np.testing.assert_allclose(found[few, 2], np.sort(distances, axis=1)[few, :5].mean(axis=1))
-        np.testing.assert_allclose(of_new[:, 2], np.sort(to_new, axis=1)[:, :5].mean(axis=1))
+
+    def test_the_order_of_rows_and_columns_does_not_matter(self, monkeypatch):
+        monkeypatch.setattr("isopleth.tasks.anomaly.reference_rule.MOST_CENTERS", 60)
+        monkeypatch.setattr("isopleth.tasks.anomaly.reference_rule.FOLD_CELLS", 1)
+        X = table(90)
+        training = TrainingTable.of(X)
+        _, found = ReferenceRule.fit(training, 0, LIMITS)
+        other = TrainingTable.of(X[::-1, ::-1])
+        _, again = ReferenceRule.fit(other, 0, LIMITS)
+        np.testing.assert_allclose(again[other.place][::-1], found[training.place])
+
+    def test_smooth_tails_go_through_quantiles(self):
+        x = np.random.default_rng(0).normal(size=999)
+        tail = Tail.of(x, np.ones(999))
+        at = np.quantile(x, [1 / 4, 1 / 2, 3 / 4, 7 / 8])
+        np.testing.assert_allclose(
+            tail.smooth().surprise(at, new=0.0), -np.log([3 / 4, 1 / 2, 1 / 4, 1 / 8]), atol=0.02
+        )
+        far = np.array([9.0, 20.0])  # where ranks say nothing
+        np.testing.assert_allclose(tail.smooth().surprise(far, new=0.0), tail.surprise(far, new=0.0))
+        few = Tail.of(np.r_[np.zeros(90), np.ones(10)], np.ones(100)).smooth()
+        np.testing.assert_allclose(few.surprise(np.array([0.0, 1.0]), new=0.0), [0.0, np.log(10)])
 
     def test_more_rows_than_centres(self, monkeypatch):
         monkeypatch.setattr("isopleth.tasks.anomaly.reference_rule.MOST_CENTERS", 50)
@@ -219,8 +251,8 @@ class TestReference:
         scores = NormalScores.of(x, np.ones(99))
         grid = np.linspace(-50, 50, 4001)[:, None]
         assert (np.diff(scores(grid)[:, 0]) > 0).all()
-        inner = np.sort(x, axis=0)[1:-1]
-        np.testing.assert_allclose(scores(inner), norm.ppf((np.arange(1, 98) + 0.5) / 99)[:, None])
+        inner = np.sort(x, axis=0)
+        np.testing.assert_allclose(scores(inner), norm.ppf((np.arange(99) + 0.5) / 99)[:, None])
         np.testing.assert_allclose(NormalScores.of(np.exp(x), np.ones(99))(np.exp(inner)), scores(inner))
         words = NormalScores.of(np.array([[0.0], [1.0]]), np.array([3.0, 1.0]))
         np.testing.assert_allclose(words(np.array([[0.0], [1.0]])), norm.ppf([[3 / 8], [7 / 8]]))

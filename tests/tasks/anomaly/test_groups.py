@@ -1,5 +1,7 @@
 """p-values of new rows where training rows belong together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ import pytest
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
 from isopleth.inference import conformal_p_values
+from isopleth.tasks.anomaly.reference_rule import ReferenceRule, Space
+from isopleth.tasks.anomaly.table import TrainingTable
 
 
 def patients(groups, rows, rng, spread=0.2):
@@ -33,14 +37,20 @@ def test_training_rows_are_judged_without_their_group():
     detector = AnomalyDetector(novelty=True).fit(X, groups=groups)
     rule = detector._rule
     rows = detector._frame.enter(X)
-    found = rule.evidence(rows, detector._index.find(rows), detector._limits)
-    same = groups[:, None] == groups
-    for k, space in enumerate(rule.spaces):
-        z = space.enter(rows)
-        distances = np.where(same, np.inf, np.abs(z[:, None] - z).sum(axis=2))
-        kernel = np.exp(-distances / space.width)
-        np.testing.assert_allclose(found[:, k], -np.log(kernel.sum(axis=1) / (~same).sum(axis=1)))
-    np.testing.assert_allclose(found[:, 2], np.sort(distances, axis=1)[:, :5].mean(axis=1))
+    known = detector._index.find(rows)
+    found = rule.evidence(rows, known, detector._limits)
+    assert rule.centers.fold.max() == 11  # a fold for each group
+    for g in range(12):
+        own = groups == g
+        copies = rule.centers.without(rule.fold[known[own][0]])
+        without = [Space.of(rule.centers, copies, normal) for normal in (False, True)]
+        # Nothing of a row that is judged is in the coordinates: they are those of a fit to the other groups.
+        alone, _ = ReferenceRule.fit(TrainingTable.of(rows[~own]), 0, detector._limits)
+        for space, other, of_all in zip(without, alone.spaces, rule.spaces, strict=True):
+            np.testing.assert_allclose(space.enter(rows), other.enter(rows))
+            same = replace(other, width=of_all.width)
+            places = [0] if of_all.scores is None else [1, 2]
+            np.testing.assert_allclose(found[own][:, places], same.evidence(rows[own]))
     np.testing.assert_allclose(detector.score_samples(X), detector.training_scores_)
     np.testing.assert_array_equal(detector.predict(X), detector.training_labels_)
 

@@ -8,7 +8,7 @@ others.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -200,6 +200,7 @@ class Committee:
 
 # Tail share beyond which the tail is fitted; the rows between it and the median are assumed to be ordinary.
 ORDINARY = 0.125
+SMOOTH = (7 / 8, 3 / 4, 1 / 2, 1 / 4)  # tail shares before it of the quantiles of a smooth law
 HEAVIEST = 50.0  # shapes beyond it would overflow and say no more
 # Asymptotic variance of Pickands' estimate at shape 0, times n: 3 / (4 log(2)^4) for each of the n/8 rows in the last
 # quantile.
@@ -248,6 +249,13 @@ class Tail:
             if gap > 0.0:
                 return cls(law, last, share, gap / max(1.0, math.log(before / share)), 0.0)
         return cls(law, last, share, 0.0, 0.0)
+
+    def smooth(self) -> Tail:
+        """Return the same law by six quantiles: the share of a value then hardly depends on whether its row is in the law."""
+        law = self.law
+        values = [law.values[0], *(law.upper(share) for share in SMOOTH), law.upper(ORDINARY), self.start]
+        place = np.unique(np.searchsorted(law.values, values))
+        return replace(self, law=EmpiricalLaw(law.values[place], np.append(law.up_to[place], law.weight)))
 
     def surprise(self, x: np.ndarray, new: float = 1.0) -> np.ndarray:
         """Return minus the log tail share of each value, interpolated between the values of the training rows.

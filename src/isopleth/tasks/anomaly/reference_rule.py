@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
+from isopleth.rows import keys_by_rank
 from isopleth.scaled_columns import bounded, deviations
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence
 from isopleth.tasks.anomaly.pooled_rule import EmpiricalLaw, Tail
@@ -23,9 +24,13 @@ from isopleth.tasks.anomaly.table import (
 
 WIDTH = 1 / 4  # width of the kernel over the median distance between nearest neighbours
 WIDTH_ROWS = 1000  # number of rows that determine this median
-MOST_CENTERS = 5_000  # of more rows, this many are drawn at random
+MOST_CENTERS = 2_000  # of more distinct rows, this many are drawn at random
 NEIGHBOURS = 5
 AT_ONCE = 2**17  # distances in one block of a thread, so that they stay in the processor's cache
+# Cells of all folds, which are sorted column by column: tables of few rows have a fold for each row. Where columns are many, folds are
+# large, but distances depend less on the number of rows.
+FOLD_CELLS = 10**6
+FEWEST_FOLDS = 20
 
 KINDS = ("density", "rank density", "rank neighbours")
 
@@ -35,8 +40,7 @@ class NormalScores:
     r"""Map of each column to the normal scores of its ranks among the training rows.
 
     A training value x has the score :math:`\Phi^{-1}(\frac12 P(X < x) + \frac12 P(X \le x))`. The map is linear between these
-    values, and grows as a logarithm of the excess in standard deviations beyond them, so that far values still differ. An extreme
-    value of one training row only counts as beyond: that row must look to the others as a new row would.
+    values, and grows as a logarithm of the excess in standard deviations beyond them, so that far values still differ.
     """
 
     # values, scores: values of each column, rising, and their scores
@@ -47,16 +51,10 @@ class NormalScores:
     @classmethod
     def of(cls, columns: np.ndarray, copies: np.ndarray) -> Self:
         """Fit to columns of shape (m, p) whose rows occur `copies` times."""
-        values, scores = [], []
-        for column in columns.T:
-            law = EmpiricalLaw.of(column, copies)
-            single = np.diff(law.up_to) == 1.0
-            several = len(single) > 2
-            kept = slice(int(several and single[0]), len(single) - int(several and single[-1]))
-            values.append(law.values[kept])
-            scores.append(ndtri(0.5 * (law.up_to[:-1] + law.up_to[1:]) / law.weight)[kept])
+        laws = [EmpiricalLaw.of(column, copies) for column in columns.T]
+        scores = [ndtri(0.5 * (law.up_to[:-1] + law.up_to[1:]) / law.weight) for law in laws]
         spread = deviations(columns, copies)
-        return cls(values, scores, np.where(spread > 0.0, spread, 1.0))
+        return cls([law.values for law in laws], scores, np.where(spread > 0.0, spread, 1.0))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Return rows with the scores of the first p columns; the others, codes of categories, stay."""
@@ -70,43 +68,40 @@ class NormalScores:
 
 
 @dataclass(frozen=True)
-class Centers:
+class Space:
     r"""Distinct rows in one set of coordinates, with the evidence of the distances from them.
 
     The *density* is minus the logarithm of :math:`\sum_i c_i \exp(-|x - x_i|_1/h) / \sum_i c_i`. With h a quarter of the
     median distance between nearest neighbours, it depends mostly on the nearest row where rows are dense, and farther away
-    on all rows of a region. The *neighbours* are the mean distance to the five nearest rows. A training row is judged
-    without one copy of it or, if rows belong to groups, without the rows of its group.
+    on all rows of a region. The *neighbours* are the mean distance to the five nearest rows.
     """
 
     scores: NormalScores | None  # coordinates are normal scores; None for the columns themselves
     scale: np.ndarray  # (d,): divides each column: its standard deviation
     rows: np.ndarray  # (m, d): distinct rows, divided by the scale
     copies: np.ndarray  # (m,): number of times each row occurs
-    number: np.ndarray  # index among the centres of each distinct training row; NEW for rows that were not drawn
-    width: float  # width h
     mismatch: np.ndarray  # (q,): distance of unlike categories in the last q columns
-    groups: np.ndarray | None = None  # group of each distinct training row
+    width: float = 1.0  # width h
 
     @classmethod
-    def of(
-        cls, table: TrainingTable, scores: NormalScores | None, drawn: np.ndarray, some: np.ndarray, limits: Limits
-    ) -> Self:
-        """Take the rows `drawn` of a complete table as centres; `some` of these determine the width."""
-        rows = table.rows if scores is None else scores(table.rows)
+    def of(cls, centers: Centers, copies: np.ndarray, normal: bool) -> Self:
+        """Fit the coordinates to the centres that have copies."""
+        rows, copies = centers.rows[copies > 0.0], copies[copies > 0.0]
+        scores = NormalScores.of(rows[:, : centers.n_numeric], copies) if normal else None
+        if scores is not None:
+            rows = scores(rows)
         # Ordinary rows have no extreme values, so the plain standard deviation is used.
-        scale = np.sqrt(table.copies @ (rows - table.copies @ rows / table.copies.sum()) ** 2 / table.copies.sum())
-        scale = np.where(scale > 0.0, scale, table.spread)
-        scale[table.categories.n_numeric :] = 1.0  # codes stay codes
-        centers = bounded(rows[drawn] / scale)
-        number = np.full(len(rows), NEW)
-        number[drawn] = np.arange(len(drawn))
-        mismatch = table.categories.mismatch
-        of_group = None if table.groups is None else table.groups[drawn]
-        apart = _nearest(centers, some, mismatch, of_group, limits)
+        share = copies / copies.sum()
+        scale = np.sqrt(share @ (rows - share @ rows) ** 2)
+        scale = np.where(scale > 0.0, scale, centers.spread)
+        scale[centers.n_numeric :] = 1.0  # codes stay codes
+        return cls(scores, scale, bounded(rows / scale), copies, centers.mismatch)
+
+    def with_width(self, some: np.ndarray, groups: np.ndarray | None, limits: Limits) -> Self:
+        """Return the same with the width that `some` of the rows determine."""
+        apart = _nearest(self.rows, some, self.mismatch, groups, limits)
         # Distinct rows are 0 apart only where gaps were filled alike.
-        width = WIDTH * float(np.median(apart[apart > 0.0])) if (apart > 0.0).any() else 1.0
-        return cls(scores, scale, centers, table.copies[drawn], number, width, mismatch, table.groups)
+        return replace(self, width=WIDTH * float(np.median(apart[apart > 0.0])) if (apart > 0.0).any() else 1.0)
 
     @property
     def kinds(self) -> int:
@@ -117,68 +112,73 @@ class Centers:
         """Return complete rows in the coordinates of the centres."""
         return bounded((rows if self.scores is None else self.scores(rows)) / self.scale)
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+    def evidence(self, rows: np.ndarray) -> np.ndarray:
         """Return evidence of complete rows, of shape (n, kinds)."""
-        return self._judged(distances_between(self.rows, self.enter(rows), self.mismatch)[:, :, None], known)[:, 0]
+        return self._judged(distances_between(self.enter(rows), self.rows, self.mismatch))
 
-    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def counterfactual_evidence(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return evidence of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k, kinds)."""
         after = counterfactual_distances(self.enter(rows), self.enter(values), self.rows, self.mismatch)
-        return np.stack([self._judged(distances, known) for distances in after], axis=1)
+        return np.stack([self._judged(np.ascontiguousarray(np.moveaxis(x, 0, -1))) for x in after], axis=1)
 
-    def _judged(self, distances: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Return evidence at distances of shape (m, n, k), which are overwritten, of shape (n, k, kinds)."""
-        n = distances.shape[1]
-        counts: np.ndarray = self.copies[:, None]
-        own = np.where(known == NEW, NEW, self.number[known])
-        if self.groups is not None:
-            counts = np.where(self._same_group(known, self.groups), 0.0, counts)
-        elif (own != NEW).any():
-            counts = np.tile(counts, n)
-            judged = np.flatnonzero(own != NEW)
-            counts[own[judged], judged] -= 1.0
-        gone = counts == 0.0
-        if gone.any():
-            distances[gone] = np.inf
-        found = [] if self.scores is None else [_neighbour_distances(distances, counts)]
-        return np.stack([self._density(distances, counts), *found], axis=-1)
-
-    def _density(self, distances: np.ndarray, counts: np.ndarray) -> np.ndarray:
-        nearest = distances.min(axis=0)
-        distances -= nearest
+    def _judged(self, distances: np.ndarray) -> np.ndarray:
+        """Return evidence at distances of shape (..., m), which are overwritten, of shape (..., kinds)."""
+        found = [] if self.scores is None else [_neighbour_distances(distances, self.copies)]
+        nearest = distances.min(axis=-1)
+        distances -= nearest[..., None]
         distances *= -1.0 / self.width
         np.exp(distances, out=distances)
-        same = counts.shape[1] == 1  # for all rows, which is a product of matrices
-        total = counts[:, 0] @ distances.swapaxes(0, 1) if same else np.einsum("mnk,mn->nk", distances, counts)
-        return nearest / self.width - np.log(total) + np.log(counts.sum(axis=0))[:, None]
-
-    def _same_group(self, known: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Tell which centres are of the group of each row; a new row has none."""
-        own = np.where(known == NEW, -1, groups[known])
-        of_center = np.empty(len(self.rows), dtype=np.intp)
-        drawn = self.number != NEW
-        of_center[self.number[drawn]] = groups[drawn]
-        return of_center[:, None] == own
+        density = nearest / self.width - np.log(distances @ self.copies / self.copies.sum())
+        return np.stack([density, *found], axis=-1)
 
 
-def _neighbour_distances(distances: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return mean distances to the nearest rows, of which each occurs as often as it counts."""
-    k = min(NEIGHBOURS, len(distances))
-    if counts.max() == 1.0 and len(distances) > NEIGHBOURS:  # faster than with the places
-        near = np.partition(distances, k - 1, axis=0)[:k]
-        if np.isfinite(near).all():
-            return near.mean(axis=0)
-    place = np.argpartition(distances, k - 1, axis=0)[:k]
-    near = np.take_along_axis(distances, place, axis=0)
-    order = np.argsort(near, axis=0)
-    near = np.take_along_axis(near, order, axis=0)
-    place = np.take_along_axis(place, order, axis=0)
-    column = np.arange(counts.shape[1])[:, None]
-    occurs = counts[place, column] if counts.shape[1] > 1 else counts[place, 0]
-    before = np.minimum(np.cumsum(occurs, axis=0), NEIGHBOURS)
-    weight = np.diff(before, axis=0, prepend=0.0)
-    near[weight == 0.0] = 0.0  # rows that do not count are infinitely far
-    return (weight * near).sum(axis=0) / before[-1]
+def _neighbour_distances(distances: np.ndarray, copies: np.ndarray) -> np.ndarray:
+    """Return mean distances to the nearest rows, of which each occurs as often as it has copies."""
+    k = min(NEIGHBOURS, len(copies))
+    if copies.max() == 1.0:  # faster than with the places
+        return np.partition(distances, k - 1, axis=-1)[..., :k].mean(axis=-1)
+    place = np.argpartition(distances, k - 1, axis=-1)[..., :k]
+    near = np.take_along_axis(distances, place, axis=-1)
+    order = np.argsort(near, axis=-1)
+    near, place = np.take_along_axis(near, order, axis=-1), np.take_along_axis(place, order, axis=-1)
+    before = np.minimum(np.cumsum(copies[place], axis=-1), NEIGHBOURS)
+    return (np.diff(before, axis=-1, prepend=0.0) * near).sum(axis=-1) / before[..., -1]
+
+
+@dataclass(frozen=True)
+class Centers:
+    """Complete rows that represent all training rows, and the folds in which these are judged without themselves.
+
+    A row of a fold is judged by coordinates and distances that are fitted without one copy of each row of the fold or, if rows
+    belong to groups, without the groups of the fold. So the training rows are to the rule what new rows are. Ranks of a row among
+    rows with itself would not be: in one column neighbours would always be one rank apart.
+    """
+
+    rows: np.ndarray  # (m, d): distinct rows
+    copies: np.ndarray  # (m,): number of times each occurs
+    spread: np.ndarray  # (d,): stands for a standard deviation of 0
+    n_numeric: int
+    mismatch: np.ndarray  # (q,): distance of unlike categories in the last q columns
+    fold: np.ndarray  # (m,): fold of each; NEW for rows that are judged like new ones
+    grouped: bool  # folds consist of whole groups
+
+    def without(self, fold: int) -> np.ndarray:
+        """Return how often each row occurs outside of a fold; NEW for all."""
+        if fold == NEW:
+            return self.copies
+        return np.where(self.fold == fold, 0.0 if self.grouped else self.copies - 1.0, self.copies)
+
+
+def _folds(table: TrainingTable, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return the fold of each distinct row, NEW for those that are judged like new rows: all but centres and rows of groups."""
+    m, d = min(len(order), MOST_CENTERS), table.rows.shape[1]
+    most = max(FEWEST_FOLDS, FOLD_CELLS // (d * (m + 300)))  # a column costs as much as some 300 cells
+    if table.groups is not None:
+        groups = int(table.groups.max()) + 1
+        return (rng.permutation(groups) % min(most, groups))[table.groups]
+    fold = np.full(len(order), NEW)
+    fold[order[:m]] = np.arange(m) % most
+    return np.where(table.known == NEW, NEW, fold)
 
 
 @dataclass(frozen=True)
@@ -189,27 +189,35 @@ class ReferenceRule:
     ones; on the normal scores of ranks each column counts alike.
     """
 
+    centers: Centers
+    spaces: list[Space]  # centres on standardised columns, and on their normal scores
+    fold: np.ndarray  # (n,): fold of each distinct training row
+    own: np.ndarray  # (n, kinds): evidence of each, judged without itself
     tails: list[Tail]  # law of each kind of evidence among the training rows
-    spaces: list[Centers]  # training rows on standardised columns, and on their normal scores
     filler: CovarianceEvidence | None = None  # fills missing cells, where training rows had any
 
     @classmethod
     def fit(cls, table: TrainingTable, seed: int, limits: Limits) -> tuple[Self, np.ndarray]:
-        """Fit to distinct rows."""
-        training, filler = table, None
+        """Fit to distinct rows. Returns the rule and their :meth:`surprises`."""
+        filler = None
         if table.has_gaps:
             filler = CovarianceEvidence.fit(table, limits)
             table = table.filled(filler.fill(table.rows, limits))
-        n = len(table.rows)
         rng = np.random.default_rng(seed)
-        drawn = np.arange(n) if n <= MOST_CENTERS else np.sort(rng.choice(n, size=MOST_CENTERS, replace=False))
-        some = np.sort(rng.permutation(len(drawn))[:WIDTH_ROWS])
-        scores = NormalScores.of(table.rows[:, : table.categories.n_numeric], table.copies)
-        spaces = [Centers.of(table, coordinates, drawn, some, limits) for coordinates in (None, scores)]
-        rule = cls([], spaces, filler)
-        evidence = rule.evidence(training.rows, training.known, limits)
-        rule = replace(rule, tails=[Tail.of(values, table.copies) for values in evidence.T])
-        return rule, rule.surprise_of(evidence, training.known)
+        order = rng.permutation(np.argsort(keys_by_rank(table.rows), kind="stable"))
+        fold, drawn = _folds(table, order, rng), np.sort(order[:MOST_CENTERS])
+        few = (table.rows[drawn], table.copies[drawn], table.spread, table.categories.n_numeric)
+        centers = Centers(*few, table.categories.mismatch, fold[drawn], table.groups is not None)
+        some = np.flatnonzero(np.isin(drawn, order[:WIDTH_ROWS]))
+        groups = None if table.groups is None else table.groups[drawn]
+        spaces = [
+            Space.of(centers, centers.copies, normal).with_width(some, groups, limits) for normal in (False, True)
+        ]
+        rule = cls(centers, spaces, fold, np.empty(0), [], filler)
+        own = rule._judged(table.rows, fold, limits)
+        tails = [Tail.of(values, table.copies).smooth() for values in own.T]
+        rule = replace(rule, own=own, tails=tails)
+        return rule, rule.surprise_of(own)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -222,38 +230,55 @@ class ReferenceRule:
             return self.filler.fill(rows, limits)
         return np.where(np.isnan(rows), 0.0, rows)
 
+    def _spaces(self, fold: int) -> list[Space]:
+        """Return the coordinates that judge the rows of a fold."""
+        if fold == NEW:
+            return self.spaces
+        copies = self.centers.without(fold)
+        return [replace(Space.of(self.centers, copies, s.scores is not None), width=s.width) for s in self.spaces]
+
+    def _judged(self, rows: np.ndarray, fold: np.ndarray, limits: Limits) -> np.ndarray:
+        """Return evidence of complete rows of some folds."""
+        found = np.empty((len(rows), len(KINDS)))
+        m = len(self.centers.rows)
+        new = np.flatnonzero(fold == NEW)
+        order = np.argsort(fold, kind="stable")[len(new) :]
+        each = np.split(order, np.flatnonzero(np.diff(fold[order])) + 1) if len(order) else []
+        parts = blocks(len(new), 8.0 * 3 * m, limits, max(1, AT_ONCE // m))
+
+        def judge(part: np.ndarray) -> None:
+            spaces = self._spaces(int(fold[part[0]]))
+            for some in np.split(part, range(AT_ONCE // m + 1, len(part), AT_ONCE // m + 1)):
+                found[some] = np.concatenate([space.evidence(rows[some]) for space in spaces], axis=1)
+
+        map_blocks("densities of all rows", judge, [*(new[part] for part in parts), *each], limits)
+        return found
+
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return the three kinds of evidence, of shape (n, 3); `known` are numbers of training rows, or NEW."""
-        rows = self.complete(rows, limits)
-        m = len(self.spaces[0].rows)
-        parts = blocks(len(rows), 8.0 * 5 * m, limits, max(1, AT_ONCE // m))
-
-        def judged(part: slice) -> np.ndarray:
-            return np.concatenate([space.evidence(rows[part], known[part]) for space in self.spaces], axis=1)
-
-        return np.concatenate(map_blocks("densities of all rows", judged, parts, limits))
-
-    def surprise_of(self, evidence: np.ndarray, known: np.ndarray) -> np.ndarray:
-        """Return minus the log tail shares of evidence of shape (n, ..., kinds).
-
-        A new row counts itself in a tail share; a training row is among those that are counted.
-        """
+        out = self.own[known]
         new = known == NEW
-        out = np.empty(evidence.shape)
-        for k, tail in enumerate(self.tails):
-            for rows, itself in ((new, 1.0), (~new, 0.0)):
-                out[rows, ..., k] = tail.surprise(evidence[rows, ..., k], new=itself)
+        out[new] = self._judged(self.complete(rows[new], limits), known[new], limits)
         return out
+
+    def surprise_of(self, evidence: np.ndarray) -> np.ndarray:
+        """Return minus the log tail shares of evidence, whose last axis is the kinds."""
+        return np.stack([tail.surprise(evidence[..., k], new=0.0) for k, tail in enumerate(self.tails)], axis=-1)
 
     def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
         """Return minus the log tail shares of rows, of shape (n, 3); `known` are numbers of training rows, or NEW."""
-        return self.surprise_of(self.evidence(rows, known, limits), known)
+        return self.surprise_of(self.evidence(rows, known, limits))
 
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the surprise of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
         rows = self.complete(rows, Limits(np.inf, 1))
-        found = [space.counterfactual_evidence(rows, known, values) for space in self.spaces]
-        return self.surprise_of(np.concatenate(found, axis=-1), known).sum(axis=-1)
+        fold = np.where(known == NEW, NEW, self.fold[known])
+        found = np.empty((*rows.shape, 1 + len(values)))
+        for k in np.unique(fold):
+            some = fold == k
+            evidence = [space.counterfactual_evidence(rows[some], values) for space in self._spaces(int(k))]
+            found[some] = self.surprise_of(np.concatenate(evidence, axis=-1)).sum(axis=-1)
+        return found
 
     def counterfactual_bytes(self, values: int) -> float:
         """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""

@@ -16,6 +16,7 @@ from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
 from isopleth.rows import merge_rows, row_keys
 
+P = TypeVar("P")
 R = TypeVar("R")
 
 COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
@@ -38,10 +39,10 @@ def blocks(n: int, row_bytes: float, limits: Limits, most: int = MOST_ROWS) -> l
     return [slice(i, i + size) for i in range(0, n, size)]
 
 
-def map_blocks(label: str, work: Callable[[slice], R], parts: list[slice], limits: Limits) -> list[R]:
+def map_blocks(label: str, work: Callable[[P], R], parts: list[P], limits: Limits) -> list[R]:
     """Return `work` of each block of rows, computed in threads, with a progress bar if one was asked for."""
 
-    def counted(part: slice) -> R:
+    def counted(part: P) -> R:
         found = work(part)
         tick()
         return found
