@@ -27,8 +27,8 @@ WIDTH_ROWS = 1000  # number of rows that determine this median
 MOST_CENTERS = 2_000  # of more distinct rows, this many are drawn at random
 NEIGHBOURS = 5
 AT_ONCE = 2**17  # distances in one block of a thread, so that they stay in the processor's cache
-# Cells of all folds, which are sorted column by column: tables of few rows have a fold for each row. Where columns are many, folds are
-# large, but distances depend less on the number of rows.
+# Cells of all folds, which are sorted by column: tables of few rows have a fold for each row. Where columns are many, a fold
+# has several rows, but distances depend less on their number.
 FOLD_CELLS = 10**6
 FEWEST_FOLDS = 20
 
