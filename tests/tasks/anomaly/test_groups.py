@@ -9,7 +9,7 @@ import pytest
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
 from isopleth.inference import conformal_p_values
-from isopleth.tasks.anomaly.reference_rule import ReferenceRule, Coordinates
+from isopleth.tasks.anomaly.reference_rule import CenterSpace, ReferenceRule
 from isopleth.tasks.anomaly.table import TrainingTable
 
 
@@ -43,7 +43,7 @@ def test_training_rows_are_judged_without_their_group():
     for g in range(12):
         own = groups == g
         copies = rule.centers.without(rule.fold[known[own][0]])
-        without = [Coordinates.of(rule.centers, copies, normal) for normal in (False, True)]
+        without = [CenterSpace.of(rule.centers, copies, normal) for normal in (False, True)]
         # Nothing of a row that is judged is in the coordinates: they are those of a fit to the other groups.
         alone, _ = ReferenceRule.fit(TrainingTable.of(rows[~own]), 0, detector._limits)
         for space, other, of_all in zip(without, alone.spaces, rule.spaces, strict=True):

@@ -80,7 +80,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
     - *rank density*: the same for the normal scores of the ranks in each column;
     - *rank neighbours*: the mean distance there to the five nearest training rows.
 
-    Of more than 5,000 distinct rows, 5,000 drawn at random represent all. The score is again the sum of the log tail shares.
+    Of more than 2,000 distinct rows, 2,000 drawn at random represent all. The score is again the sum of the log tail shares.
 
     In either case a training row is judged without itself, and a row that equals a training row gets the same score
     as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
@@ -116,7 +116,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
         Seed of the samples and, with ``novelty=True``, of the halves that :meth:`anomalies` needs and of the rows that
-        represent all in tables of more than 5,000 distinct ones.
+        represent all in tables of more than 2,000 distinct ones.
     verbose : bool or int, default=False
         Whether to show the progress of the evidence of many rows, at fit and later, on standard error.
 
@@ -396,10 +396,9 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         r"""Return conformal p-values of new rows: the share of training rows at least as unlikely.
 
         Each training row is judged without itself, the new row by all training rows. If the row comes from the same
-        distribution as the n training rows, :math:`P(p \le t)` is about t in simulation, unless rows are few and columns
-        many; repeated values make p-values larger, and so do anomalies among the training rows. The smallest possible
-        p-value is 1/(n + 1). If the detector was fitted with `groups`, each group counts as one row, and n is the number of
-        groups.
+        distribution as the n training rows, :math:`P(p \le t)` is close to t in simulation with ``novelty=True``. Repeated values
+        make p-values larger, and so do anomalies among the training rows. The smallest possible p-value is 1/(n + 1). If the
+        detector was fitted with `groups`, each group counts as one row, and n is the number of groups.
 
         Parameters
         ----------

@@ -68,7 +68,7 @@ class NormalScores:
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class CenterSpace:
     r"""Distinct rows in one set of coordinates, with the evidence of the distances from them.
 
     The *density* is minus the logarithm of :math:`\sum_i c_i \exp(-|x - x_i|_1/h) / \sum_i c_i`. With h a quarter of the
@@ -190,7 +190,7 @@ class ReferenceRule:
     """
 
     centers: Centers
-    spaces: list[Coordinates]  # centres on standardised columns, and on their normal scores
+    spaces: list[CenterSpace]  # centres on standardised columns, and on their normal scores
     fold: np.ndarray  # (n,): fold of each distinct training row
     own: np.ndarray  # (n, kinds): evidence of each, judged without itself
     tails: list[Tail]  # law of each kind of evidence among the training rows
@@ -211,7 +211,7 @@ class ReferenceRule:
         some = np.flatnonzero(np.isin(drawn, order[:WIDTH_ROWS]))
         groups = None if table.groups is None else table.groups[drawn]
         spaces = [
-            Coordinates.of(centers, centers.copies, normal).with_width(some, groups, limits) for normal in (False, True)
+            CenterSpace.of(centers, centers.copies, normal).with_width(some, groups, limits) for normal in (False, True)
         ]
         rule = cls(centers, spaces, fold, np.empty(0), [], filler)
         own = rule._judged(table.rows, fold, limits)
@@ -230,12 +230,12 @@ class ReferenceRule:
             return self.filler.fill(rows, limits)
         return np.where(np.isnan(rows), 0.0, rows)
 
-    def _spaces(self, fold: int) -> list[Coordinates]:
+    def _spaces(self, fold: int) -> list[CenterSpace]:
         """Return the coordinates that judge the rows of a fold."""
         if fold == NEW:
             return self.spaces
         copies = self.centers.without(fold)
-        return [replace(Coordinates.of(self.centers, copies, s.scores is not None), width=s.width) for s in self.spaces]
+        return [replace(CenterSpace.of(self.centers, copies, s.scores is not None), width=s.width) for s in self.spaces]
 
     def _judged(self, rows: np.ndarray, fold: np.ndarray, limits: Limits) -> np.ndarray:
         """Return evidence of complete rows of some folds."""
