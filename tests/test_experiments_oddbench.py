@@ -45,9 +45,19 @@ def test_a_run_goes_on_and_the_page_compares_methods(folder, monkeypatch, capsys
     assert said.count("5-NN") == 1
 
 
-def test_certificates_count_planted_anomalies():
-    false, found = zip(
-        *(certificates.run(certificates.LAWS["rounded"], 100, seed, False) for seed in range(6)), strict=True
-    )
-    assert sum(false) <= 2
-    assert max(found) >= 3
+def test_certificates_count_planted_anomalies_and_levels_are_shares(tmp_path, monkeypatch, capsys):
+    out = tmp_path / "found.csv"
+    for more in (["--runs", "60", "--rows", "200"], ["--levels", "--runs", "5", "--rows", "60"], ["--page", str(out)]):
+        monkeypatch.setattr(
+            sys, "argv", ["certificates", "--out", str(out), "--laws", "rounded", "words and gaps", *more]
+        )
+        certificates.main()
+    with out.open(newline="") as file:
+        lines = {(line["part"], line["law"]): line for line in csv.DictReader(file)}
+    assert len(lines) == 3  # anomalies of words are not made
+    found = lines["certificates", "rounded"]
+    assert float(found["value 0"]) <= 0.15
+    assert float(found["value 1"]) > float(found["value 0"])  # its upper limit
+    assert float(found["value 2"]) >= 3
+    assert 0.4 < float(lines["levels", "words and gaps"]["value 0"]) < 1.6
+    assert "60 runs; reference rows: 200" in capsys.readouterr().out
