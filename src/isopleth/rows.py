@@ -133,6 +133,11 @@ def held_out_parts(n: int, cv: int | float) -> list[np.ndarray]:
     return [np.random.default_rng(0).permutation(n) < count]
 
 
+def sample_places(n: int, most: int) -> np.ndarray:
+    """Return places of at most `most` of `n` distinct rows; the order of these does not depend on that of the table."""
+    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).permutation(n)[:most])
+
+
 def _rounded(x: float) -> int:
     """Return a number that is the same for nonnegative `x` that differ by rounding errors, and another one from 0.1 % on."""
     fraction, exponent = math.frexp(x) if math.isfinite(x) else (1.0, 1025)

@@ -31,7 +31,7 @@ from isopleth.density.stack import (
 )
 from isopleth.errors import InputError
 from isopleth.frames import BoundedMap, Frame, Scale
-from isopleth.kernels import Kernel, get_kernel
+from isopleth.kernels import Gaussian, Kernel, get_kernel
 from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
 from isopleth.progress import ReportsProgress
@@ -226,7 +226,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         frame = frame.scaled(deviations(frame.centre(rows), weights))
         y = frame.enter(rows)
         options = FrameOptions.of(self.length_scale, frames, self._rules(), y, weights)
-        rule = self._stack_rule(options.frames, options.rule, options.factors, kernel, backend, len(y))
+        rule = self._stack_rule(options, kernel, backend, len(y))
         found = fit_in_frames(
             options, rule, y, weights, frame.log_volume, self._most_kernels, self.memory_limit, self.n_jobs
         )
@@ -239,22 +239,16 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         self._keep(found.density, X, np.where(place >= 0, kernels[place], -1), y[found.chosen], found.mass)
         self.log_normalizer_ = frame.log_volume
 
-    def _stack_rule(
-        self,
-        frames: Mapping[str, Frame],
-        rule: Rule,
-        factors: tuple[float, ...],
-        kernel: Kernel,
-        backend: Backend,
-        rows: int,
-    ) -> StackRule:
+    def _stack_rule(self, options: FrameOptions, kernel: Kernel, backend: Backend, rows: int) -> StackRule:
         """Return how components are fitted; those that are only compared are solved to a residual of 1e-3."""
         rough, workers = self._parallel_copy(backend, min(rows, MOST_JUDGED), kernel.bound_dim)
         if hasattr(rough, "tol"):
             rough = copy(rough)
             rough.tol = max(ROUGH, rough.tol)
         verbose = getattr(self, "verbose", False)
-        return StackRule(frames, rule, factors, kernel, self._fit_frame, rough._fit_frame, backend, workers, verbose)
+        normals = options.normals if isinstance(kernel, Gaussian) else frozenset()
+        how = (options.frames, options.rule, options.factors, normals, kernel)
+        return StackRule(*how, self._fit_frame, rough._fit_frame, backend, workers, verbose)
 
     def _set_fit(self, kernel: Kernel, frame: ScaledColumns, bounds: BoundedMap, report: dict[str, Any]) -> None:
         """Set the attributes common to all densities but the normaliser; that is set last and marks the model as fitted."""

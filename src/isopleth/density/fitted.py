@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
+from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Gaussian, Kernel, Workspace
 from isopleth.operators import Operator
@@ -57,13 +58,17 @@ class FrameDensity(ABC):
         """Return the unnormalised log density at rows `z`, and its gradient."""
         return self.log_unnormalized(z), self.grad_log_density(z)
 
-    @abstractmethod
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`\Delta \log p + |\nabla \log p|^2/2` at rows `z`; defined only where :meth:`positive` is true."""
+        raise InputError(
+            "mixtures over frames and random features in frames have no Hyvarinen loss; fit with frame='scale', 'whiten' or "
+            "'smooth', or compare log densities with score.",
+            parameter="frame",
+        )
 
-    @abstractmethod
     def positive(self, z: np.ndarray) -> np.ndarray:
         """Return a mask of the rows `z` at which the density is positive beyond its numerical error."""
+        return np.asarray(np.isfinite(self.log_unnormalized(z)))
 
 
 @dataclass(frozen=True)

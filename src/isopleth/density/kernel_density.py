@@ -21,7 +21,7 @@ from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity, density_target
 from isopleth.density.recording import Recording
 from isopleth.density.search import Search
-from isopleth.density.stack import StackDensity, frames_by_name, rescaled
+from isopleth.density.stack import FrameOptions, StackDensity, frames_by_name, rescaled
 from isopleth.density.stack_columns import StackColumns
 from isopleth.density.table_density import TableDensity
 from isopleth.density.table_fit import (
@@ -425,7 +425,8 @@ class KernelDensity(DensityEstimator):
         self.centers_[place[place >= 0]] = X[place >= 0] + 0.0  # -0.0 is 0.0
         self.weights_ = weights
         if isinstance(density, StackDensity):
-            found = [cast(ExpansionDensity, one.density).expansion.coefficients for one in density.components]
+            kernels = [one.density for one in density.components if isinstance(one.density, ExpansionDensity)]
+            found = [one.expansion.coefficients for one in kernels]
             self.dual_coef_ = namespace(found[0]).stack(found)
         else:
             self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
@@ -496,9 +497,9 @@ class KernelDensity(DensityEstimator):
         frames = frames_by_name(self.frame, self._kernel.bound_dim)
         asked = self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale
         rule = self._rules()[asked if isinstance(asked, str) else "scott"]
-        how = self._stack_rule(frames, rule, (), self._kernel, backend, len(z))
-        members = [(one.frame, wider * one.factor, one.weight) for one in self.components_]
-        return how.fitted(members, z, weights, np.arange(len(z)), weights)[0]
+        how = self._stack_rule(FrameOptions(frames, rule, (), frozenset(), None), self._kernel, backend, len(z))
+        members = StackDensity(self.components_).members
+        return how.fitted(members, z, weights, np.arange(len(z)), weights, wider)[0]
 
     def _fitted_rows(self) -> np.ndarray:
         """Return the distinct rows of the fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -13,6 +14,7 @@ from scipy.special import logsumexp
 from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import nearest_rows
+from isopleth.density.normal_mixture import NormalMixture, fit_normal_mixture
 from isopleth.density.search import Search, path_of_factors
 from isopleth.errors import InputError
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame
@@ -20,11 +22,15 @@ from isopleth.kernels import Kernel
 from isopleth.length_scales import Rule, resolve_length_scale
 from isopleth.operators.threads import check_stopped, map_threads
 from isopleth.progress import Progress
-from isopleth.rows import held_out_parts
+from isopleth.rows import held_out_parts, sample_places
 
 # Multiples of the rule for the length scale in each frame of a stack. Half of the columns of a table may have no gaps in its
 # values, and another half nothing but gaps: no single factor suits all.
 FACTORS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0)
+
+# The factor of a mixture of normal densities in a frame, which has no length scale. A sum of kernels has one shape near every
+# cluster, however many rows there are; these have one for each cluster.
+NORMALS = math.nan
 
 # Weights of candidates are lowered by this and cut off at 0, which is continuous in the rows.
 NEGLIGIBLE = 2e-3
@@ -67,7 +73,7 @@ class Component:
     frame : str
         Name of the frame.
     factor : float
-        Multiple of the rule for the length scale.
+        Multiple of the rule for the length scale; NaN for a mixture of normal densities.
     weight : float
         Share of the mixture.
     map : FrameMap
@@ -152,19 +158,11 @@ class StackDensity(FrameDensity):
             log_p, gradient = _mixed(log_p, gradient, inner[0] + place.log_volume, pulled)
         return log_p, gradient
 
-    def positive(self, z: np.ndarray) -> np.ndarray:
-        """Return a mask of the rows at which a component is positive."""
-        return np.asarray(np.isfinite(self.log_unnormalized(z)))
-
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         """Return the Laplacian of log p plus half its squared gradient at rows."""
         one = self.components[0]
         if len(self.components) > 1 or not isinstance(one.density, ExpansionDensity):
-            raise InputError(
-                "mixtures over frames and random features in frames have no Hyvarinen loss; fit with frame='scale', 'whiten' or "
-                "'smooth', or compare log densities with score.",
-                parameter="frame",
-            )
+            return super().hyvarinen_terms(z)
         t = one.map.forward(z)
         bend = one.map.laplacian(z)
         volume, slope = one.map.laplacian_log_volume(z), one.map.grad_log_volume(z)
@@ -214,6 +212,7 @@ class StackRule:
     frames: Mapping[str, Frame]  # frames by name
     rule: Rule  # rule for the length scales in the coordinates of a frame
     factors: tuple[float, ...]  # its multiples
+    normals: frozenset[str]  # frames in which a mixture of normal densities is a candidate too
     kernel: Kernel  # bound to the number of columns
     # fit, rough_fit: fits of the final components, and of those that are only compared
     fit: Fitter
@@ -225,26 +224,37 @@ class StackRule:
     @property
     def candidates(self) -> list[tuple[str, float]]:
         """Frame and factor of each candidate."""
-        return [(name, factor) for name in self.frames for factor in self.factors]
+        own = {name: (NORMALS,) if name in self.normals else () for name in self.frames}
+        return [(name, factor) for name in self.frames for factor in (*self.factors, *own[name])]
 
     def fitted(
-        self, members: Sequence[Member], rows: np.ndarray, weights: np.ndarray, chosen: np.ndarray, mass: np.ndarray
+        self,
+        members: Sequence[Member],
+        rows: np.ndarray,
+        weights: np.ndarray,
+        chosen: np.ndarray,
+        mass: np.ndarray,
+        wider: float = 1.0,
     ) -> tuple[StackDensity, list[dict[str, Any]]]:
-        """Fit a mixture, and return the reports of the fits of its components too.
+        """Fit a mixture with length scales that are `wider`, and return the reports of the fits of its components too.
 
         Each member is the name of a frame, a factor and a weight; members of one frame are adjacent.
         """
         found, reports = [], []
         names = {name for name, _, _ in members}
         maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
-        mapped = Mapped(rows[chosen])
+        everywhere = Mapped(rows)
+        mapped = everywhere if len(chosen) == len(rows) else Mapped(rows[chosen])
         with Progress("fits in frames", len(members), self.verbose) as tick:
             for name, group in itertools.groupby(members, key=lambda member: member[0]):
-                t = mapped.at(maps[name]).rows
                 for _, factor, share in group:
-                    one, report = self._component(name, maps[name], t, mass, factor, self.fit)
+                    if math.isnan(factor):
+                        one = _normals(name, maps[name], everywhere.at(maps[name]).rows, weights, wider)
+                    else:
+                        t = mapped.at(maps[name]).rows
+                        one, report = self._component(name, maps[name], t, mass, wider * factor, self.fit)
+                        reports.append(report)
                     found.append(replace(one, weight=share))
-                    reports.append(report)
                     tick()
         return StackDensity(tuple(found)), reports
 
@@ -276,8 +286,12 @@ class StackRule:
             maps, mapped = fit_maps(self.frames, train[:, keep], w), Mapped(train[:, keep])
             parts = []
             for name, factor in self.candidates:
+                t = mapped.at(maps[name]).rows
+                normal = math.isnan(factor)
                 parts.append(
-                    self._component(name, maps[name], mapped.at(maps[name]).rows, w, factor, self.rough_fit)[0]
+                    _normals(name, maps[name], t, w)
+                    if normal
+                    else self._component(name, maps[name], t, w, factor, self.rough_fit)[0]
                 )
                 tick()
             return StackDensity(tuple(parts)).log_terms(rows[fold][:, keep])
@@ -287,6 +301,12 @@ class StackRule:
         for fold, logs in zip(folds, found, strict=True):
             out[fold] = logs
         return out
+
+
+def _normals(name: str, fitted: FrameMap, t: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> Component:
+    """Return a mixture of normal densities in a frame, fitted to the mapped rows `t`."""
+    density = fit_normal_mixture(t, weights).wider(wider)
+    return Component(name, NORMALS, 1.0, fitted, np.ones(t.shape[1]), density, 0.0)
 
 
 class Mapped:
@@ -354,7 +374,7 @@ def frames_by_name(frame: Any, dim: int) -> dict[str, Frame]:
 
 def folds_for(n: int) -> int:
     """Return the number of folds: halves of many rows; few rows need more, since half of them show too little."""
-    return 2 if n >= 200 else min(5, n)
+    return 2 if n >= 1000 else 3 if n >= 200 else min(5, n)
 
 
 def mixture_weights(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -386,7 +406,7 @@ class StackPath:
     frames : list of str
         Frame of each candidate.
     factors : ndarray of shape (k,)
-        Multiple of the rule for the length scale of each.
+        Multiple of the rule for the length scale of each; NaN for a mixture of normal densities.
     log_densities : ndarray of shape (k,)
         Weighted mean log density of held-out rows, in nats, columns in standard deviations.
     weights : ndarray of shape (k,)
@@ -412,7 +432,10 @@ class StackPath:
         lines = [f"StackPath: {int((self.weights > 0).sum())} of {len(self.weights)} candidates have weight"]
         lines += [f"{'frame':>10} {'factor':>7} {'log density':>12} {'weight':>7}"]
         rows = zip(self.frames, self.factors, self.log_densities, self.weights, strict=True)
-        lines += [f"{name:>10} {factor:>7.4g} {log:>12.5g} {weight:>7.1%}" for name, factor, log, weight in rows]
+        lines += [
+            f"{name:>10} {'normals' if math.isnan(factor) else f'{factor:.4g}':>7} {log:>12.5g} {weight:>7.1%}"
+            for name, factor, log, weight in rows
+        ]
         return "\n".join(lines)
 
 
@@ -423,6 +446,7 @@ class FrameOptions:
     frames: Mapping[str, Frame]  # frames by name
     rule: Rule  # rule for length scales in the coordinates of a frame
     factors: tuple[float, ...]  # its multiples
+    normals: frozenset[str]  # frames in which a mixture of normal densities is a candidate too
     search: Search | None  # search that chooses one of these
 
     @classmethod
@@ -447,10 +471,11 @@ class FrameOptions:
         if isinstance(asked, str):
             several = asked == "auto" and len(frames) > 1
             factors = tuple(search.factors) if search else FACTORS if several else (1.0,)
-            return cls(frames, rules[asked], factors, search)
+            whitened = frozenset(name for name in frames if name not in ("scale", "marginal") or y.shape[1] == 1)
+            return cls(frames, rules[asked], factors, whitened if several and not search else frozenset(), search)
         factor = float(scale[0])
         factors = tuple(factor * search.factors) if search else (factor,)
-        return cls(frames, rules["scott"], factors, search)
+        return cls(frames, rules["scott"], factors, frozenset(), search)
 
 
 @dataclass(frozen=True)
@@ -494,7 +519,7 @@ def _members(
         return [(*candidates[0], 1.0)], {}
     if len(y) < FEWEST and options.search is None:
         return [(candidates[0][0], 1.0, 1.0)], {}
-    judged = _sample(len(y), MOST_JUDGED)
+    judged = sample_places(len(y), MOST_JUDGED)
     rows, w = y[judged], weights[judged]
     search = options.search
     logs = rule.held_out(rows, w, folds_for(len(rows)) if search is None else search.cv)
@@ -503,6 +528,10 @@ def _members(
     if search is None:
         shares = mixture_weights(logs, w)
         means = (w / w.sum()) @ logs
+        kernels = ~np.isnan([factor for _, factor in candidates])
+        if not shares[kernels].any():  # the fitted attributes are those of kernels
+            shares *= 1.0 - NEGLIGIBLE
+            shares[np.argmax(np.where(kernels, means, -np.inf))] = NEGLIGIBLE
         path = StackPath([name for name, _ in candidates], np.array([f for _, f in candidates]), means, shares)
         members = [(*one, float(share)) for one, share in zip(candidates, shares, strict=True) if share > 0.0]
         return members, {"stack_path_": path}
@@ -523,16 +552,11 @@ def _members(
     return members, {"search_path_": path_found}
 
 
-def _sample(n: int, most: int) -> np.ndarray:
-    """Return places of at most `most` of the distinct rows; the order of these does not depend on that of the table."""
-    return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).permutation(n)[:most])
-
-
 def _kernels(
     y: np.ndarray, weights: np.ndarray, most: int, memory_limit: float, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows have kernels, and their weights: those of the rows that they are nearest to."""
-    chosen = _sample(len(y), most)
+    chosen = sample_places(len(y), most)
     if len(chosen) == len(y):
         return chosen, weights
     nearest = nearest_rows(y, y[chosen], memory_limit, n_jobs)

@@ -5,7 +5,8 @@ coordinates t of the columns. For the columns A, with the others integrated out,
 :math:`a^\top G a` with :math:`a_i = \alpha_i \exp(-\tfrac12 |t_A - c_{iA}|^2_{\Sigma_{AA}})` and
 :math:`\log G_{ij} = \tfrac14 |c_{iA} - c_{jA}|^2_{\Sigma_{AA}} - \tfrac14 |c_i - c_j|^2_\Sigma`, where
 :math:`|v|^2_\Sigma = v^\top \Sigma^{-1} v`. Given the columns B, each kernel is a normal density of A whose covariance is a Schur
-complement. So both operations lead to densities of the same form.
+complement. So both operations lead to densities of the same form. A mixture of normal densities is a mixture of such sums with one
+kernel each.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from scipy.special import logsumexp
 from isopleth.backend import to_numpy
 from isopleth.density.column_density import patterns_of
 from isopleth.density.fitted import ExpansionDensity, RootDensity
+from isopleth.density.normal_mixture import NormalMixture
 from isopleth.density.stack import Component, StackDensity
 from isopleth.errors import InputError, TooLargeError
 from isopleth.frames import ColumnMap, ComposedMap, FrameMap, ScaleMap
@@ -49,22 +51,30 @@ class NormalColumns:
     log_alpha: np.ndarray  # (m,): logarithms of the coefficients
     squared: bool  # whether the density is the square of the sum
     log_overlap: np.ndarray | None  # (m, m): log G; None if nothing is integrated out, or the density is no square
-    own: np.ndarray  # (m,): places of the centres among those of the fit
+    own: np.ndarray | None  # (m,): places of the centres among those of the fit; None for the mean of a normal density
 
     @classmethod
-    def of(cls, one: Component, y: np.ndarray) -> NormalColumns:
-        """Read a component with centres `y`, in the coordinates that its map takes."""
+    def of(cls, one: Component, y: np.ndarray) -> list[tuple[float, NormalColumns]]:
+        """Read a component with centres `y`, in the coordinates that its map takes, as densities with their weights."""
         columns, affine = split(one.map)
         jacobian = np.eye(len(one.scale))
         for part in affine:
             jacobian = part.pushforward(np.zeros_like(jacobian), jacobian)
-        root = _lower(np.linalg.solve(jacobian.T, np.diag(one.scale)))
         density = one.density
+        if isinstance(density, NormalMixture):
+            means = density.means
+            for part in affine[::-1]:
+                means = part.inverse(means)
+            roots = [_lower(np.linalg.solve(jacobian.T, root)) for root in density.roots]
+            each = zip(density.shares, means, roots, strict=True)
+            zero = np.zeros(1)
+            return [(one.weight * w, cls(columns, mean[None], root, zero, False, None, None)) for w, mean, root in each]
         assert isinstance(density, ExpansionDensity)
+        root = _lower(np.linalg.solve(jacobian.T, np.diag(one.scale)))
         with np.errstate(divide="ignore"):
             log_alpha = np.log(to_numpy(density.expansion.coefficients))
         squared = isinstance(density, RootDensity)
-        return cls(columns, columns.forward(y), root, log_alpha, squared, None, np.arange(len(y)))
+        return [(one.weight, cls(columns, columns.forward(y), root, log_alpha, squared, None, np.arange(len(y))))]
 
     def _scaled(self, t: np.ndarray) -> np.ndarray:
         """Return t in coordinates in which the kernels have unit covariance."""
@@ -151,11 +161,14 @@ class NormalColumns:
             logs[kept] - logs.max(),
             self.squared,
             None if self.log_overlap is None else self.log_overlap[np.ix_(kept, kept)],
-            self.own[kept],
+            None if self.own is None else self.own[kept],
         )
 
-    def draw(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Draw rows (in y), with the centres of each pair, or twice the only one."""
+    def draw(self, n: int, rng: np.random.Generator, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw rows (in y), with the centres of each pair, or twice the only one, among the centres `fitted` of the fit.
+
+        A draw of a normal density counts as one about the centre nearest to it.
+        """
         if self.squared:
             shares = np.exp(self.log_pairs - self.log_pairs.max())
             first = rng.choice(len(shares), size=n, p=shares.sum(axis=1) / shares.sum())
@@ -166,7 +179,11 @@ class NormalColumns:
             first = second = rng.choice(len(shares), size=n, p=shares / shares.sum())
         noise = rng.standard_normal((n, len(self.root))) @ self.root.T
         t = 0.5 * (self.centers[first] + self.centers[second]) + noise * math.sqrt(0.5 if self.squared else 1.0)
-        return self.map.inverse(t), self.own[first], self.own[second]
+        drawn = self.map.inverse(t)
+        if self.own is None:
+            nearest = cdist(self._scaled(t), self._scaled(self.map.forward(fitted))).argmin(axis=1)
+            return drawn, nearest, nearest
+        return drawn, self.own[first], self.own[second]
 
 
 def _lower(root: np.ndarray) -> np.ndarray:
@@ -187,8 +204,8 @@ class StackColumns:
     @classmethod
     def of(cls, stack: StackDensity, y: np.ndarray, memory_limit: float) -> StackColumns:
         """Read a stack whose kernels are at `y`."""
-        one = stack.components[0].density
-        if not (isinstance(one, ExpansionDensity) and isinstance(one.expansion.kernel, Gaussian)):
+        kernels = [one.density for one in stack.components if not isinstance(one.density, NormalMixture)]
+        if not (isinstance(kernels[0], ExpansionDensity) and isinstance(kernels[0].expansion.kernel, Gaussian)):
             raise InputError(
                 "questions about some of the columns need kernel='gaussian' in this frame; fit with it, or with frame='scale'.",
                 parameter="kernel",
@@ -202,9 +219,8 @@ class StackColumns:
                 memory_limit,
                 int(math.sqrt(memory_limit / (8.0 * _MATRICES))),
             )
-        weights = np.log([one.weight for one in stack.components])
-        parts = tuple(NormalColumns.of(one, y) for one in stack.components)
-        return cls(parts, weights, y, np.arange(y.shape[1]))
+        weights, parts = zip(*(part for one in stack.components for part in NormalColumns.of(one, y)), strict=True)
+        return cls(parts, np.log(weights), y, np.arange(y.shape[1]))
 
     @property
     def dim(self) -> int:
@@ -267,7 +283,8 @@ class StackColumns:
     def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Draw rows, with the two centres of the fit from which each comes."""
         counts = rng.multinomial(n_samples, np.exp(self.log_weights) / np.exp(self.log_weights).sum())
-        drawn = [one.draw(int(count), rng) for one, count in zip(self.parts, counts, strict=True) if count]
+        fitted = self.centers[:, self.columns]
+        drawn = [one.draw(int(count), rng, fitted) for one, count in zip(self.parts, counts, strict=True) if count]
         order = rng.permutation(n_samples)
         rows, first, second = (np.concatenate(part)[order] for part in zip(*drawn, strict=True))
         return rows, first, second

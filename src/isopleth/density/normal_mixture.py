@@ -1,0 +1,150 @@
+"""Mixtures of normal densities with a covariance matrix each: what a sum of kernels of one shape cannot be near clusters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import logsumexp
+
+from isopleth.backend import NUMPY, Backend
+from isopleth.density.fitted import FrameDensity
+from isopleth.operators.threads import check_stopped
+from isopleth.rows import sample_places
+
+# Components at the start of the EM algorithm; those without enough rows are dropped on the way.
+MOST_NORMALS = 16
+
+# Most rows by which components are dropped. All rows have the last steps.
+_MOST_ROWS, _STEPS, _LAST_STEPS = 2048, 60, 10
+
+# Variance of the components at the start, and what is added to every variance, in units of the variance of the rows. With 1e-4,
+# held-out rows of one table in thirty lost .1 nats and more; with 1e-2, narrow clusters were described worse.
+_START, _RIDGE = 0.25, 1e-3
+
+
+# Numbers in a block of rows: those of a component and row stay in the cache of a core.
+_BLOCK = 2**17
+
+
+@dataclass(frozen=True)
+class NormalMixture(FrameDensity):
+    r"""Density :math:`\sum_k \pi_k\, N(\mu_k, L_k L_k^\top)`.
+
+    Parameters
+    ----------
+    shares : array of shape (k,)
+        Weights of the components, of sum 1.
+    means : array of shape (k, d)
+        Their means.
+    roots : array of shape (k, d, d)
+        Lower triangular roots L of their covariance matrices.
+    """
+
+    shares: np.ndarray
+    means: np.ndarray
+    roots: np.ndarray
+
+    @property
+    def _backend(self) -> Backend:
+        return NUMPY
+
+    @cached_property
+    def log_normalizer(self) -> float:
+        """0: the mixture is normalised."""
+        return 0.0
+
+    def wider(self, factor: float) -> NormalMixture:
+        """Return the mixture with deviations multiplied by a factor."""
+        return NormalMixture(self.shares, self.means, factor * self.roots)
+
+    def _blocks(self, z: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+        """Yield places of rows, the log density of each component there with its weight, (k, n), and L^-1 (z - mean), (k, n, d)."""
+        inverses = np.linalg.inv(self.roots).transpose(0, 2, 1)
+        volumes = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
+        constants = np.log(self.shares) - volumes - 0.5 * z.shape[1] * math.log(2.0 * math.pi)
+        size = max(1, _BLOCK // self.means.size)
+        for start in range(0, len(z), size):
+            check_stopped()
+            place = slice(start, start + size)
+            steps = np.matmul(z[place] - self.means[:, None], inverses)
+            yield place, constants[:, None] - 0.5 * np.sum(steps * steps, axis=2), steps
+
+    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
+        """Return log p at rows."""
+        out = np.empty(len(z))
+        for place, logs, _ in self._blocks(z):
+            out[place] = logsumexp(logs, axis=0)
+        return out
+
+    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return the gradient of log p at rows."""
+        return self.evaluate(z)[1]
+
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return log p and its gradient at rows."""
+        log_p, gradient = np.empty(len(z)), np.empty(z.shape)
+        inverses = np.linalg.inv(self.roots)
+        for place, logs, steps in self._blocks(z):
+            log_p[place] = logsumexp(logs, axis=0)
+            gradient[place] = -np.einsum("kn,kni->ni", np.exp(logs - log_p[place]), np.matmul(steps, inverses))
+        return log_p, gradient
+
+    def improved(self, z: np.ndarray, w: np.ndarray, least: float) -> NormalMixture:
+        """Return the mixture after a step of EM; components of fewer rows than the share `least` are dropped."""
+        mass = np.zeros(len(self.shares))
+        first, second = np.zeros(self.means.shape), np.zeros(self.roots.shape)
+        for place, logs, steps in self._blocks(z):
+            r = np.exp(logs - logsumexp(logs, axis=0)) * w[place]
+            mass += r.sum(axis=1)
+            weighted = r[:, :, None] * steps
+            first += weighted.sum(axis=1)
+            second += np.matmul(weighted.transpose(0, 2, 1), steps)
+        shares = np.maximum(mass - min(least, 0.5 * mass.max()), 0.0)
+        kept = shares > 0.0
+        roots, mass = self.roots[kept], mass[kept, None]
+        first = first[kept] / mass
+        second = second[kept] / mass[:, :, None] - first[:, :, None] * first[:, None]
+        means = self.means[kept] + np.matmul(roots, first[:, :, None])[:, :, 0]
+        covariances = roots @ second @ roots.transpose(0, 2, 1) + _RIDGE * np.eye(z.shape[1])
+        return NormalMixture(shares[kept] / shares.sum(), means, np.linalg.cholesky(covariances))
+
+    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+        """Draw components by their weights, then rows of each."""
+        chosen = rng.choice(len(self.shares), size=n_samples, p=self.shares)
+        noise = rng.standard_normal((n_samples, self.means.shape[1]))
+        return np.asarray(self.means[chosen] + np.einsum("nij,nj->ni", self.roots[chosen], noise))
+
+
+def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
+    r"""Fit a mixture of normal densities to distinct rows of unit variance by EM.
+
+    Components begin at :data:`MOST_NORMALS` of the rows. The weight of each is proportional to
+    :math:`\max(0, \sum_i r_{ik} - c)`, where c is half the number of parameters of a component [1]_, so that components drop out
+    that describe too few rows to pay for these. c grows from 0 over the first half of the steps: all components would drop out
+    at once where none has enough rows yet. The numbers of steps are fixed, so that the fit is continuous in the rows.
+
+    References
+    ----------
+    .. [1] M. A. T. Figueiredo, A. K. Jain, "Unsupervised learning of finite mixture models", IEEE Transactions on Pattern Analysis
+       and Machine Intelligence 24, 2002.
+    """
+    d = z.shape[1]
+    rows = sample_places(len(z), _MOST_ROWS)
+    some, w = z[rows], weights[rows] / weights[rows].sum()
+    means = some[sample_places(len(some), max(1, min(MOST_NORMALS, len(some) // 10)))]
+    k = len(means)
+    found = NormalMixture(np.full(k, 1.0 / k), means, np.tile(math.sqrt(_START) * np.eye(d), (k, 1, 1)))
+    most = d * (d + 3) / 4.0 * float(w @ w)  # c as a share of the rows
+    for step in range(_STEPS):
+        check_stopped()
+        found = found.improved(some, w, most * min(1.0, 2.0 * step / _STEPS))
+    if len(rows) < len(z):
+        w = weights / weights.sum()
+        for _ in range(_LAST_STEPS):
+            check_stopped()
+            found = found.improved(z, w, 0.0)
+    return found
