@@ -47,9 +47,11 @@ class KDE(KernelDensity):
         The other words and objects map the rows by more: "whiten" removes correlations, "marginal" makes each column normal,
         "gp1" does both, "gp2" and "gp4" do it two and four times, "smooth" does so by
         functions that have a Hyvarinen loss. "auto" is a mixture of densities in "scale", "whiten",
-        "marginal" and "gp1" at seven length scales, with the weights that maximise the log density of held-out rows; "deep"
-        adds "gp2" and "gp4", and has no :meth:`marginal` and :meth:`conditional`. With "auto", columns are only scaled if the
-        table has words or missing cells, and for kernels that are not radial. At most 4,096 rows have kernels, except in
+        "marginal" and "gp1" at seven length scales, with the weights that maximise the log density of held-out rows. Beside
+        Gaussian kernels with ``length_scale="auto"``, mixtures of normal densities in "whiten" and "gp1" are candidates too: near
+        clusters of several sizes, kernels of one shape do not suffice.
+        "deep" adds "gp2" and "gp4", and has no :meth:`marginal` and :meth:`conditional`. With "auto", columns are only scaled
+        if the table has words or missing cells, and for kernels that are not radial. At most 4,096 rows have kernels, except in
         "scale".
     bounds : None, dict or sequence, optional
         Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None

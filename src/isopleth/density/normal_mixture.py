@@ -62,7 +62,7 @@ class NormalMixture(FrameDensity):
         return NormalMixture(self.shares, self.means, factor * self.roots)
 
     def _blocks(self, z: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """Yield places of rows, the log density of each component there with its weight, (k, n), and L^-1 (z - mean), (k, n, d)."""
+        """Yield places of rows, log densities of the components with their weights, (k, n), and L^-1 (z - mean), (k, n, d)."""
         inverses = np.linalg.inv(self.roots).transpose(0, 2, 1)
         volumes = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
         constants = np.log(self.shares) - volumes - 0.5 * z.shape[1] * math.log(2.0 * math.pi)
@@ -129,8 +129,8 @@ def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
 
     References
     ----------
-    .. [1] M. A. T. Figueiredo, A. K. Jain, "Unsupervised learning of finite mixture models", IEEE Transactions on Pattern Analysis
-       and Machine Intelligence 24, 2002.
+    .. [1] M. A. T. Figueiredo, A. K. Jain, "Unsupervised learning of finite mixture models", IEEE Transactions on Pattern
+       Analysis and Machine Intelligence 24, 2002.
     """
     d = z.shape[1]
     rows = sample_places(len(z), _MOST_ROWS)

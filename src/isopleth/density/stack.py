@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import nearest_rows
-from isopleth.density.normal_mixture import NormalMixture, fit_normal_mixture
+from isopleth.density.normal_mixture import fit_normal_mixture
 from isopleth.density.search import Search, path_of_factors
 from isopleth.errors import InputError
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame

@@ -5,8 +5,8 @@ coordinates t of the columns. For the columns A, with the others integrated out,
 :math:`a^\top G a` with :math:`a_i = \alpha_i \exp(-\tfrac12 |t_A - c_{iA}|^2_{\Sigma_{AA}})` and
 :math:`\log G_{ij} = \tfrac14 |c_{iA} - c_{jA}|^2_{\Sigma_{AA}} - \tfrac14 |c_i - c_j|^2_\Sigma`, where
 :math:`|v|^2_\Sigma = v^\top \Sigma^{-1} v`. Given the columns B, each kernel is a normal density of A whose covariance is a Schur
-complement. So both operations lead to densities of the same form. A mixture of normal densities is a mixture of such sums with one
-kernel each.
+complement. So both operations lead to densities of the same form. A mixture of normal densities is one of such sums with a single
+kernel.
 """
 
 from __future__ import annotations

@@ -1,0 +1,90 @@
+"""Mixtures of normal densities, by themselves and as candidates of a stack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from isopleth import KDE, SOSREP
+from isopleth.density.normal_mixture import NormalMixture, fit_normal_mixture
+from isopleth.density.stack_columns import StackColumns
+
+MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-2.0, 7.0]])
+ROOTS = np.array([[[0.3, 0.0], [0.1, 0.2]], [[1.0, 0.0], [-0.6, 0.5]], [[1.5, 0.0], [0.0, 1.2]]])
+SHARES = np.array([0.3, 0.3, 0.4])
+
+
+def truth(X):
+    laws = [multivariate_normal(mean, root @ root.T).pdf(X) for mean, root in zip(MEANS, ROOTS, strict=True)]
+    return np.log(SHARES @ np.array(laws))
+
+
+def drawn(n, seed=0):
+    return NormalMixture(SHARES, MEANS, ROOTS).sample(n, np.random.default_rng(seed))
+
+
+def test_values_gradients_and_draws(monkeypatch) -> None:
+    monkeypatch.setattr("isopleth.density.normal_mixture._BLOCK", 60)  # ten rows in a block
+    mixture, X = NormalMixture(SHARES, MEANS, ROOTS), drawn(4000)
+    log_p, gradient = mixture.evaluate(X[:25])
+    np.testing.assert_allclose(log_p, truth(X[:25]), rtol=1e-12)
+    np.testing.assert_array_equal(mixture.log_unnormalized(X[:25]), log_p)
+    steps = 1e-6 * np.eye(2)
+    by_differences = np.stack([(truth(X[:25] + h) - truth(X[:25] - h)) / 2e-6 for h in steps], axis=1)
+    np.testing.assert_allclose(gradient, by_differences, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(X.mean(axis=0), SHARES @ MEANS, atol=0.2)
+    spread = np.einsum("k,kij->ij", SHARES, ROOTS @ ROOTS.transpose(0, 2, 1)) + np.cov(MEANS.T, aweights=SHARES, ddof=0)
+    np.testing.assert_allclose(np.cov(X.T), spread, rtol=0.1, atol=0.3)
+    # Deviations twice as large, the mean of each component where it was.
+    np.testing.assert_allclose(
+        NormalMixture(SHARES[:1] / 0.3, MEANS[:1], ROOTS[:1]).wider(2.0).log_unnormalized(X[:9]),
+        multivariate_normal(MEANS[0], 4.0 * ROOTS[0] @ ROOTS[0].T).logpdf(X[:9]),
+    )
+
+
+def test_components_without_enough_rows_drop_out() -> None:
+    X, new = drawn(600), drawn(2000, seed=1)
+    unit = X.std(axis=0)
+    found = fit_normal_mixture(X / unit, np.ones(600))
+    loss = truth(new) - (found.log_unnormalized(new / unit) - np.log(unit).sum())
+    assert abs(loss.mean()) < 0.06
+    rng = np.random.default_rng(2)
+    assert len(fit_normal_mixture(rng.normal(size=(300, 8)), np.ones(300)).shares) == 1
+    centres = np.repeat(2.0 * rng.normal(size=(3, 6)), [100, 200, 300], axis=0)
+    three = fit_normal_mixture((centres + 0.3 * rng.normal(size=(600, 6))) / 2.0, np.ones(600))
+    np.testing.assert_allclose(np.sort(three.shares), [1 / 6, 2 / 6, 3 / 6], atol=0.02)
+
+
+def test_all_rows_have_the_last_steps(monkeypatch) -> None:
+    rng = np.random.default_rng(3)
+    centres = 3.0 * rng.normal(size=(3, 6))
+    X = (np.repeat(centres, 1000, axis=0) + rng.normal(size=(3000, 6)))[rng.permutation(3000)] / 3.0
+    monkeypatch.setattr("isopleth.density.normal_mixture._MOST_ROWS", 400)
+    found = fit_normal_mixture(X, np.ones(3000))
+    nearest = np.linalg.norm(found.means[:, None] - centres / 3.0, axis=2).min(axis=0)
+    assert nearest.max() < 0.05  # of 130 rows alone .07
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+def test_clusters_of_unlike_sizes_are_described(kind) -> None:
+    X, new = drawn(500), drawn(2000, seed=1)
+    model = kind().fit(X)
+    assert np.mean(truth(new) - model.score_samples(new)) < 0.08  # .14 by kernels of one shape
+    normals = [one for one in model.components_ if np.isnan(one.factor)]
+    assert sum(one.weight for one in normals) > 0.5
+    assert len(model.dual_coef_) == len(model.components_) - len(normals)
+    assert "normals" in repr(model.stack_path_)
+
+
+def test_draws_of_normal_densities_name_a_near_row() -> None:
+    X = drawn(200)
+    model = SOSREP().fit(X)
+    table = model._table_density()
+    part = next(one for one in table.density.parts if one.own is None)
+    rows, first, second = part.draw(50, np.random.default_rng(0), table.density.centers)
+    assert isinstance(table.density, StackColumns)
+    np.testing.assert_array_equal(first, second)
+    apart = np.linalg.norm(rows[:, None] - table.density.centers, axis=2)
+    assert np.mean(apart[np.arange(50), first] <= np.quantile(apart, 0.1, axis=1)) > 0.95
+    assert model.sample(30, random_state=0, as_recorded=True).shape == (30, 2)
