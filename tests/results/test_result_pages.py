@@ -168,7 +168,7 @@ def test_histograms_show_the_columns_that_differ_most():
 def test_a_long_curve_keeps_its_extremes_and_gaps():
     values = np.sin(np.arange(100_000) / 500.0)
     values[7003], values[60_000:60_400] = 40.0, np.nan
-    steps, kept = thinned(values, 2000)
+    steps, kept = thinned(values)
     assert len(steps) < 2100
     assert kept.max(initial=0, where=~np.isnan(kept)) == 40.0 == kept[steps == 7003][0]
     assert np.isnan(kept[(steps >= 60_000) & (steps < 60_400)]).any()

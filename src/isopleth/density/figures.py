@@ -198,7 +198,7 @@ def plot_density(
     """Draw a fitted density of one or two columns; the method ``plot`` of densities describes the parameters."""
     section = Section.of(density, columns)
     points = section.rows(rows)
-    ax = given_or_new(ax, 6.4, 4.8)
+    ax = given_or_new(ax, 4.8)
     isopleths = Isopleths.of(section, masses)
     low, high = _closing_frame(isopleths, section, *robust_range(np.concatenate([section.centers, points])))
     _draw_isopleths(ax, isopleths, section.names, low, high)
@@ -268,7 +268,7 @@ _HEADROOM = 2.0
 
 def plot_search(path: Any, ax: Axes | None = None) -> Axes:
     """Draw the held-out losses of a search; the method ``plot`` of :class:`~isopleth.density.SearchPath` describes them."""
-    ax = given_or_new(ax, 6.4, 4.2)
+    ax = given_or_new(ax, 4.2)
     finite = np.isfinite(path.losses)
     low, high = _frame(path, finite)
     style: dict[str, Any] = {

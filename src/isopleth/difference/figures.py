@@ -98,7 +98,7 @@ def plot_difference(
         )
     dots = _dots(difference, rows, columns)
     picture = _picture(difference, columns, masses)
-    ax = given_or_new(ax, 6.4, 4.8)
+    ax = given_or_new(ax, 4.8)
     if len(columns) == 1:
         _draw_line(ax, picture, names, quantile)
     else:

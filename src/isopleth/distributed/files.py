@@ -16,10 +16,6 @@ from isopleth.tables.read import Reading
 from isopleth.tables.stream import FileRows
 
 
-def _unheard(number: int, share: float) -> None:
-    """Ignore reports of progress."""
-
-
 class FileParts(Parts):
     """Rows of a table in a file that need not fit in memory, read chunk by chunk.
 
@@ -62,7 +58,7 @@ class FileParts(Parts):
         columns: Sequence[str] | None = None,
         chunk_rows: int | None = None,
         checkpoint: Checkpoint | None = None,
-        progress: Callable[[int, float], None] = _unheard,
+        progress: Callable[[int, float], None] = lambda *_: None,
     ) -> None:
         self.rows = path if isinstance(path, FileRows) else FileRows(path, Reading(columns=columns))
         self.chunk_rows = chunk_rows or self.rows.chunk_rows

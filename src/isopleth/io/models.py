@@ -132,7 +132,8 @@ def load(path: str | os.PathLike[str], *, memory_limit: float = 2.0**30) -> Any:
     except (InputError, MissingExtraError, MemoryError):
         raise
     except Exception as error:  # a damaged or hostile file can make the reader of the archive raise anything
-        raise _damaged(source) from error
+        text = f"{source} is damaged or cut short; save the model again, or fetch the file again."
+        raise InputError(text) from error
     if not isinstance(model, BaseEstimator):
         raise InputError(f"{path} holds a {type(model).__name__} and no model; save an estimator.")
     return model
@@ -164,10 +165,6 @@ def _constructed(path: Path, content: bytes) -> Any:
             "use a file from a source you know, written by isopleth.save."
         )
     return loads(content, trusted=accepted)
-
-
-def _damaged(path: Path) -> InputError:
-    return InputError(f"{path} is damaged or cut short; save the model again, or fetch the file again.")
 
 
 # Name of the archive member that holds the description.

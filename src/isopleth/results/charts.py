@@ -257,16 +257,16 @@ def some(rows: np.ndarray, most: int) -> np.ndarray:
     return rows[np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False))]
 
 
-def thinned(values: np.ndarray, most: int = _MOST_POINTS) -> tuple[np.ndarray, np.ndarray]:
+def thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return steps and values of a curve; of a long one the smallest and the largest value of each of many parts.
 
     Parts that hold NaN keep one, so that the curve breaks there.
     """
     n = len(values)
-    if n <= most:
+    if n <= _MOST_POINTS:
         return np.arange(n), values
     kept = []
-    for part in np.array_split(np.arange(n), most // 3):
+    for part in np.array_split(np.arange(n), _MOST_POINTS // 3):
         inside = values[part]
         missing = np.isnan(inside)
         if missing.any():

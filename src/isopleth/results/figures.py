@@ -224,9 +224,9 @@ def new_figure(width: float, height: float) -> Figure:
     return require("matplotlib.figure", "plot", "Plotting").Figure(figsize=(width, height), layout="constrained")
 
 
-def given_or_new(ax: Axes | None, width: float, height: float) -> Axes:
+def given_or_new(ax: Axes | None, height: float) -> Axes:
     """Return the axes to draw on."""
-    return new_figure(width, height).subplots() if ax is None else ax
+    return new_figure(6.4, height).subplots() if ax is None else ax
 
 
 def halo() -> list[Any]:

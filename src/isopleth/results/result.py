@@ -111,7 +111,9 @@ class Result:
             "result" (its kind), "isopleth" (the version), "summary" (sentences), numbers and words that depend on the kind, and
             "table", a list with one dictionary a row. A number that is missing or infinite is None.
         """
-        found = {"result": self.kind, "isopleth": own_version(), "summary": self._sentences()} | self._facts()
+        import isopleth
+
+        found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._sentences()} | self._facts()
         columns = {name: column[:most] for name, column in self._columns().items()}
         return plain(found | {"table": records(columns)})
 
@@ -249,12 +251,11 @@ def as_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
 
     if library is None:
         library = next(name for name in _FRAME_LIBRARIES if find_spec(name) is not None)
-    ready = {name: column.tolist() if _is_of_objects(column) else column for name, column in columns.items()}
+    of_objects = [
+        name for name, column in columns.items() if isinstance(column, np.ndarray) and column.dtype.kind in "OU"
+    ]
+    ready = {**columns, **{name: columns[name].tolist() for name in of_objects}}
     return nw.from_dict(ready, backend=cast(Any, library)).to_native()
-
-
-def _is_of_objects(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and column.dtype.kind in "OU"
 
 
 def records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -278,10 +279,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Iterable):
         return [plain(one) for one in value]
     return str(value)
-
-
-def own_version() -> str:
-    """Return the version of this package."""
-    import isopleth
-
-    return isopleth.__version__

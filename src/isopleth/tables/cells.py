@@ -16,7 +16,7 @@ import numpy as np
 
 from isopleth.backend import frame_names
 from isopleth.errors import InputError, quoted
-from isopleth.tables.typed import Numerals, numerals_of
+from isopleth.tables.typed import Numerals, moment, numerals_of, typed
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
@@ -270,8 +270,6 @@ class Cells:
     ) -> Self:
         import pyarrow as pa
 
-        from isopleth.tables.typed import typed
-
         cells = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
         cells = cells.cast(pa.string())
         if numerals is not None:
@@ -407,7 +405,7 @@ class Cells:
             if not self.known:
                 return np.full(len(self.values), np.nan)
             words = self.as_words()
-            wrong = next((word for word in words.words if _is_no_time(word)), words.words[0])
+            wrong = next((word for word in words.words if moment(word) is None), words.words[0])
             raise InputError(
                 "{column} holds {value} in {row}; expected a time such as 2024-01-31 12:00.",
                 column=self.name,
@@ -444,12 +442,6 @@ class Cells:
                 for word in words.words
             ]
         return np.append(np.array(codes, dtype=np.intp), -1)[words.values]
-
-
-def _is_no_time(word: str) -> bool:
-    from isopleth.tables.typed import moment
-
-    return moment(word) is None
 
 
 def joined(cells: Sequence[Cells]) -> Cells:

@@ -96,41 +96,14 @@ def enter(
 ) -> CheckedRows:
     """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
-    Parameters
-    ----------
-    estimator : estimator
-        With `reset`, the names and the number of columns are stored in it. Otherwise `X` must have the same columns as at fit.
-    X : array-like, tensor or data frame of shape (n_samples, n_features)
-        Rows, of any array library and on any device.
-    sample_weight : array-like of shape (n_samples,), optional
-        Their weights.
-    reset : bool, default=False
-        True at the beginning of a fit, False in all other methods.
-    min_samples : int, default=1
-        Smallest number of rows.
-    name, weight_name : str, optional
-        Names of `X` and `sample_weight` in error messages, if the user knows them by other names.
-    adding : bool, default=False
-        Whether the rows are added to earlier ones. Then all weights may be 0.
-    missing : bool, default=False
-        Whether NaN is allowed, as a missing value.
-    also : array-like, tensor or data frame of shape (m, n_features), optional
-        With `reset`, a second table, whose rows count equally when the kinds of the columns are decided.
-    kinds_from : callable, optional
-        With `reset`, returns for a number of rows the positions of those that decide kinds and categories; by default all do.
+    `reset` is True at the beginning of a fit, which stores names and number of the columns in the estimator; later tables must
+    have the same. `name` and `weight_name` are what messages call `X` and `sample_weight`. With `adding`, rows are added to
+    earlier ones, and all weights may be 0; with `missing`, NaN is a missing cell. The rows of a second table `also` count equally
+    when the kinds of columns are decided; `kinds_from` returns for a number of rows the positions of those that decide.
 
-    Returns
-    -------
-    CheckedRows
-        Methods return ``table.answer(values)`` to the user; ``table.finish(self)`` ends a fit.
-
-    Raises
-    ------
-    InputError
-        For text, dates, values that float64 would round or that are not finite (the message names the columns or the number of
-        cells), for tensors that require a gradient, and for weights that cannot be used.
-    ValueError, TypeError
-        For empty or sparse input, and for columns that differ from those at fit.
+    InputError is raised for text, dates, values that float64 would round or that are not finite, tensors that require a gradient,
+    and weights that cannot be used; ValueError or TypeError, as scikit-learn's checks ask for, for empty or sparse input and for
+    other columns than at fit.
     """
     backend = Backend.of(X, name or "X")
     X = _unmasked(on_host(X, name or "X"))
@@ -194,7 +167,9 @@ def _kinds_of(
     else:
         asked = read if other is None else replace(read, choices=read.choices.joined(other.choices))
         columns = asked.schema_of(X, also, named) if named or also is not None or kinds_from else read.schema
-        if columns.only_numbers and not any(_has_gaps(table, columns) for table in tables):
+        if columns.only_numbers and not any(
+            np.isnan(columns.encode(table, typed=True).numeric).any() for table in tables
+        ):
             return None
     labels = names if names is not None else range(columns.n_columns)
     estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
@@ -214,10 +189,6 @@ def _guessed(X: Any, also: Any, categorical: list, keep_identifiers: bool) -> Sc
     for note in columns.notes:
         warnings.warn(DataWarning(note), stacklevel=caller_level())
     return columns
-
-
-def _has_gaps(table: Any, columns: Schema) -> bool:
-    return bool(np.isnan(columns.encode(table, typed=True).numeric).any())
 
 
 def _warn_of_identifiers(X: Any) -> None:

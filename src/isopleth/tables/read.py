@@ -12,7 +12,7 @@ import numpy as np
 
 from isopleth.errors import DataWarning, Hint, InputError, Message, caller_level, quoted
 from isopleth.tables.cells import MISSING_WORDS, TRUTH
-from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches
+from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches, table_of_array
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.source import (
     PACKED_SUFFIXES,
@@ -280,9 +280,7 @@ class Reader:
             return Columns(pa.concat_tables(tables).slice(0, most), self.named, np.concatenate(lines)[:most])
         if self._whole is None:
             if self.source.suffix == ".npy" and most is not None:
-                from isopleth.tables.readers import _table_of
-
-                return Columns(_table_of(np.asarray(mapped(self.source)[:most])).select(self.where), False)
+                return Columns(table_of_array(np.asarray(mapped(self.source)[:most])).select(self.where), False)
             self._whole = READERS[self.source.suffix][1](self.source)
         data, lines_ = self._whole.data.select(self.where), self._whole.lines
         return Columns(data.slice(0, most), self.named, None if lines_ is None else lines_[:most])
@@ -389,8 +387,6 @@ class Reader:
             yield self._chunk(held, lines, like)
 
     def _pieces(self, rows: int, start: int) -> Iterator[Columns]:
-        from isopleth.tables.readers import _table_of
-
         if self.text is not None:
             for table, lines in self.text.tables(self.where, start):
                 yield Columns(table, self.named, lines)
@@ -398,7 +394,7 @@ class Reader:
             for first in range(start, len(mapped(self.source)), rows):
                 # A new memory map for each block, because the pages that a map has read count as memory of the process.
                 yield Columns(
-                    _table_of(np.asarray(mapped(self.source)[first : first + rows])).select(self.where), False
+                    table_of_array(np.asarray(mapped(self.source)[first : first + rows])).select(self.where), False
                 )
         else:
             parquet = self.source.suffix == ".parquet"

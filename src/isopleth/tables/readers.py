@@ -34,7 +34,7 @@ class Columns:
     lines: np.ndarray | None = None
 
 
-def _table_of(values: np.ndarray) -> Any:
+def table_of_array(values: np.ndarray) -> Any:
     import pyarrow as pa
 
     names = [f"x{j + 1}" for j in range(values.shape[1])]
@@ -291,7 +291,7 @@ def read_array_header(file: IO[bytes]) -> ArrayHeader:
 
 def read_npy(source: Source) -> Columns:
     """Read an .npy file."""
-    return Columns(_table_of(np.asarray(mapped(source))), named=False)
+    return Columns(table_of_array(np.asarray(mapped(source))), named=False)
 
 
 def mapped(source: Source) -> np.ndarray:
@@ -320,7 +320,7 @@ def read_npz(source: Source) -> Columns:
         key = "X" if "X" in keys else _only_table(source, archive, keys)
         what = f"array {key!r}"
         return Columns(
-            _table_of(_checked(source, what, _loaded(source, what, lambda: _read(source, archive, key)))), False
+            table_of_array(_checked(source, what, _loaded(source, what, lambda: _read(source, archive, key)))), False
         )
 
 

@@ -223,9 +223,6 @@ class RowStream:
             except InputError as error:
                 yield self._table(b"", before), error
 
-    def _source(self, text: bytes) -> Source:
-        return Source(BytesIO(text), _STREAM, ".csv")
-
     def _begin(self, head: bytes, before: int) -> bool:
         """Find the columns by the first line; return whether that line is a row."""
         like = self.like
@@ -278,7 +275,7 @@ class RowStream:
         if not text:
             empty = like.data.select(like.names).slice(0, 0)
             return replace(like, data=empty, lines=None)
-        source = self._source(text)
+        source = Source(BytesIO(text), _STREAM, ".csv")
         assert self._dialect is not None
         dialect = replace(self._dialect, place=Place(0, 0, before))
         parts = list(Text(source, dialect).tables(self._where))
