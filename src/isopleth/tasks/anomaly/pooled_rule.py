@@ -111,8 +111,9 @@ class Member:
         terms -= nearest
         terms *= -1.0 / self.length_scale
         np.exp(terms, out=terms)
-        total = self.coefficients @ terms.reshape(len(terms), -1)
-        return 2.0 * (np.log(total.reshape(nearest.shape)) - nearest / self.length_scale)
+        terms *= self.coefficients.reshape(-1, *[1] * (terms.ndim - 1))
+        # Not a product with a matrix, whose last digits depend on how many rows are scored at once.
+        return 2.0 * (np.log(terms.sum(axis=0)) - nearest / self.length_scale)
 
 
 @dataclass(frozen=True)
