@@ -1,11 +1,11 @@
 """Cost of every estimator and task against the number of rows, and of several threads against one.
 
-    python -m benchmarks.growth [--only NAME ...] [--limit 600] [--largest 1000000] [--out DIR]
+    python -m benchmarks.growth [--only NAME ...] [--limit 600] [--largest 1000000] [--out DIR] [--picture FILE]
     python -m benchmarks.growth --threads [--out DIR]
 
 Each run has a process of its own. A size is left out when the two sizes before it predict more than `--limit` seconds. The
 files in DIR hold the runs, one a line; a run that was interrupted goes on where it ended. `--threads` compares the processor
-seconds with all threads to those with one, at 200 to 2,000 rows.
+seconds with all threads to those with one, at 200 to 2,000 rows. `--picture` draws the runs of DIR and measures none.
 """
 
 from __future__ import annotations
@@ -234,6 +234,53 @@ def thread_table(path: Path) -> Iterator[str]:
         yield f"{name:40}" + "".join(f"{float(a) / float(b):>9.2f}" if a and b else f"{'-':>9}" for a, b in ratios)
 
 
+PANELS = {
+    "Densities": (
+        "SOSREP",
+        'SOSREP(frame="deep")',
+        'SOSREP(frame="scale")',
+        'SOSREP(frame="scale", landmarks=2000)',
+        "KDE",
+    ),
+    "Densities of features, gaps, answers": (
+        "RandomFeatureSOSREP",
+        "DensityImputer",
+        "SOSREP.score_samples, 2,000 rows fitted",
+        "ClassPriorEstimator",
+    ),
+    "Scores and differences": ("KernelScore", "NystromKEF", "Stein", "SSGE", "LSDD"),
+    "Tasks": (
+        "two_sample_test",
+        "AnomalyDetector",
+        "AnomalyDetector(novelty=True)",
+        "ChangePointDetector",
+        "DriftMonitor",
+    ),
+}
+
+
+def picture(path: Path, out: Path) -> None:
+    """Draw processor seconds against rows, with lines of slope 1 and 2."""
+    from matplotlib.figure import Figure
+
+    runs = journal(path)
+    figure = Figure(figsize=(9.0, 7.5), layout="constrained")
+    for axis, (title, names) in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, PANELS.items(), strict=True):
+        for name in names:
+            found = {n: runs[name, n, "all"] for n in SIZES if runs.get((name, n, "all"), [""])[0]}
+            axis.plot(
+                list(found), [float(run[0]) for run in found.values()], "o-", markersize=3, linewidth=1, label=name
+            )
+        ends = np.array([1e3, 1e6])
+        for power, start in ((1.0, 0.02), (2.0, 0.02)):
+            axis.plot(ends, start * (ends / 1e3) ** power, ":", color="0.6", linewidth=0.8)
+        axis.set(xscale="log", yscale="log", ylim=(0.02, 2e3), title=title)
+        axis.legend(fontsize=7, frameon=False, loc="upper left")
+    figure.supxlabel("rows")
+    figure.supylabel("processor seconds; dotted: proportional to n and n²")
+    figure.savefig(out, dpi=150)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print the tables."""
     parser = argparse.ArgumentParser(
@@ -244,7 +291,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest number of rows")
     parser.add_argument("--threads", action="store_true", help="several threads against one, instead of growth")
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the files with the runs")
+    parser.add_argument("--picture", type=Path, help="draw the runs and measure none")
     options = parser.parse_args(arguments)
+    if options.picture:
+        picture(options.out / "growth.csv", options.picture)
+        return
     names = options.only or list(tasks())
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / ("threads.csv" if options.threads else "growth.csv")

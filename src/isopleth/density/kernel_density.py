@@ -39,7 +39,7 @@ from isopleth.frames import BoundedMap
 from isopleth.kernels import get_kernel
 from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import Rule
-from isopleth.operators.threads import ROWS_WORTH_A_THREAD, effective_n_jobs
+from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
 from isopleth.sampling import Target
@@ -436,7 +436,7 @@ class KernelDensity(DensityEstimator):
             return self, 1
         # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
         need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
-        small = rows < ROWS_WORTH_A_THREAD
+        small = rows <= ROWS_OF_ONE_THREAD
         workers = 1 if small else max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
         one_fit = copy(self)
         if workers > 1 or small:

@@ -24,9 +24,10 @@ DEFAULT_N_JOBS = -1
 # Floating-point operations of a call that is so short that nobody notices if Ctrl-C waits for its end.
 LONG_CALL = 1e9
 
-# Rows of a fit from which it gains to run several such fits at the same time. Smaller ones spend their time in Python code, where
-# threads wait for one another: two of them took the same time for 200 to 1,000 rows, and up to twice the processor's.
-ROWS_WORTH_A_THREAD = 1_000
+# Largest number of rows of a fit of which several run one after another. Such fits spend their time in Python code, where
+# threads wait for one another: up to 1,000 rows two of them took as long and up to twice the processor's time, and at 2,000 rows
+# 1.2 to 1.4 times the processor's time for 4 to 36 % less waiting.
+ROWS_OF_ONE_THREAD = 2_000
 
 # Seconds that an interrupted call waits for its workers. Workers in Python code end within that time.
 GRACE = 0.3

@@ -13,7 +13,7 @@ import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.frames import Frame, FrameMap
-from isopleth.operators.threads import ROWS_WORTH_A_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
 from isopleth.scaled_columns import bounded
@@ -127,7 +127,7 @@ class Rows:
         # One fit keeps a device busy, and also a library with threads of its own.
         workers = self._fits_at_once(space, len(tasks), len(bases) * len(regularizers)) if backend == NUMPY else 1
         # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
-        alone = workers == 1 and len(self.values) >= ROWS_WORTH_A_THREAD
+        alone = workers == 1 and len(self.values) > ROWS_OF_ONE_THREAD
         one_fit = space if alone else replace(space, n_jobs=1, memory_limit=space.memory_limit / workers)
 
         def work(task: tuple[int, int]) -> None:
@@ -145,7 +145,7 @@ class Rows:
     def _fits_at_once(self, space: Space, tasks: int, fits: int) -> int:
         """Return how many folds to fit in parallel, so that each has the memory to store its products."""
         rows, columns = self.values.shape
-        if rows < ROWS_WORTH_A_THREAD:
+        if rows <= ROWS_OF_ONE_THREAD:
             return 1
         need = MemoryPlan.of(replace(space, n_jobs=1), rows - rows // self.cv, columns, fits).to_store
         return max(1, min(effective_n_jobs(space.n_jobs), tasks, int(space.memory_limit // need)))
