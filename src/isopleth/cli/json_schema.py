@@ -109,7 +109,11 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "columns": ("list of string", "columns that were compared"),
             "n_resamples": ("integer", "number of permutations"),
             "rows_permuted_as_one": ("integer", "rows of a group"),
-            "kernel_scores": ("object", "the nine scores by their names"),
+            "kernel_scores": ("object", "the ten scores by their names"),
+            "relations": (
+                "list of list",
+                "pairs of columns whose relation differs, of which neither differs by itself",
+            ),
             "separation": ("object or null", "accuracy of a classifier with its interval; null for too few rows"),
             "before": ("string", "file A"),
             "after": ("string", "file B"),

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
-from scipy.stats import chi2, norm
+from scipy.stats import chi2, norm, rankdata
 
 from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.tasks.two_sample.permutation import (
@@ -21,8 +21,10 @@ from isopleth.tasks.two_sample.permutation import (
     moment_scores,
     quadratic_forms,
     rank_scores,
+    shares_of_rows,
     unit_features,
 )
+from isopleth.tasks.two_sample.products import Products
 
 RNG = np.random.default_rng(0)
 
@@ -171,6 +173,38 @@ def test_the_square_of_a_column_of_two_values_adds_nothing():
     z = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     expected = [(e @ z) ** 2 for e in slow_contrasts(labels, np.arange(12))]
     np.testing.assert_allclose(column_contrasts(rows, equal(rows, 1), labels), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("limit", [2.0**20, 1.0])
+def test_contrasts_of_products_against_sums_over_rows(limit):
+    """Rows that are there twice are one row with two places; words have two coordinates, which are not multiplied."""
+    draws = np.random.default_rng(10)
+    place = np.r_[np.arange(12), [3, 3, 7]]
+    rows = np.c_[draws.normal(size=(12, 2)), draws.integers(0, 2, 12), draws.integers(0, 2, 12)]
+    labels, units = labels_of(place, (6, 9), 5), equal(rows, 1)
+    columns, numbers = np.array([0, 1, 2, 2]), np.array([True, True, False, False])
+    products = Products.of(rows, shares_of_rows(units, labels), rows, columns, numbers)
+    assert {tuple(pair) for pair in products.pairs} == {(0, 1), (0, 2), (0, 3), (1, 2), (1, 3)}
+    z = norm.ppf((rankdata(rows[place], axis=0) - 0.5) / len(place))
+    features = np.stack([*(z[:, i] * z[:, j] for i, j in products.pairs), *(z[:, :2] ** 3 - 3.0 * z[:, :2]).T], axis=1)
+    features = (features - features.mean(axis=0)) / features.std(axis=0)
+    found = products.squares(units, labels, limit)
+    for line, member in zip(found, labels.members, strict=True):
+        inside = (member / labels.counts)[place]  # equal rows have equal features, so they may be shared out
+        contrast = inside @ features / 6.0 - (1.0 - inside) @ features / 9.0
+        np.testing.assert_allclose(line, contrast**2, atol=1e-12)
+
+
+def test_the_strongest_of_many_pairs_are_multiplied():
+    rows = np.random.default_rng(11).normal(size=(100, 40))
+    rows[:, 39] += rows[:, 0]
+    found = Products.of(rows, np.full(100, 0.01), rows, np.arange(40), np.ones(40, dtype=bool))
+    z = norm.ppf((rankdata(rows, axis=0) - 0.5) / 100)
+    sizes = np.abs(np.corrcoef(z.T))
+    kept = sizes[tuple(found.pairs.T)]
+    assert len(found.pairs) == 500
+    assert [0, 39] in found.pairs.tolist()
+    np.testing.assert_allclose(kept.min(), np.sort(sizes[np.triu_indices(40, 1)])[-500])
 
 
 def test_rank_scores_follow_the_ranks_and_break_ties_by_moments():

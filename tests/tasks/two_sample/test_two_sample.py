@@ -14,7 +14,7 @@ from isopleth.errors import DataWarning
 from isopleth.tables.schema import Column
 from isopleth.tasks.class_prior.scores import Fits, stratified_folds
 from isopleth.tasks.two_sample.column_changes import ColumnSummary, share_that_differs
-from isopleth.tasks.two_sample.permutation import Basis, Units
+from isopleth.tasks.two_sample.permutation import Basis, ColumnUnits, Units
 from isopleth.tasks.two_sample.separation import held_out_answers
 
 FEW = {"n_resamples": 99, "random_state": 0, "n_jobs": 1}
@@ -341,6 +341,31 @@ def test_one_column_of_a_hundred_is_found_and_named():
     assert found.witness.columns() == ["column 7"]
     assert found.kernel_scores["mean and spread of a column"] == pytest.approx(found.statistic, abs=1e-3)
     assert found.statistic == max(found.kernel_scores.values())
+
+
+def test_pairs_whose_relation_differs_are_named_unless_a_column_differs_by_itself():
+    X, Y = normal(150, 4), normal(150, 4, 1)
+    Y[:, 3] = 0.7 * Y[:, 1] + 0.51**0.5 * Y[:, 3]
+    found = two_sample_test(X, Y, **FEW)
+    assert found.pvalue <= 0.05
+    assert (found.witness.columns(), found.witness.relations()) == ([], [("column 1", "column 3")])
+    assert found.to_dict()["summary"][-1] == (
+        "No column differs by itself: the relation between column 1 and column 3 differs."
+    )
+    moved = two_sample_test(X, Y + [0.0, 2.0, 0.0, 0.0], **FEW)
+    assert (moved.witness.columns(), moved.witness.relations()) == (["column 1"], [])
+
+
+def test_asymmetry_alone_is_found():
+    draws = np.random.default_rng(3)
+    assert two_sample_test(normal(150, 1), (draws.gamma(3.0, 1.0, (150, 1)) - 3.0) / 3.0**0.5, **FEW).pvalue <= 0.05
+
+
+def test_columns_of_which_most_cells_are_equal_count_by_the_size_of_the_others():
+    rows = np.where(np.arange(40) < 2, 3.0, 0.0)[:, None]
+    assert ColumnUnits.of(rows, np.zeros(1, dtype=bool)).scale == pytest.approx(rows.std() / 0.1**0.5)
+    half = np.where(np.arange(40) < 20, 3.0, 0.0)[:, None]
+    assert ColumnUnits.of(half, np.zeros(1, dtype=bool)).scale == pytest.approx(half.std())
 
 
 def test_the_accuracy_of_telling_apart_holds_the_best_one_possible():

@@ -193,6 +193,9 @@ class Labels:
                 member[:] = np.bincount(line, minlength=len(counts))
         return cls(members, counts, (smaller, total - smaller), weights, strata)
 
+    def __len__(self) -> int:
+        return int(self.members.shape[0])
+
     @staticmethod
     def floats(sizes: tuple[int, int]) -> int:
         """Return how many numbers of eight bytes a label vector takes, scratch included."""
@@ -287,7 +290,7 @@ class ColumnUnits:
     """Units of the columns: centre, standard deviation, and the bound beyond which values are compressed."""
 
     # middle, spread, far, deviation: (d,): median; mean absolute deviation with values beyond the bound set to it; the
-    # bound over the spread; and the standard deviation of the compressed values over the spread
+    # bound over the spread; and the standard deviation of the compressed values over the spread, larger where most are equal
     middle: np.ndarray
     spread: np.ndarray
     far: np.ndarray
@@ -309,7 +312,10 @@ class ColumnUnits:
         far = _FARTHEST * np.array([np.median(column[column > 0.0]) for column in deviation.T])
         spread = np.minimum(deviation, far).mean(axis=0)
         plain = cls(middle, spread, far / spread, np.ones(len(middle)))
-        return cls(middle, spread, plain.far, plain(rows).std(axis=0))
+        # A column of which nearly all cells are equal, such as the edge of images, has the unit of the cells that differ:
+        # in units of its standard deviation these few would be far from all others.
+        differ = np.minimum(2.0 * (deviation > 0.0).mean(axis=0), 1.0)
+        return cls(middle, spread, plain.far, plain(rows).std(axis=0) / np.sqrt(differ))
 
     @property
     def scale(self) -> np.ndarray:
@@ -328,19 +334,20 @@ class ColumnUnits:
         return np.asarray(np.copysign(drawn, z) / self.deviation)
 
 
-def _sample(rows: np.ndarray) -> np.ndarray:
+def sampled_rows(rows: np.ndarray) -> np.ndarray:
+    """Return at most 400 of sorted rows, at equal distances."""
     return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _ROWS_OF_DISTANCES)).astype(int))]
 
 
 def length_scales(rows: np.ndarray) -> np.ndarray:
     """Return six of twelve scales, from half the 5th percentile of the distances between distinct `rows` to twice the 95th."""
-    low, high = np.quantile(pdist(_sample(rows)), [_SMALLEST, _LARGEST])
+    low, high = np.quantile(pdist(sampled_rows(rows)), [_SMALLEST, _LARGEST])
     return np.geomspace(max(low / 2.0, high / _WIDEST), high * 2.0, _STEPS)[list(_USED)]
 
 
 def city_block_scale(rows: np.ndarray) -> float:
     """Return half the median city-block distance between distinct `rows`."""
-    return 0.5 * float(np.median(pdist(_sample(rows), "cityblock")))
+    return 0.5 * float(np.median(pdist(sampled_rows(rows), "cityblock")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,28 +498,45 @@ def quadratic_forms(basis: Basis, features: np.ndarray, labels: Labels) -> np.nd
     return np.asarray((labels.contrasts(coordinates) ** 2 @ basis.weights.T - own).T)
 
 
+def shares_of_rows(units: Units, labels: Labels) -> np.ndarray:
+    """Return the share of each row among the rows of both samples; equal rows may be merged in one."""
+    each = labels.counts if units.lengths is not None else labels.counts / units.group
+    total = each @ units.lengths if units.lengths is not None else each.sum() * units.group
+    return units.over_rows(each / total)
+
+
+def _about_means(values: np.ndarray, share: np.ndarray, units: Units, labels: Labels) -> np.ndarray:
+    """Return values less their mean over all rows, or over the rows of a stratum."""
+    if labels.strata is None:
+        return np.asarray(values - share @ values)
+    return np.asarray(values - units.over_rows(labels.mean(units.means(values))))
+
+
+def standard_contrasts(values: np.ndarray, units: Units, labels: Labels) -> np.ndarray:
+    """Return contrasts of features of the rows in units of their standard deviations, 0 for those that do not vary."""
+    share = shares_of_rows(units, labels)
+    centred = _about_means(values, share, units, labels)
+    deviation = np.sqrt(share @ centred**2)
+    moved = deviation > _NO_SPREAD * np.abs(values).max(axis=0, initial=0.0)
+    return labels.contrasts(units.means(np.where(moved, centred / np.where(moved, deviation, 1.0), 0.0)))
+
+
 def column_contrasts(rows: np.ndarray, units: Units, labels: Labels) -> np.ndarray:
     r"""Return how much mean and spread of each column differ, for every label vector, of shape (1 + B, d).
 
     :math:`(C_1^2 - 2 r C_1 C_2 + C_2^2) / (1 - r^2)` for the contrasts of the standardised column and of its standardised
     square, r being their correlation: about chi-squared with two degrees of freedom, times a constant that all columns share.
     """
-    each = labels.counts if units.lengths is not None else labels.counts / units.group
-    total = each @ units.lengths if units.lengths is not None else each.sum() * units.group
-    share = units.over_rows(each / total)[:, None]
+    share = shares_of_rows(units, labels)
     square = rows**2
-    middles = [(share * part).sum(axis=0) for part in (rows, square)]
-    if labels.strata is None:
-        first, second = rows - middles[0], square - middles[1]
-    else:
-        first, second = (part - units.over_rows(labels.mean(units.means(part))) for part in (rows, square))
-    deviations = [np.sqrt((share * part**2).sum(axis=0)) for part in (first, second)]
+    first, second = (_about_means(part, share, units, labels) for part in (rows, square))
+    deviations = [np.sqrt(share @ part**2) for part in (first, second)]
     # The square of a column with two values symmetric about its mean is constant.
     tiny = np.finfo(np.float64).tiny
-    moved = deviations[1] > _NO_SPREAD * np.maximum(np.abs(middles[1]), tiny)
+    moved = deviations[1] > _NO_SPREAD * np.maximum(share @ square, tiny)
     first = first / np.maximum(deviations[0], tiny)
     second = np.where(moved, second / np.where(moved, deviations[1], 1.0), 0.0)
-    r = (share * first * second).sum(axis=0)
+    r = share @ (first * second)
     own = 1.0 - r**2
     moved &= own > _LEAST_OWN
     one = labels.contrasts(units.means(first))

@@ -29,8 +29,11 @@ from isopleth.tasks.two_sample.permutation import (
     moment_scores,
     quadratic_forms,
     rank_scores,
+    sampled_rows,
+    shares_of_rows,
     unit_features,
 )
+from isopleth.tasks.two_sample.products import Products
 
 _CENTERS_OF_COLUMNS = 40
 _SPREAD_OF_WORDS = 0.3
@@ -290,11 +293,34 @@ class TwoSampleProblem:
             forms = map_threads(form, pairs, min(self.workers, len(pairs)))
         return np.vstack([*forms, column_contrasts(rows, units, labels).T])
 
+    @property
+    def _columns_of_coordinates(self) -> np.ndarray:
+        """Number of the column of the table that each coordinate that varies belongs to."""
+        lengths = [block.stop - block.start for block in self.blocks]
+        return np.repeat(np.arange(len(lengths)), lengths)[self.varying]
+
+    @cached_property
+    def _products(self) -> tuple[np.ndarray, np.ndarray]:
+        """Pairs of coordinates, and squared contrasts of their products and of cubes, of shape (1 + B, k + c)."""
+        units, labels, limit = self.units, self.labels, self.memory_limit - self._bytes_of_labels
+        share, numbers = shares_of_rows(units, labels), ~self.scaled[self.varying]
+        found = Products.of(self.unit_rows, share, sampled_rows(self.rows), self._columns_of_coordinates, numbers)
+        return found.pairs, found.squares(units, labels, limit)
+
+    def pair_contrasts(self) -> tuple[list[tuple[int, int]], np.ndarray]:
+        """Return pairs of columns, and the largest squared contrast of their products, of shape (1 + B, k)."""
+        pairs, squares = self._products
+        found, place = np.unique(self._columns_of_coordinates[pairs], axis=0, return_inverse=True)
+        out = np.zeros((len(found), len(squares)))
+        np.maximum.at(out, place.ravel(), squares[:, : len(pairs)].T)
+        return [(int(i), int(j)) for i, j in found], out.T
+
     @cached_property
     def scores(self) -> np.ndarray:
-        """Normal scores of all columns together, of shape (9, 1 + B): the kernels, and the largest column contrast."""
+        """Normal scores of all columns together, of shape (10, 1 + B): the kernels, the largest column contrast, and product."""
         forms, k = self._forms(self.bases, self.unit_rows), len(self.kernels)
-        return rank_scores(np.vstack([forms[:k], forms[k:].max(axis=0)]))
+        products = self._products[1].max(axis=1, initial=0.0)
+        return rank_scores(np.vstack([forms[:k], forms[k:].max(axis=0), products]))
 
     @property
     def kernels(self) -> list[tuple[Basis, float]]:
@@ -308,7 +334,7 @@ class TwoSampleProblem:
         kernels = [
             f"{names[b.metric]}, length scale {b.length_scale:.3g}, ridge {alpha:g}" for b, alpha in self.kernels
         ]
-        return [*kernels, "mean and spread of a column"]
+        return [*kernels, "mean and spread of a column", "product of two columns, or cube of one"]
 
     def column_scores(self) -> np.ndarray:
         """Return the largest score of each column alone, of shape (1 + B, n_features); -inf for columns that are constant.

@@ -188,13 +188,14 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two samples are from one distribution, against any difference of densities.
 
-    Nine statistics are compared under permuted labels. Eight are LSDD's dual estimate of the squared L2 distance,
+    Ten statistics are compared under permuted labels. Eight are LSDD's dual estimate of the squared L2 distance,
     :math:`h^\top M h` with h the difference of the samples' means of functions around centres [1]_: Gaussians of six length
     scales, one of them with two ridges, and products of Laplace functions. The ninth is the largest difference of mean and
-    spread of a single column. Each is replaced by the normal score of its rank among all label vectors, and the largest score
-    counts. Centres, length scales and units of the columns come from the rows of both samples together, so the p-value is
-    exact: if the samples are from one distribution, P(pvalue <= a) <= a for every a, for any sizes, dimension and ties, and
-    P(pvalue <= a) = a up to ties where a (1 + n_resamples) is whole.
+    spread of a single column, and the tenth that of products of two columns, and cubes of one, in normal scores of ranks: at
+    most 500 products, those with the largest correlations in both samples together. Each is replaced by the normal score of its
+    rank among all label vectors, and the largest score counts. Centres, length scales and units of the columns come from the rows
+    of both samples together, so the p-value is exact: if the samples are from one distribution, P(pvalue <= a) <= a for every a,
+    for any sizes, dimension and ties, and P(pvalue <= a) = a up to ties where a (1 + n_resamples) is whole.
 
     Parameters
     ----------
@@ -335,7 +336,7 @@ def compare_samples(
     with ONE_BLAS_THREAD:
         scores = problem.scores
     statistics = scores.max(axis=0)
-    best = int(np.argmax(scores[:-1, 0]))
+    best = int(np.argmax(scores[: len(problem.kernels), 0]))
     scale = np.full(len(problem.varying), np.nan)
     scale[problem.varying] = problem.column_units.scale * problem.kernels[best][0].length_scale
     return TwoSampleResult(
@@ -378,7 +379,7 @@ class TwoSampleResult(Result):
     Parameters
     ----------
     statistic : float
-        Largest of the nine scores. Under permutations each of them is standard normal.
+        Largest of the ten scores. Under permutations each of them is standard normal.
     pvalue : float
         Share of the label vectors, the observed one and the permuted ones, whose statistic is no smaller.
     sizes : tuple of two int
@@ -393,7 +394,7 @@ class TwoSampleResult(Result):
         Length scale of the kernel whose LSDD has the largest score, in the units of the columns; NaN for constant columns and
         categories.
     kernel_scores : dict of str to float
-        The nine scores by the names of the statistics; empty where all rows are equal.
+        The ten scores by the names of the statistics; empty where all rows are equal.
     problem : TwoSampleProblem
         The prepared samples, from which the other answers are computed.
     best : int
@@ -459,6 +460,7 @@ class TwoSampleResult(Result):
             "n_resamples": self.n_resamples,
             "rows_permuted_as_one": self.group,
             "kernel_scores": self.kernel_scores,
+            "relations": [list(pair) for pair in self.witness.relations(_LEVEL)] if self.pvalue <= _LEVEL else [],
             "separation": None if self._separation is None else asdict(self._separation),
         }
 
@@ -543,10 +545,21 @@ class TwoSampleResult(Result):
             return [words, *accuracy, doubt]
         first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *accuracy]
         named = self.changes(_LEVEL)["column"]
+        relations = self._relations
         if not named:
-            return [*first, "No column differs by itself: the difference is in how columns go together."]
+            where = relations or "the difference is in how columns go together"
+            return [*first, f"No column differs by itself: {where}."]
         verb = "differs by itself" if len(named) == 1 else "differ by themselves"
-        return [*first, f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."]
+        columns = f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."
+        return [*first, columns, *([f"{relations[0].upper()}{relations[1:]}."] if relations else [])]
+
+    @property
+    def _relations(self) -> str:
+        """The pairs whose relation differs, in words; empty if there are none."""
+        pairs = self.witness.relations(_LEVEL)
+        if len(pairs) == 1:
+            return f"the relation between {pairs[0][0]} and {pairs[0][1]} differs"
+        return f"the relations {in_words([f'of {one} with {other}' for one, other in pairs])} differ" if pairs else ""
 
     @cached_property
     def _separation(self) -> Separation | None:
@@ -747,12 +760,18 @@ class Witness:
     x, y : ndarray of shape (n,) and (n',)
         Fitted density difference at the rows of X and of Y, times the volume of the kernel: positive where there is more of X.
         It is LSDD's with the kernel whose score is largest.
+    pairs : list of tuple of two str
+        Pairs of columns whose products were compared.
+    pair_p_values : ndarray of shape (n_pairs,)
+        p-value of the product of each pair, adjusted for the number of pairs.
 
     Notes
     -----
     The p-values are step-down maxima over columns under the permutations of the joint test (Westfall and Young): the chance
     to name any column falsely at level a is at most a, whichever columns do differ, as long as the others together have one
-    distribution in both samples. A difference of dependence alone shows in no column.
+    distribution in both samples. A difference of dependence alone shows in no column, but in pairs: their p-values are
+    step-down maxima over pairs, so the chance to name any pair falsely, whose two columns together have one distribution in both
+    samples, is at most a as well.
     """
 
     names: list[str]
@@ -760,6 +779,8 @@ class Witness:
     p_values: np.ndarray
     x: np.ndarray
     y: np.ndarray
+    pairs: list[tuple[str, str]]
+    pair_p_values: np.ndarray
 
     @classmethod
     def of(cls, problem: TwoSampleProblem, best: int, names: list[str]) -> Self:
@@ -767,14 +788,16 @@ class Witness:
         n = problem.sizes[0]
         if len(problem.samples.rows) == 1:
             d = len(names)
-            return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]))
+            return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]), [], np.ones(0))
         scores = problem.column_scores()
         values = _differences(problem, *problem.kernels[best])[problem.samples.place]
         varying = np.flatnonzero(np.isfinite(scores[0]))
         p_values = adjusted_p_values(scores)
         if len(varying) == 1:  # its scores are those of the joint test
             p_values[varying] = permutation_pvalue(scores[:, varying[0]])
-        return cls(names, scores[0], p_values, values[:n], values[n:])
+        pairs, contrasts = problem.pair_contrasts()
+        pair_names = [(names[i], names[j]) for i, j in pairs]
+        return cls(names, scores[0], p_values, values[:n], values[n:], pair_names, adjusted_p_values(contrasts))
 
     def columns(self, significance_level: float = 0.05) -> list[str]:
         """Return the names of the columns that differ by themselves, smallest p-values first.
@@ -796,6 +819,40 @@ class Witness:
         if not 0.0 < significance_level < 1.0:
             raise InputError(f"significance_level = {significance_level!r}: expected a number between 0 and 1.")
         return [self.names[j] for j in self.order if self.p_values[j] <= significance_level]
+
+    def relations(self, significance_level: float = 0.05) -> list[tuple[str, str]]:
+        """Return the pairs of columns whose relation differs, smallest p-values first.
+
+        Pairs of which a column differs by itself are left out: their products differ for that reason too.
+
+        Parameters
+        ----------
+        significance_level : float, default=0.05
+            The chance to name any pair falsely.
+
+        Returns
+        -------
+        list of tuple of two str
+
+        Raises
+        ------
+        InputError
+            If `significance_level` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import two_sample_test
+        >>> rng = np.random.default_rng(0)
+        >>> before, after = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
+        >>> after[:, 1] = 0.6 * after[:, 0] + 0.8 * after[:, 1]
+        >>> two_sample_test(before, after, random_state=0).witness.relations()
+        [('column 0', 'column 1')]
+        """
+        alone = set(self.columns(significance_level))
+        order = np.argsort(self.pair_p_values, kind="stable")
+        named = [self.pairs[k] for k in order if self.pair_p_values[k] <= significance_level]
+        return [pair for pair in named if not alone.intersection(pair)]
 
     @property
     def order(self) -> np.ndarray:
