@@ -4,7 +4,7 @@
 
 lengths  Mean run length while nothing changes over fresh references and streams, as a share of the one asked for, with its
          standard error; and the median. Five streams run against each reference.
-delays   Rows from a change to the alarm (mean, or the median of those that came where some did not within 600 rows), at the
+delays   Rows from a change to the alarm (mean, or the median of those that came where some did not within 900 rows), at the
          same mean run length: the threshold of the monitor is its own, those of the others are found by simulation of fresh
          references and streams, which no user could do. MMD has a Gaussian kernel of the median distance; KS is the largest
          Kolmogorov-Smirnov statistic of the columns.
@@ -33,7 +33,7 @@ PER_REFERENCE = 5
 # A stream without an alarm ends after so many of the run lengths asked for.
 LONGEST = 50
 
-AFTER = 600
+AFTER = 900
 WINDOW, ROWS, RUN_LENGTH = 50, 500, 1000.0
 
 
@@ -139,10 +139,13 @@ def threshold_of(paths: np.ndarray) -> float:
     return float(candidates[np.argmax([mean(c - 1e-12) >= RUN_LENGTH for c in candidates])])
 
 
-def correlated(rng: np.random.Generator, n: int) -> np.ndarray:
-    x = rng.normal(size=(n, 5))
-    x[:, 1] = 0.9 * x[:, 0] + np.sqrt(1.0 - 0.81) * x[:, 1]
-    return x
+def correlated(by: float) -> Draw:
+    def draw(rng: np.random.Generator, n: int) -> np.ndarray:
+        x = rng.normal(size=(n, 5))
+        x[:, 1] = by * x[:, 0] + np.sqrt(1.0 - by**2) * x[:, 1]
+        return x
+
+    return draw
 
 
 def two_modes(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -159,7 +162,12 @@ def widened(dim: int, by: float) -> Draw:
 
 CHANGES: dict[int, dict[str, Draw]] = {
     1: {"mean by 0.7": moved(1, 0.7), "deviation 1.6": widened(1, 1.6), "two modes": two_modes},
-    5: {"one mean by 1": moved(5, 1.0), "deviations 1.4": widened(5, 1.4), "correlation 0.9": correlated},
+    5: {
+        "one mean by 1": moved(5, 1.0),
+        "deviations 1.4": widened(5, 1.4),
+        "correlation 0.7": correlated(0.7),
+        "correlation 0.9": correlated(0.9),
+    },
     20: {"one mean by 1.2": moved(20, 1.2), "all means by 0.3": moved(20, 0.3, 20), "deviations 1.2": widened(20, 1.2)},
 }
 

@@ -48,6 +48,7 @@ class RowBlocks:
     # (n,): place of each row in a season. A stretch is followed by one that begins at the next phase
     phases: np.ndarray | None = None
     period: int = 1  # number of phases
+    lost: float = 1.0  # variance of the mean of a window over that of windows of such rows, which cross ends
 
     @classmethod
     def of_groups(cls, groups: np.ndarray) -> Self:
@@ -55,10 +56,10 @@ class RowBlocks:
         return cls(groups)
 
     @classmethod
-    def of_stretches(cls, places: np.ndarray, length: int, period: int) -> Self:
+    def of_stretches(cls, places: np.ndarray, length: int, period: int, lost: float) -> Self:
         """Draw stretches of rows, which are at these places of the reference."""
         names = np.cumsum(np.diff(places, prepend=places[0]) > 1)
-        return cls(names, length, places % max(period, 1), max(period, 1))
+        return cls(names, length, places % max(period, 1), max(period, 1), lost)
 
     @property
     def order(self) -> np.ndarray:
@@ -325,7 +326,7 @@ def calibrate(
             tick(running)
     records = np.concatenate([r for walk in walks for r in walk.records])
     threshold, run_lengths = _solve(records, count, run_length, ceiling)
-    return size * threshold, run_lengths
+    return size * threshold * (1.0 if blocks is None else blocks.lost), run_lengths
 
 
 def _solve(records: np.ndarray, count: int, run_length: float, ceiling: float) -> tuple[float, np.ndarray]:
@@ -373,6 +374,7 @@ class Dependence:
     rows: float = 1.0  # number of rows that say as much about a mean as one independent row; 1 if rows are independent
     reach: int = 0  # lag beyond which rows are about independent; 0 if rows are independent
     period: int = 0  # period of a season; 0 if there is none
+    correlations: tuple[float, ...] = ()  # autocorrelations of lags from 1 up to `reach`
 
     @classmethod
     def of(cls, values: np.ndarray, places: np.ndarray) -> Self:
@@ -397,7 +399,7 @@ class Dependence:
         sums = np.maximum(1.0 + 2.0 * np.cumsum(found), 1.0)
         reach = int(np.argmax(np.append(np.arange(1, len(sums) + 1) >= _REACH * sums, True))) + 1
         rows = float(sums[min(reach, len(sums)) - 1])
-        return cls(rows, reach, _period(found, error * np.sqrt(2.0 * rows)))
+        return cls(rows, reach, _period(found, error * np.sqrt(2.0 * rows)), tuple(found[:reach].tolist()))
 
     def block(self, window: int, rows: int) -> int:
         """Return the number of consecutive rows that simulations of `rows` rows draw together.
@@ -406,6 +408,21 @@ class Dependence:
         """
         long = max(min(max(rows // FEWEST_BLOCKS, _FEWEST_WINDOWS * window), _MOST_WINDOWS * window), self.reach)
         return -(-long // self.period) * self.period if self.period else long
+
+    def lost(self, window: int, block: int, rows: int) -> float:
+        """Return the variance of the mean of a window of a stream over that of windows of blocks of a reference of so many rows.
+
+        Rows of a window that are k apart are in different blocks with probability k over the length of a block, and then do not
+        depend on each other. And autocovariances about the mean of a reference lack the variance of this mean. A season goes on
+        across the ends of blocks; what is lost of its remainder is not known.
+        """
+        if self.period:
+            return 1.0
+        lags = np.arange(min(window, len(self.correlations) + 1))
+        pairs = (window - lags) * np.where(lags, 2.0, 1.0) / window**2
+        correlations = np.append(1.0, self.correlations)[lags]
+        seen = float(pairs @ (correlations * np.maximum(1.0 - lags / block, 0.0)))
+        return (float(pairs @ correlations) + self.rows / rows) / seen
 
 
 def in_stretches(n: int, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -271,7 +271,9 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
                     warnings.simplefilter("ignore", DataWarning)  # the same as before
                     values, others = self._values(table, in_stretches(n, count, rng))
                 self._refuse_short(found, len(others), n)
-                blocks = RowBlocks.of_stretches(others, found.block(window, len(others)), found.period)
+                length = found.block(window, len(others))
+                lost = found.lost(window, length, len(others))
+                blocks = RowBlocks.of_stretches(others, length, found.period, lost)
             threshold, self.run_lengths_ = calibrate(values, window, run_length, rng, blocks, self.verbose)
         # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
         # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
