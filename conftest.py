@@ -8,6 +8,7 @@ _NEEDS = {
     "src/isopleth/adapters/quapy*": "quapy",
     "src/isopleth/adapters/river*": "river",
     "src/isopleth/adapters/skchange*": "skchange",
+    "src/isopleth/adapters/sktime*": "sktime",
     "src/isopleth/torch/*": "torch",
     "src/isopleth/distributed/dask*": "dask",
     "src/isopleth/distributed/answers*": "dask",

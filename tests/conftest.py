@@ -19,7 +19,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
+
+import array_backends
+from isopleth import backend
+from isopleth.operators import tiles
 
 hypothesis.settings.register_profile("isopleth", deadline=None, max_examples=25, derandomize=True)
 hypothesis.settings.load_profile("isopleth")
@@ -53,3 +58,12 @@ def space_for() -> Callable[[int], AbstractContextManager[None]]:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     return limited
+
+
+@pytest.fixture(params=array_backends.BACKENDS)
+def send(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable:
+    """Function that gives an array to another library, or to another device."""
+    if request.param == "torch as a device":
+        for module in (backend, tiles):
+            monkeypatch.setattr(module, "on_processor", lambda x: isinstance(x, np.ndarray))
+    return array_backends.BACKENDS[request.param]()

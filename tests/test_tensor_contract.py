@@ -25,7 +25,6 @@ from isopleth import (
     NystromKEF,
     RandomFeatureSOSREP,
     Search,
-    backend,
     load,
     save,
 )
@@ -33,7 +32,6 @@ from isopleth.adapters import PyODAdapter
 from isopleth.backend import is_foreign, to_numpy
 from isopleth.difference import KDEDifference
 from isopleth.kernels import Sobolev
-from isopleth.operators import tiles
 from isopleth.score import KEF, SSGE, Landweber, NuIteration, NuMethod, SpectralCutoff, Stein, system
 
 RNG = np.random.default_rng(0)
@@ -144,29 +142,9 @@ ANSWERS = (
 NUMBERS = ("log_normalizer_", "squared_l2_", "alpha_", "threshold_")
 
 
-def torch_on(device):
-    torch = pytest.importorskip("torch")
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
-    return lambda a: torch.asarray(np.array(a), device=device)
-
-
-BACKENDS = {
-    "torch": lambda: torch_on("cpu"),
-    "torch as a device": lambda: torch_on("cpu"),  # the way of tensors that NumPy cannot look into
-    "cuda": lambda: torch_on("cuda"),
-    # It refuses to mix devices, so that an array made on the wrong one is found without a second device.
-    "strict": lambda: partial(array_api_strict.asarray, device=array_api_strict.Device("device1")),
-}
-
-
-@pytest.fixture(params=BACKENDS)
-def send(request, monkeypatch):
-    if request.param == "torch as a device":
-        for module in (backend, tiles):
-            monkeypatch.setattr(module, "on_processor", lambda x: isinstance(x, np.ndarray))
+@pytest.fixture(autouse=True)
+def small_systems_count_as_large(monkeypatch):
     monkeypatch.setattr(system, "QUICK", 0)  # systems as small as those of tests are solved where the rows are
-    return BACKENDS[request.param]()
 
 
 def numbers(array):

@@ -14,13 +14,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from isopleth import KDE, SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search, backend
+from isopleth import KDE, SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search
 from isopleth.backend import NUMPY, Backend, is_foreign, to_numpy
 from isopleth.density import feature_sosrep, hutchinson_loss
 from isopleth.expansion import KernelExpansion
 from isopleth.io.models import with_numpy_arrays
 from isopleth.kernels import Gaussian
-from isopleth.operators import tiles
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(300, 3))
@@ -29,35 +28,6 @@ ASKED = np.concatenate([2.0 * RNG.normal(size=(40, 3)), [[90.0, 0.0, 0.0]], ROWS
 SEARCH = Search(grid=[0.5, 1, 2, 4], cv=0.3)
 
 Pair = namedtuple("Pair", ["one", "other"])
-
-
-def torch_on(device):
-    torch = pytest.importorskip("torch")
-    if device == "cuda" and not torch.cuda.is_available():
-        pytest.skip("no CUDA device")
-    return lambda a: torch.asarray(np.array(a), device=device)
-
-
-def strict_on(device):
-    return lambda a: array_api_strict.asarray(a, device=array_api_strict.Device(device))
-
-
-BACKENDS = {
-    "torch": lambda: torch_on("cpu"),
-    # The way of tensors that NumPy cannot look into.
-    "torch as a device": lambda: torch_on("cpu"),
-    "cuda": lambda: torch_on("cuda"),
-    # It refuses to mix devices, so that an array made on the wrong one is found without a second device.
-    "strict": lambda: strict_on("device1"),
-}
-
-
-@pytest.fixture(params=BACKENDS)
-def send(request, monkeypatch):
-    if request.param == "torch as a device":
-        for module in (backend, tiles):
-            monkeypatch.setattr(module, "on_processor", lambda x: isinstance(x, np.ndarray))
-    return BACKENDS[request.param]()
 
 
 def same_backend(found, sent):

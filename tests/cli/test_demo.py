@@ -40,11 +40,6 @@ def test_prints_the_table_and_draws_the_picture(tmp_path, monkeypatch):
     assert "isopleth-demo.png" in result.stdout.splitlines()[-1]
 
 
-def test_the_picture_goes_where_it_is_wanted(tmp_path):
-    assert run("--plot", tmp_path / "p.pdf").exit_code == 0
-    assert (tmp_path / "p.pdf").read_bytes().startswith(b"%PDF")
-
-
 def test_the_table_is_printed_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo_command, "find_spec", lambda name: None)

@@ -100,9 +100,11 @@ def test_samples_in_columns_of_different_scales_and_a_constant_one(name):
     assert (np.abs(S[:, :2].mean(axis=0) - X[:, :2].mean(axis=0)) < 5 * error).all()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_far_rows_are_ordered_in_the_log_domain(name):
-    model = KDE(kernel=name, frame="scale").fit(mixture(50, 2))
+@pytest.mark.parametrize(
+    ("kind", "name"), [*((KDE, name) for name in NAMES), (SOSREP, "gaussian"), (SOSREP, "laplacian")]
+)
+def test_far_rows_are_ordered_in_the_log_domain(kind, name):
+    model = kind(kernel=name, frame="scale").fit(mixture(50, 2))
     far = np.array([[10.0**e, 0.0] for e in range(1, 9)])
     log_p = model.score_samples(far)
     assert np.isfinite(log_p).all()

@@ -14,20 +14,9 @@ from isopleth import DriftMonitor, InputError
 from isopleth.errors import DataWarning
 from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import calibration
+from people import people
 
 pandas = pytest.importorskip("pandas")
-
-
-def people(n, seed=0, red=0.2, gap=0.05, days=100):
-    rng = np.random.default_rng(seed)
-    return pandas.DataFrame(
-        {
-            "age": np.where(rng.random(n) < gap, np.nan, rng.normal(40.0, 10.0, n)),
-            "colour": rng.choice(["red", "blue", "green"], n, p=[red, 0.7 - red, 0.3]),
-            "day": pandas.Timestamp("2024-01-01") + pandas.to_timedelta(rng.integers(0, days, n), unit="D"),
-            "member": rng.random(n) < 0.4,
-        }
-    )
 
 
 MONITORS = [

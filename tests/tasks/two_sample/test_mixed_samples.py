@@ -9,22 +9,11 @@ from scipy.stats import binomtest
 from isopleth import InputError, two_sample_test
 from isopleth.errors import DataWarning
 from isopleth.tasks.two_sample.problem import gap_strata
+from people import people
 
 pandas = pytest.importorskip("pandas")
 
 FEW = {"n_resamples": 99, "random_state": 0, "n_jobs": 1}
-
-
-def people(n, seed=0, red=0.2, gap=0.05, days=100):
-    rng = np.random.default_rng(seed)
-    return pandas.DataFrame(
-        {
-            "age": np.where(rng.random(n) < gap, np.nan, rng.normal(40.0, 10.0, n)),
-            "colour": rng.choice(["red", "blue", "green"], n, p=[red, 0.7 - red, 0.3]),
-            "day": pandas.Timestamp("2024-01-01") + pandas.to_timedelta(rng.integers(0, days, n), unit="D"),
-            "member": rng.random(n) < 0.4,
-        }
-    )
 
 
 def changes_of(X, Y, **more):
