@@ -54,6 +54,8 @@ TESTS = {
     "difference": ["tests/difference"],
     "io": ["tests/io"],
     "results": ["tests/results"],
+    "distributed": ["tests/distributed"],
+    "cli": ["tests/cli"],
     "tables": [
         "tests/tables",
         "tests/io",
