@@ -13,6 +13,7 @@ import pytest
 
 from isopleth.errors import InputError
 from isopleth.io.resume import Journal, refuse_begun, table_fingerprint
+from isopleth.tables import source
 
 ABOUT = {"MODEL": "a", "FILE": "b"}
 
@@ -165,3 +166,14 @@ def test_the_fingerprint_of_a_huge_table_reads_its_beginning_only(tmp_path):
     assert known == table_fingerprint(table())
     for change in ({"size": 2**26 + 1}, {"changed": 2**20 - 1}, {"time": 1}):
         assert table_fingerprint(table(**change)) != known
+
+
+def test_the_fingerprint_of_standard_input_is_that_of_what_was_copied(tmp_path, monkeypatch):
+    found = []
+    for content in (b"1,2", b"2,2", b"2,23"):
+        (tmp_path / "copy").write_bytes(content)
+        with open(tmp_path / "copy", "rb") as file:
+            monkeypatch.setattr(source, "_read", [source.Source(file, Path("standard input"), ".csv")])
+            found += [table_fingerprint(Path("-")), table_fingerprint(Path("-"))]
+    assert found[0] == found[1]
+    assert len(set(found)) == 3
