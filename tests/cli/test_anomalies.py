@@ -61,7 +61,8 @@ SNAPSHOT = """\
 4 of 61 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows, which 3 to 4 % of the \
 rows of most tables are, whatever they hold.
 The least likely row is apart from the others: behind it the score jumps from -576.1 to -9.714.
-1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows.
+1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows, \
+if scores of ordinary rows fall off beyond the others as they do among them.
 The least likely one is line 62 (score -576.1, p <= 0.00164): a=30, c=-20, b=0.
 
 rank  line   score    pvalue     flag  most extreme values
@@ -73,7 +74,8 @@ pvalue: the share of ordinary rows that are at least as unlikely; small values a
 which is what these rows can show.
 flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows, which 3 to 4 % of the rows of most tables \
 are, whatever they hold.
-certain: selected so that about 0.1 of the selected rows are expected to be ordinary.
+certain: selected so that about 0.1 of the selected rows are expected to be ordinary, if scores of \
+ordinary rows fall off beyond the others as they do among them. Rows that are known to be ordinary, as a reference, replace this assumption.
 """
 
 

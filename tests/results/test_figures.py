@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isopleth import DataWarning, two_sample_test
+from isopleth import AnomalyDetector, DataWarning, two_sample_test
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.results.charts import Chart, Contours, Series, outlines
 from isopleth.results.figures import check_figure_target, draw, save_figure
@@ -79,6 +79,15 @@ class TestAnomalies:
         assert rows.contours.labels == ["99%", "95%", "80%", "50%"]
         assert scores.title == f"Rows are flagged up to p = {anomalies(X, [0, 1, 2]).p_values[:3].max():.3g}"
         assert [series.name for series in scores.series] == ["not flagged (197)", "flagged (3)"]
+
+    def test_columns_that_explain_the_first_rows_come_before_those_that_deviate(self):
+        X = np.random.default_rng(0).normal(size=(200, 4))
+        X[:, 1] = X[:, 0] + 0.1 * X[:, 1]
+        X[3, :2] = [2.0, -2.0]  # within the range of either
+        X[5:8, 3] = 7.0
+        detector = AnomalyDetector(random_state=0).fit(X)
+        titles = [detector.anomalies(X, explain=rows)._charts()[0].title for rows in (0, 1)]
+        assert [title.partition(" in ")[2] for title in titles] == ["column 0 and column 3", "column 0 and column 1"]
 
     def test_without_flags_the_least_likely_rows_choose(self):
         X = RNG.normal(size=(200, 4))

@@ -18,7 +18,7 @@ OTHER_WORDS = "any other word"
 _PLACES, _MASS = 301, 0.998
 _MOST_WORDS, _LEAST_SHOWN = 3, 0.0005
 _LEVEL = 0.9
-_DAYS = np.timedelta64(3, "D")
+_DAYS, _DAY = np.timedelta64(3, "D"), 86400.0  # seconds
 
 
 class ColumnAnswers:
@@ -218,8 +218,8 @@ class ColumnAnswers:
         return Chart(
             title,
             str(column.name),
-            "density",
-            [Series("", places + column.origin, heights, "line", "blue")],
+            "density per day" if times else "density",
+            [Series("", places + column.origin, heights * (_DAY if times else 1.0), "line", "blue")],
             times=times,
         )
 

@@ -142,7 +142,8 @@ def _table(table: ShownTable, share: float) -> dict[str, Any]:
     """Return head, rows and sentence of a table; a cell is its kind, its text and, where that has fewer digits, the number."""
     rows = shown_rows(table, share)
     longest = max(12, int(share * _LONGEST_CELL))
-    numeric = [all(_is_number(cell) for cell in column[:rows]) for column in table.columns.values()]
+    known = [[cell for cell in column[:rows] if cell is not None] for column in table.columns.values()]
+    numeric = [bool(cells) and all(map(_is_number, cells)) for cells in known]
     cells = [
         [_cell(cell, n, longest, name in table.computed) for cell in column[:rows]]
         for (name, column), n in zip(table.columns.items(), numeric, strict=True)
@@ -163,7 +164,7 @@ def _is_number(cell: Any) -> bool:
 
 def _cell(cell: Any, numeric: bool, longest: int, computed: bool) -> tuple[str, str, str | None]:
     text = _cut(cell_text(cell), longest)
-    if not numeric:
+    if not numeric or cell is None:
         return "long" if len(text) > _LONG_CELL else "s", text, None
     if computed and "." in text:
         text = f"{cell:.4g}"

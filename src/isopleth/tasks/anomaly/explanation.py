@@ -134,10 +134,10 @@ class Explanation(Result):
     def describe(self, row: int, k: int = 3) -> str:
         """Return the leading columns of one row as a line of text.
 
-        It reads ``price 999 (20 to 31 would be usual given the rest, 85 % of the surprise)``, or, where no value alone would
-        make the row an ordinary one and a few do together, ``price 999 and total 1998 together (24.5 and 49 would be usual
-        given the rest, 98 % of the surprise)``. The surprise of a row is minus its score, and the share is what the best values
-        would take away.
+        It reads ``price 999 (20 to 31 would be usual given the rest, 85 % of the surprise); town Oslo (Rome, 12 %)``, or, where
+        no value alone would make the row an ordinary one and a few do together, ``price 999 and total 1998 together (24.5 and
+        49 would be usual given the rest, 98 % of the surprise)``. The surprise of a row is minus its score, and the share is
+        what the best values would take away.
 
         Parameters
         ----------
@@ -165,17 +165,17 @@ class Explanation(Result):
             return f"{cells} together {self._reason(usual, float(self.together.rise[i]), i)}"
         parts = [
             f"{self.names[j]} {cell_text(self.values[i, j])} "
-            f"{self._reason(self._usual(i, j), float(self.rise[i, j]), i)}"
-            for j in self._leading(i, k)
+            f"{self._reason(self._usual(i, j), float(self.rise[i, j]), i, brief=place > 0)}"
+            for place, j in enumerate(self._leading(i, k))
             if self.rise[i, j] >= _WORTH_SAYING * self.rise[i].max()
         ]
         return "; ".join(parts) or "no column alone"
 
-    def _reason(self, usual: str, rise: float, i: int) -> str:
+    def _reason(self, usual: str, rise: float, i: int, *, brief: bool = False) -> str:
         """Return the values that would be usual, and the part of the surprise of a row that they would take away."""
         surprise = -float(self.scores[i])
-        share = min(rise / surprise, 1.0) if surprise > 0.0 else 1.0
-        return f"({usual} would be usual given the rest, {share:.0%} of the surprise)".replace("%", " %")
+        share = f"{min(rise / surprise, 1.0) if surprise > 0.0 else 1.0:.0%}".replace("%", " %")
+        return f"({usual}, {share})" if brief else f"({usual} would be usual given the rest, {share} of the surprise)"
 
     def _usual(self, i: int, j: int) -> str:
         """Return the values of a cell that are usual given the rest of the row."""

@@ -196,10 +196,17 @@ class Anomalies(Result):
         return [
             first,
             *self._apart(),
-            f"{counted(certain, 'row')} {which} {rate}, the share of ordinary rows expected among such rows.",
+            f"{counted(certain, 'row')} {which} {rate}, the share of ordinary rows expected among such rows, if {self._assumed}.",
             *self._certificate(),
             *self._least_likely(),
         ]
+
+    @property
+    def _assumed(self) -> str:
+        """What the stronger word, certain, assumes."""
+        if self.at_least is not None:
+            return "ordinary rows come from the distribution of the reference"
+        return "scores of ordinary rows fall off beyond the others as they do among them"
 
     @cached_property
     def gap(self) -> int:
@@ -278,7 +285,10 @@ class Anomalies(Result):
             "pvalue: the share of ordinary rows that are at least as unlikely; small values are unusual. It is not smaller than "
             f"{self.resolution:.3g}, which is what these rows can show.",
             f"flagged: {self.rule}.",
-            f"certain: selected so that about {self.fdr:.3g} of the selected rows are expected to be ordinary.",
+            f"certain: selected so that about {self.fdr:.3g} of the selected rows are expected to be ordinary, if "
+            f"{self._assumed}."
+            + " Rows that are known to be ordinary, as a reference, replace this assumption."
+            * (self.at_least is None),
         ]
         if self.at_least is not None:
             notes.append(
@@ -324,27 +334,40 @@ _LEAST_LIKELY = 10
 # Rows that the density of the isopleths is fitted to, places along each side of its grid, and the masses of the regions.
 _MOST_FITTED, _GRID, _MASSES = 500, 60, (0.5, 0.8, 0.95, 0.99)
 _MARGIN = 0.06
+# Ranges of the rows that are not flagged that the frame has at either side of them, at most.
+_ROOM = 2.0
 # Interquartile ranges below the first quartile at which the frame of the scores ends: one wild score must not flatten the others.
 _WILD = 20.0
 
 
 def rows_chart(found: Anomalies) -> Chart | None:
-    """Return the rows in the two columns in which the flagged ones deviate most; None without a complete column that varies."""
+    """Return the rows in two columns of numbers, those that explain the least likely ones or in which flagged ones deviate most.
+
+    None without a complete column that varies.
+    """
     names, numbers = found.numbers
     complete = ~np.isnan(numbers).any(axis=0)
     names, numbers = [name for name, kept in zip(names, complete, strict=True) if kept], numbers[:, complete]
     flagged = found.order[found.flagged[found.order]]
     marked = flagged if len(flagged) else found.order[:_LEAST_LIKELY]
-    chosen = np.sort(extreme_columns(numbers, marked)[:2]) if numbers.shape[1] else np.empty(0, dtype=int)
+    extreme = extreme_columns(numbers, marked) if numbers.shape[1] else np.empty(0, dtype=int)
+    reasons = [names.index(name) for name in _reasons_of_first(found) if name in names]
+    chosen = np.sort(list(dict.fromkeys([*reasons, *extreme]))[:2]).astype(int)
     if not len(chosen):
         return None
     points, axes = numbers[:, chosen], [names[j] for j in chosen]
     low, high = robust_range(points)
     others = np.setdiff1d(np.arange(len(found)), marked)
+    if len(others):  # one wild value must not shrink the cloud of the others to a point
+        least, most = points[others].min(axis=0), points[others].max(axis=0)
+        room = _ROOM * (most - least)
+        low, high = np.where(room > 0.0, [np.maximum(low, least - room), np.minimum(high, most + room)], [low, high])
     contours, curve = _density(points[others] if len(flagged) else points, points, low, high)
     series = curve + _dots(found, points, low, high, others, marked)
     outside = int(((points < low) | (points > high)).any(axis=1).sum())
     about = f"The columns in which {'flagged' if len(flagged) else 'the least likely'} rows deviate most"
+    if reasons:
+        about = "The columns of numbers that explain the least likely rows"
     about += ", and the regions that hold 50, 80, 95 and 99 % of a density of the others." * (contours is not None)
     about += "." * (contours is None)
     about += f" Triangles: {counted(outside, 'row')} beyond the frame." * bool(outside)
@@ -353,6 +376,21 @@ def rows_chart(found: Anomalies) -> Chart | None:
     times = "".join(axis for axis, name in zip("xy", axes, strict=False) if name in found.times)
     y_label = axes[1] if len(axes) == 2 else "density"
     return Chart(title, axes[0], y_label, series, about, times=times, contours=contours)
+
+
+def _reasons_of_first(found: Anomalies) -> list[str]:
+    """Return the columns that explain the least likely rows; the row of rank k counts 1/k."""
+    why, rows = found.explanation, found.explained_rows
+    if why is None or rows is None:
+        return []
+    weight = np.zeros(len(why.names))
+    rank = np.argsort(found.order, kind="stable")[rows] + 1
+    for i in np.flatnonzero(rank <= _LEAST_LIKELY):
+        joint = why.joint(i)
+        weight[joint] += 1.0 / rank[i]
+        if not len(joint):
+            weight += why.rise[i] / max(float(why.rise[i].max()), 1e-300) / rank[i]
+    return [why.names[j] for j in np.argsort(-weight, kind="stable") if weight[j] > 0.0]
 
 
 def _density(
@@ -450,10 +488,11 @@ def scores_chart(found: Anomalies) -> Chart:
 
 def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
     where = [", ".join(f"{name} {column[i]}" for name, column in found.where.items()) for i in rows]
+    reasons = found.reasons()[rows]
     marks = ["certain" if found.certain[i] else "flagged" if found.flagged[i] else "not flagged" for i in rows]
     return [
-        f"{place} ({mark}): score {found.scores[i]:.4g}, p {found.pvalue_text(i)}\n{values}"
-        for place, mark, i, values in zip(where, marks, rows, values_text(found, rows), strict=True)
+        f"{place} ({mark}): score {found.scores[i]:.4g}, p {found.pvalue_text(i)}\n{why or values}"
+        for place, mark, i, why, values in zip(where, marks, rows, reasons, values_text(found, rows), strict=True)
     ]
 
 

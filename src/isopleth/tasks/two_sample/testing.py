@@ -722,7 +722,9 @@ class TwoSampleResult(Result):
                 f"median: {a:.4g} -> {b:.4g};  spread: {c:.4g} -> {d:.4g}" for a, b, c, d in zip(*four, strict=True)
             ]
         about = "Each column by itself, the largest change first."
-        tables = [shown("Columns", columns | {"change": np.array(said, dtype=object)}, about, brief)]
+        columns["change"] = np.array(said, dtype=object)
+        ordered = {name: columns[name] for name in [*brief, *(name for name in columns if name not in brief)]}
+        tables = [shown("Columns", ordered, about, brief)]
         if self.pvalue <= _LEVEL:
             about = (
                 "Rows where their sample has most more rows than the other one: ten of each, the most telling first."
