@@ -75,7 +75,8 @@ which is what these rows can show.
 flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows, which 3 to 4 % of the rows of most tables \
 are, whatever they hold.
 certain: selected so that about 0.1 of the selected rows are expected to be ordinary, if scores of \
-ordinary rows fall off beyond the others as they do among them. Rows that are known to be ordinary, as a reference, replace this assumption.
+ordinary rows fall off beyond the others as they do among them. \
+Rows that are known to be ordinary, as a reference, replace this assumption.
 """
 
 

@@ -547,7 +547,8 @@ def sample() -> None:
     """Make new rows like those of FILE, a table (isopleth --help lists the formats).
 
     A density is fitted to FILE and rows are drawn from it. Every column keeps its type, its decimals and its distribution, and
-    cells are missing about as often and in the same patterns. Identifiers and free text are left out. The rows are
+    cells are missing about as often and in the same patterns. Products and sums of columns that hold in every row of FILE hold in
+    the new rows, and other such relations are named where they do not. Identifiers and free text are left out. The rows are
     new, but they are no protection of the people in FILE: the smallest and the largest values and rare words are those of FILE.
     """
 

@@ -19,6 +19,7 @@ from isopleth.results.text import counted
 from isopleth.tables.read import Reading
 from isopleth.tables.table import FileTable
 from isopleth.tables.write import write_frame
+from isopleth.tasks.exact_relations import kept, relations_of
 from isopleth.tasks.made_rows import MadeRows
 
 # Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as
@@ -51,6 +52,8 @@ def sample(
     run.stage("drawing")
     with of_this_version(model or Path("the model")):
         made = drawn(density, rows, seed, names, complete=complete)
+        if file is not None:
+            made = kept(made, relations_of({name: table.data.column(name).to_pylist() for name in table.names}))
     run.stage("writing")
     write_frame(run.out, made, raw_text=run.raw_text)
     found = MadeRows.of(made, None if file is None else table.data)
@@ -59,7 +62,7 @@ def sample(
         run.print_json(found.to_dict(0) | {"out": str(run.out)})
     else:
         size_of_table = f"{counted(made.num_rows, 'row')} of {counted(made.num_columns, 'column')}"
-        run.print(f"{size_of_table} in {printable(str(run.out))}")
+        run.print("\n".join([f"{size_of_table} in {printable(str(run.out))}", *found.relations_in_words()]))
 
 
 def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:

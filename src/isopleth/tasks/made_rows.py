@@ -13,8 +13,9 @@ from scipy.stats import ks_2samp
 
 from isopleth.results.charts import Chart, ShownTable, compared
 from isopleth.results.result import MOST_ROWS, Result, shown
-from isopleth.results.text import counted
+from isopleth.results.text import counted, in_words
 from isopleth.tables.clock_times import seconds_of
+from isopleth.tasks.exact_relations import Relation, numbers_of, relations_of
 
 _MOST_HISTOGRAMS, _MOST_COLUMNS = 6, 24
 
@@ -101,6 +102,14 @@ class MadeRows(Result):
                 found[name] = float(ks_2samp(one, two, method="asymp").statistic)
         return found
 
+    @cached_property
+    def relations(self) -> dict[Relation, int]:
+        """Relations of numbers that hold in every row of the table, and the number of new rows in which each does not."""
+        made = numbers_of(self.made)
+        found = relations_of(self.source)
+        parts = {relation: {relation.result, relation.first, relation.second} - {None} for relation in found}
+        return {relation: relation.broken(made) for relation in found if parts[relation] <= made.keys()}
+
     def _columns(self) -> dict[str, Any]:
         return dict(self.made)
 
@@ -111,6 +120,7 @@ class MadeRows(Result):
             "columns": list(self.made),
             "rows_of_the_table": rows or None,
             "distance": self.distance,
+            "relations": {str(relation): count for relation, count in self.relations.items()},
         }
 
     def _sentences(self) -> list[str]:
@@ -129,8 +139,16 @@ class MadeRows(Result):
             words.append(f"By chance alone a column of numbers differs by up to {chance:.1%}, in 19 of 20 columns.")
         return [
             *words,
+            *self.relations_in_words(),
             "The rows do not protect the people in the table: extreme values and rare words may be those of the table.",
         ]
+
+    def relations_in_words(self) -> list[str]:
+        """Return which relations of the table the new rows keep, and which they break."""
+        kept = [str(relation) for relation, count in self.relations.items() if not count]
+        broken = [f"{relation} in {counted(count, 'row')}" for relation, count in self.relations.items() if count]
+        said = [f"Kept, as in every row of the table: {in_words(kept)}."] * bool(kept)
+        return said + [f"Broken, and in no row of the table: {in_words(broken)}."] * bool(broken)
 
     def _tables(self) -> list[ShownTable]:
         first = {name: self.made[name][:MOST_ROWS] for name in list(self.made)[:_MOST_COLUMNS]}

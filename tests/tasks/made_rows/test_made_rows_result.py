@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from scipy.stats import ks_2samp
 
 from isopleth.errors import InputError
 from isopleth.tasks import MadeRows
+from isopleth.tasks.exact_relations import kept, relations_of
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -67,3 +69,54 @@ def test_the_page_has_rows_and_columns_side_by_side(tmp_path):
     assert "100 rows were made, like those of a table of 300 rows." in text
     assert "How much each column differs from the table" in text
     assert "(p = " not in text[: text.index("</main>")]
+
+
+class TestRelations:
+    RNG = np.random.default_rng(1)
+    N = 200
+    QUANTITY, PRICE, TAX = RNG.integers(1, 9, N), RNG.gamma(4, 3, N).round(2), RNG.gamma(2, 2, N).round(2)
+    LOW = RNG.normal(size=N).round(2)
+    SALES = pd.DataFrame(
+        {
+            "gross": (QUANTITY * PRICE + TAX).round(2),
+            "net": (QUANTITY * PRICE).round(2),
+            "quantity": QUANTITY,
+            "price": PRICE,
+            "tax": TAX,
+            "low": LOW,
+            "high": LOW + RNG.gamma(2, 0.5, N).round(2),
+            "town": "a",
+            "far": LOW + 1000.0,  # above all others, which says nothing
+        }
+    )
+
+    def test_products_sums_and_orders_are_found_and_nothing_else(self):
+        found = [str(relation) for relation in relations_of(self.SALES.to_dict("list"))]
+        assert found[:2] == ["gross = net + tax", "net = quantity x price"]
+        assert {"low <= high", "net <= gross", "price <= net"} <= set(found)
+        assert not any("far" in relation for relation in found)
+        one_off = self.SALES.assign(gross=self.SALES["gross"] + (np.arange(self.N) == 150))
+        assert "gross = net + tax" not in map(str, relations_of(one_off.to_dict("list")))
+        loose = self.RNG.normal(size=(60, 6)).round(1)
+        assert relations_of(dict(zip("abcdef", loose.T.tolist(), strict=True))) == []
+
+    def test_gaps_break_nothing_and_stay(self):
+        gaps = self.SALES.mask(np.random.default_rng(2).random(self.SALES.shape) < 0.1)
+        relations = relations_of({name: [None if x != x else x for x in gaps[name]] for name in gaps})
+        assert [str(relation) for relation in relations[:2]] == ["gross = net + tax", "net = quantity x price"]
+        drawn = gaps.sample(frac=1.0, random_state=0).assign(quantity=gaps["quantity"].to_numpy())
+        made = kept(pa.Table.from_pandas(drawn, preserve_index=False), relations).to_pandas()
+        known = made[["net", "quantity", "price"]].notna().all(axis=1)
+        np.testing.assert_allclose((made["quantity"] * made["price"])[known], made["net"][known], atol=0.0051)
+        known = made[["gross", "net", "tax"]].notna().all(axis=1)  # of the new net, not of the old one
+        np.testing.assert_allclose((made["net"] + made["tax"])[known], made["gross"][known], atol=1e-6)
+        assert made["net"].isna().equals(drawn["net"].isna().reset_index(drop=True))
+
+    def test_what_is_kept_and_what_is_broken_is_said(self):
+        made = self.SALES.assign(low=self.SALES["high"].where(self.SALES.index > 4, self.SALES["high"] + 1.0))
+        found = MadeRows.of(made, self.SALES)
+        facts = found.to_dict()["relations"]
+        assert (facts["low <= high"], facts["gross = net + tax"]) == (5, 0)
+        summary = " ".join(found.to_dict()["summary"])
+        assert "Kept, as in every row of the table: gross = net + tax, net = quantity x price" in summary
+        assert "Broken, and in no row of the table: low <= high in 5 rows." in summary

@@ -386,7 +386,7 @@ def _reasons_of_first(found: Anomalies) -> list[str]:
     weight = np.zeros(len(why.names))
     rank = np.argsort(found.order, kind="stable")[rows] + 1
     for i in np.flatnonzero(rank <= _LEAST_LIKELY):
-        joint = why.joint(i)
+        joint = why.joint(int(i))
         weight[joint] += 1.0 / rank[i]
         if not len(joint):
             weight += why.rise[i] / max(float(why.rise[i].max()), 1e-300) / rank[i]
