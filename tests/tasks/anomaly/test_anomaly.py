@@ -231,6 +231,17 @@ def test_predict_of_a_row_does_not_depend_on_the_others():
     np.testing.assert_allclose(detector.p_values(X[:7]), detector.p_values(X)[:7])
 
 
+def test_the_table_of_the_fit_is_not_scored_again(monkeypatch):
+    X = table(60)
+    detector = AnomalyDetector(random_state=0, n_estimators=5).fit(X)
+    again = detector.score_samples(X[::-1])[::-1]  # in another order it is not recognised
+    monkeypatch.setattr(type(detector._rule), "surprises", lambda *anything: pytest.fail("scored again"))
+    np.testing.assert_allclose(detector.score_samples(X), again)
+    np.testing.assert_array_equal(detector.predict(X), detector.training_labels_)
+    with pytest.raises(pytest.fail.Exception):
+        detector.score_samples(X[:-1])
+
+
 def test_scores_follow_the_units_of_the_columns_and_the_order_of_the_rows():
     X, Q = table(200), table(50, seed=3)
     base = AnomalyDetector(random_state=0).fit(X).score_samples(Q)
