@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 
 import numpy as np
 import pytest
 
 from isopleth.errors import InputError
 from isopleth.io.resume import Journal, partial_path
-from isopleth.tables.output_files import atomic_write, check_target
+from isopleth.tables.output_files import atomic_write, check_target, remove_leftovers
 
 
 @pytest.fixture
@@ -31,6 +32,17 @@ def test_replaces_when_whole(target):
         file.write(b"after")
         assert target.read_bytes() == b"before"
     assert left(target) == (b"after", [])
+
+
+def test_what_a_killed_writer_has_left_is_removed_after_a_minute_and_nothing_else(target):
+    with atomic_write(target):
+        (own,) = (path for path in target.parent.iterdir() if path != target)
+        leftovers = [own.with_name(own.name.replace(own.name[-12:], f"{age:08}.tmp")) for age in (50, 70)]
+        for path, age in zip(leftovers, (50.0, 70.0), strict=True):
+            path.write_bytes(b"half")
+            os.utime(path, (time.time() - age,) * 2)
+        remove_leftovers(target)
+        assert [path.exists() for path in (own, *leftovers)] == [True, True, False]
 
 
 def test_a_new_file_has_the_permissions_of_any_other(tmp_path):
