@@ -55,7 +55,7 @@ def _table(tally: Tally, rng: random.Random, place: Path, tables: dict[str, list
     columns = rng.choice(_COLUMNS)
     readers: dict[str, Callable[[], object]] = {
         "read_table": lambda: read_table(path, columns=columns, min_rows=rng.choice((1, 2)), warn=False),
-        "FileRows": lambda: list(FileRows(path, Reading(columns=columns)).chunks(7)),
+        "FileRows": lambda: list(FileRows(path, Reading(columns=columns)).tables(7)),
         "labels": lambda: read_table(
             path, labels=[rng.choice(("kind", "word", "a", "x1", "list", "none"))], warn=False
         ),

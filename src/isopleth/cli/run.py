@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import click
@@ -68,9 +69,8 @@ class Run:
     def check(self) -> None:
         """Raise InputError or MissingExtraError before the work if a file cannot be written or is another one of the run."""
         outputs = {"--out": self.out, "--save": self.save_to, "--plot": self.plot, "--report": self.report}
-        for name, path in (
-            self.inputs or {"": None}
-        ).items():  # one after the other: a table may be compared with itself
+        # One input after the other: a table may be compared with itself.
+        for name, path in (self.inputs or {"": None}).items():
             refuse_same({name: path, **outputs})
         if self.out and self.writes in _SUFFIXES:
             check_table_target(self.out, _SUFFIXES[self.writes])
@@ -87,26 +87,24 @@ class Run:
 
             check_report_target(self.report)
 
-    def read(
-        self, path: Path, *, min_rows: int = 2, labels: Mapping[str, str] | None = None, gaps: bool = True
-    ) -> FileTable:
+    def read(self, path: Path, *, labels: Mapping[str, str] = MappingProxyType({}), gaps: bool = True) -> FileTable:
         """Read a table and say what each column was taken as; with `gaps`, how many cells are missing too.
 
         `labels` are columns with classes or groups, and the parameters of the command that name them.
         """
-        with _naming_labels(labels or {}):
-            table = Reader(path, replace(self.options, labels=list(labels or ()))).read(min_rows)
+        with _naming_labels(labels):
+            table = Reader(path, replace(self.options, labels=list(labels))).read(2)
         refuse_typos(table, self.options)
         self.keep(table.schema, table)
         tell(table, gaps=gaps)
         return table
 
     def read_two(
-        self, a: Path, b: Path, labels: Mapping[str, str] | None = None
+        self, a: Path, b: Path, labels: Mapping[str, str] = MappingProxyType({})
     ) -> tuple[FileTable, FileTable, SchemaComparison]:
         """Read the common columns of two tables, whose rows together decide what each is used as, and how the schema changed."""
-        with _naming_labels(labels or {}):
-            how = replace(self.options, labels=list(labels or ()))
+        with _naming_labels(labels):
+            how = replace(self.options, labels=list(labels))
             first, second = (Reader(path, how).read() for path in (a, b))
         names, others = first.data.column_names, second.data.column_names
         by_name = first.named and second.named
