@@ -8,9 +8,20 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, clone
 
 import isopleth
-from isopleth import SOSREP, AnomalyDetector, RandomFeatureSOSREP
+from estimators import ALL
+from isopleth import (
+    LSDD,
+    SOSREP,
+    AnomalyDetector,
+    ClassPriorEstimator,
+    RandomFeatureSOSREP,
+    stein_test,
+    two_sample_test,
+)
+from isopleth.difference import KDEDifference
 from isopleth.errors import DataWarning, InputError, MissingExtraError, require
 from isopleth.rows import merge_rows
 from isopleth.tables.checks import numbered_groups
@@ -243,3 +254,34 @@ def test_whole_numbers_that_would_become_equal_are_refused(X):
     with pytest.raises(InputError, match="would round") as caught:
         AnomalyDetector(random_state=0).fit(X)
     assert caught.value.row == 0
+
+
+OF_EACH_CLASS = list({type(model): model for model in reversed(ALL)}.values())
+STAND_INS = {
+    "matrix": (csr_array(ROWS), r"toarray\(\)"),
+    "sparse frame": (pd.DataFrame.sparse.from_spmatrix(csr_array(ROWS)), r"sparse\.to_dense\(\)"),
+    "lazy": (pl.DataFrame(dict(zip("abc", ROWS.T, strict=True))).lazy(), r"\.collect\(\)"),
+}
+
+
+@pytest.mark.parametrize("form", STAND_INS)
+@pytest.mark.parametrize(
+    "model",
+    [*OF_EACH_CLASS, two_sample_test, stein_test],
+    ids=lambda model: getattr(model, "__name__", type(model).__name__),
+)
+def test_sparse_and_lazy_rows_say_what_to_call(model, form):
+    X, words = STAND_INS[form]
+    also = {LSDD: [ROWS], KDEDifference: [ROWS], ClassPriorEstimator: [ROWS[:, 0] > 0]}.get(type(model), [])
+    fit = clone(model).fit if isinstance(model, BaseEstimator) else model
+    if not isinstance(model, BaseEstimator):
+        also = [ROWS if model is two_sample_test else np.negative]
+    with pytest.raises((InputError, TypeError), match=words):
+        fit(X, *also)
+
+
+def test_detectors_take_no_weights():
+    """A copy of a row is the same observation recorded again, so that a weight of 2 would mean nothing."""
+    with pytest.raises(TypeError, match="sample_weight"):
+        AnomalyDetector().fit(ROWS, sample_weight=np.ones(len(ROWS)))
+    assert "sample_weight" in AnomalyDetector.__doc__

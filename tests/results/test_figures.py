@@ -6,9 +6,11 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from isopleth import AnomalyDetector, DataWarning, two_sample_test
+from isopleth import KDE, LSDD, AnomalyDetector, ChangePointDetector, DataWarning, two_sample_test
+from isopleth.density import Search
 from isopleth.errors import InputError, MissingExtraError
 from isopleth.results.charts import Chart, Contours, Series, outlines
 from isopleth.results.figures import check_figure_target, draw, save_figure
@@ -65,6 +67,28 @@ def anomalies(X, flagged=(), **how) -> Anomalies:
     labels[list(flagged)] = -1
     names = [f"c{j}" for j in range(X.shape[1])]
     return Anomalies(names, X, scores, p_values, labels, labels < 0, 0.1, "worth a look", **how)
+
+
+DRAWN = {
+    **{name: (lambda name=name: result_of(name)) for name in CASES if result_of(name)._charts()},
+    "density": lambda: KDE(frame="scale").fit(RNG.normal(size=(50, 2))),
+    "search": lambda: KDE(length_scale=Search(cv=2), frame="scale").fit(RNG.normal(size=(50, 1))).search_path_,
+    "conditional": lambda: (
+        KDE(frame="scale").fit(pd.DataFrame(RNG.normal(size=(50, 2)), columns=["a", "b"])).conditional({"a": 0.0})
+    ),
+    "difference": lambda: LSDD(length_scale=1.0).fit(RNG.normal(size=(50, 2)), RNG.normal(size=(50, 2))),
+    "change points": lambda: ChangePointDetector(random_state=0).fit(RNG.normal(size=(60, 1))),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_plot_takes_axes_and_returns_them(name):
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert DRAWN[name]().plot(ax=ax) is ax
+    assert ax.figure.axes[0] is ax
+    assert ax.has_data()
 
 
 class TestAnomalies:

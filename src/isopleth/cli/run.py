@@ -137,6 +137,7 @@ class Run:
         reader = Reader(path, self.options.of_schema(schema_of(model)))
         table = reader.read()
         warn_without_names(reader)
+        self.keep(table.schema, table)
         tell(table)
         return table
 

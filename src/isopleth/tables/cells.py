@@ -107,13 +107,22 @@ class SourceTable:
         return Cells.of(name, column, missing, None if self._typed else numerals, day_first)
 
 
+def refuse_sparse_columns(X: Any, parameter: str = "X") -> None:
+    """Refuse frames of sparse columns."""
+    kinds = X.dtypes if hasattr(X, "sparse") and hasattr(X, "dtypes") else ()
+    if any(type(kind).__name__ == "SparseDtype" for kind in kinds):
+        raise InputError(f"{parameter} has sparse columns; pass {parameter}.sparse.to_dense() if it fits in memory.")
+
+
 def as_frame(X: Any) -> Any:
     """Return `X` as a frame of narwhals, or None if it is no frame."""
     if isinstance(X, np.ndarray):
         return None
+    refuse_sparse_columns(X)
     frame = _narwhal(X)
     if isinstance(frame, nw.LazyFrame) and not hasattr(X, "__arrow_c_stream__"):
-        raise InputError("X is a lazy frame, which holds no rows yet; pass X.collect().")
+        how = "compute" if hasattr(X, "compute") else "collect"
+        raise InputError(f"X is a lazy frame, which holds no rows yet; pass X.{how}().")
     if not isinstance(frame, nw.DataFrame):
         if not hasattr(X, "__arrow_c_stream__"):
             return None

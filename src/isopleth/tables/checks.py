@@ -31,6 +31,7 @@ from isopleth.tables.cells import (
     in_memory,
     is_missing,
     is_table_of_kinds,
+    refuse_sparse_columns,
     some_rows,
 )
 from isopleth.tables.schema import Attached, Schema, is_identifier
@@ -290,6 +291,7 @@ def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
             f"{parameter} is a sparse matrix, which kernels of distances cannot use; pass {parameter}.toarray() if it fits in "
             "memory."
         )
+    refuse_sparse_columns(X, parameter)
     if hasattr(X, "collect") and hasattr(X, "lazy"):
         how = f"pass {parameter}.collect()"
         raise InputError("{parameter} is a lazy frame, which holds no rows yet", parameter=parameter, hint=how)

@@ -316,3 +316,22 @@ def test_rows_with_gaps_are_merged_if_they_agree_and_count_in_full():
     assert table.weights[table.place[0]] == 3.0  # rows with gaps need not be copies
     assert table.weights[table.place[3]] == 1.0  # a few copies are one observation
     assert (table.index.find(X) >= 0).tolist() == [False] * 3 + [True] * 5
+
+
+def test_times_beyond_those_of_the_fit_are_named():
+    """Rows of the next month are all odd by their date; that is said, with the way out."""
+    rng = np.random.default_rng(0)
+    march, april = (
+        pd.DataFrame(
+            {"day": pd.Timestamp(start) + pd.to_timedelta(rng.integers(0, 28, 60), unit="D"), "x": rng.normal(size=60)}
+        )
+        for start in ("2024-03-01", "2024-04-01")
+    )
+    detector = AnomalyDetector(random_state=0).fit(march)
+    with pytest.warns(DataWarning, match="column 'day': all times are later than those of the fit; fit without it"):
+        found = detector.anomalies(april)
+    assert "if ordinary rows come from the distribution of the fitted ones" in " ".join(found._notes())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        again = detector.anomalies(march)
+    assert "fall off beyond the others" in " ".join(again._notes())

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level
+from isopleth.errors import DataWarning, Hint, InputError, caller_level
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
@@ -84,7 +84,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
 
     In either case a training row is judged without itself, and a row that equals a training row gets the same score
     as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
-    many copies are a common value and count in full. Columns that are constant at fit are left out.
+    many copies are a common value and count in full. So :meth:`fit` has no ``sample_weight``, which elsewhere means copies: a
+    weight of 2 would change nothing. Columns that are constant at fit are left out.
 
     Tables may have words, truth values, times and missing cells. A category becomes indicators, scaled so that the column
     has a variance of 1; unlike categories are at the distance :math:`1/\sqrt{\sum_c p_c(1 - p_c)}` in the joint evidence. A
@@ -94,6 +95,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
 
     Rows may be tensors, or arrays of another library. The computation is done in NumPy; fitted arrays are in the
     library and on the device of the rows of the fit, answers in those of the rows passed to the method.
+    :class:`isopleth.adapters.PyODAdapter` has the names of PyOD, ``labels_`` and ``decision_scores_``.
 
     Parameters
     ----------
@@ -613,13 +615,16 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         """
         table, rows = self._enter(X)
         own, scores = self._is_of_fit(rows), self._score(rows)
+        if not own:
+            self._warn_of_times_apart(table)
         p_values = to_numpy(self.p_values_) if own else self._p_values(rows)
         labels = np.where(scores < self.offset_, -1, 1)
         certain = to_numpy(self.select(None if own else X, fdr=fdr))
         cells, names = shown_cells(X, table.rows, plain_names(self))
         resolution = resolution_of(len(self.p_values_))
-        judged = (names, cells, scores, p_values, labels, certain, float(fdr), self.rule)
-        found = Anomalies(*judged, where=index_of(X), resolution=resolution)
+        rule = self._rule_of_flags(own=own)
+        judged = (names, cells, scores, p_values, labels, certain, float(fdr), rule)
+        found = Anomalies(*judged, where=index_of(X), resolution=resolution, new=not own)
         if table.columns is not None or table.missing.any():
             found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
         if self.novelty and not own and self._split is not None:
@@ -630,13 +635,25 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
             found = replace(found, explanation=self.explain(chosen_rows(X, chosen)), explained_rows=chosen)
         return found.like(X)
 
-    @property
-    def rule(self) -> str:
-        """What a flag means, in a few words."""
+    def _rule_of_flags(self, *, own: bool) -> str:
+        """Return what a flag means, in a few words; `own` for the rows of the fit."""
         if self.contamination == "auto":
-            always = "" if self.novelty else ", which 3 to 4 % of the rows of most tables are, whatever they hold"
+            always = ", which 3 to 4 % of the rows of most tables are, whatever they hold" * (own and not self.novelty)
             return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{always}"
         return f"the least likely {float(self.contamination):.3g} of the fitted rows"
+
+    def _warn_of_times_apart(self, table: CheckedRows) -> None:
+        """Warn of columns of times that are all later or all earlier than those of the fit, and decide for every row."""
+        if table.columns is None or len(table.rows) < 2:
+            return
+        fitted = self._counterfactuals.values
+        for j, name in enumerate(table.columns.numeric_names):
+            if name in table.columns.origins and not np.isnan(table.rows[:, j]).all():
+                later = np.nanmin(table.rows[:, j]) > fitted[-1, j]
+                if later or np.nanmax(table.rows[:, j]) < fitted[0, j]:
+                    text = f"{{column}}: all times are {'later' if later else 'earlier'} than those of the fit"
+                    hint = Hint("fit without it, by {exclude}, unless that is what makes rows odd", exclude=[str(name)])
+                    warnings.warn(DataWarning(text, column=str(name), hint=hint), stacklevel=caller_level())
 
     def drawn(self, X: Any) -> tuple[np.ndarray, list[str], list[str]]:
         """Return the columns of numbers and times, for pictures: missing ones stand at their conditional means.

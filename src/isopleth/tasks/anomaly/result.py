@@ -75,6 +75,8 @@ class Anomalies(Result):
         the confidence, so that a list may be cut anywhere after it was looked at. New rows and a clean reference only.
     confidence : float, default=0.95
         That confidence.
+    new : bool, default=False
+        Whether the rows are others than those of the fit.
 
     Examples
     --------
@@ -105,6 +107,7 @@ class Anomalies(Result):
     known: np.ndarray | None = None
     at_least: np.ndarray | None = None
     confidence: float = 0.95
+    new: bool = False
 
     def __post_init__(self) -> None:
         vars(self)["p_values"] = np.maximum(self.p_values, self.resolution)
@@ -204,8 +207,8 @@ class Anomalies(Result):
     @property
     def _assumed(self) -> str:
         """What the stronger word, certain, assumes."""
-        if self.at_least is not None:
-            return "ordinary rows come from the distribution of the reference"
+        if self.new:
+            return "ordinary rows come from the distribution of the fitted ones"
         return "scores of ordinary rows fall off beyond the others as they do among them"
 
     @cached_property
