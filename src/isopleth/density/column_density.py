@@ -10,15 +10,14 @@ from typing import TypeVar
 
 import numpy as np
 
+from isopleth.density.calibration import Calibration
 from isopleth.density.linear_trend import LinearTrend, shares_of, smooth_law
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.blocks import Matrix
+from isopleth.operators.blocks import LOG_VALUE
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.progress import unheard
-
-LOG_VALUE = Matrix("log value", lambda kernel: kernel._log)
 
 # A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.
 _NEGLIGIBLE = 1e-15
@@ -304,11 +303,23 @@ class ColumnDensity:
         return self._impute_means(Z, self._trend if strategy == "regression" else None, skip, tick)
 
     @cached_property
+    def _shares(self) -> np.ndarray:
+        """Shares of the centres in the density."""
+        nothing = np.full((1, self.dim), np.nan)
+        return self._look(nothing, patterns_of(nothing)[0], self.memory_limit, self.n_jobs).shares[0]
+
+    def row_weights(self) -> np.ndarray:
+        """Return the weights of the rows that the centres were made of; those of a square follow from its equations."""
+        if not self.squared:
+            return self.coefficients
+        op = Operator(self.kernel, self.centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        return np.asarray(self.coefficients * op.matvec(self.coefficients))
+
+    @cached_property
     def _trend(self) -> LinearTrend:
         """Linear dependence of the visible columns, from the centres with their shares of the density."""
-        nothing = np.full((1, self.dim), np.nan)
-        share = self._look(nothing, patterns_of(nothing)[0], self.memory_limit, self.n_jobs).shares[0]
-        return LinearTrend.of(self.centers[:, self.columns], tuple(self.size(j) for j in range(self.dim)), share)
+        sizes = tuple(self.size(j) for j in range(self.dim))
+        return LinearTrend.of(self.centers[:, self.columns], sizes, self._shares)
 
     def _impute_means(
         self, Z: np.ndarray, trend: LinearTrend | None, skip: np.ndarray | None, tick: Callable[[int], None]
@@ -387,7 +398,8 @@ class ColumnDensity:
         """Compute central intervals of missing numeric cells given the observed cells of the row.
 
         They are those of the density, exact up to 5e-7 in probability, or with the strategy "regression" those of the centres
-        moved along its line to the row. For an observed cell both ends are its value, for a missing category NaN.
+        moved along its line to the row, at calibrated levels. For an observed cell both ends are its value, for a missing
+        category NaN.
         """
         if not 0.0 < confidence_level < 1.0:
             raise InputError(
@@ -395,6 +407,10 @@ class ColumnDensity:
             )
         lower, upper = Z.copy(), Z.copy()
         ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
+        calibrated: dict[int, tuple[float, float]] = {}
+        if strategy == "regression":
+            calibration = Calibration.of(self, self._shares)
+            calibrated = {int(j): calibration.ends(int(j), confidence_level) for j in np.flatnonzero(self.numeric)}
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
             gaps = pattern.missing[self.numeric[pattern.missing]]
@@ -406,7 +422,9 @@ class ColumnDensity:
                 for row, share, start in zip(pattern.rows, shares_of(look.terms), ahead, strict=True):
                     for column, first, values in zip(gaps, start, residuals.T, strict=True):
                         law, reach = smooth_law(values, share), (float(values.min()), float(values.max()))
-                        lower[row, column], upper[row, column] = (first + _quantile(law, end, *reach) for end in ends)
+                        lower[row, column], upper[row, column] = (
+                            first + _quantile(law, end, *reach) for end in calibrated[int(column)]
+                        )
                 return
             for row, terms, share in zip(pattern.rows, look.terms, look.shares, strict=True):
                 laws = self._laws(gaps, terms, share, self._integrated(pattern), memory, n_jobs)

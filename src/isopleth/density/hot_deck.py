@@ -7,14 +7,15 @@ the conditional distribution, and they depend on no order, on no name, and not o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.density.column_density import LOG_VALUE
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
+from isopleth.operators.blocks import LOG_VALUE
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
 
 # Most donors: more of them cost time and hardly change a quantile.
@@ -126,17 +127,24 @@ def _orders(kernel: ColumnKernel, donors: np.ndarray, weights: np.ndarray) -> li
     return out
 
 
-def _similarity(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> np.ndarray:
-    """Return the logarithms of the kernel of the cells that rows and donors both have."""
+def log_kernels(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the logarithm of the kernel of each column between rows and donors, 0 where one of them has no cell."""
     seen, have = ~np.isnan(Z), ~np.isnan(donors)
     cells = np.where(have, donors, 0.0)
-    logs, shared = np.zeros((len(Z), len(donors))), seen.astype(float) @ have.T.astype(float)
     for j in range(Z.shape[1]):
         x = np.where(seen[:, [j]], Z[:, [j]], 0.0)
         y = np.ascontiguousarray(cells[:, [j]])
         one = Operator(kernel.take(np.array([j])), x, y, block=LOG_VALUE, n_jobs=1).dense()
         one[~seen[:, j]] = 0.0
         one[:, ~have[:, j]] = 0.0
+        yield one
+
+
+def _similarity(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> np.ndarray:
+    """Return the logarithms of the kernel of the cells that rows and donors both have."""
+    shared = (~np.isnan(Z)).astype(float) @ (~np.isnan(donors)).T.astype(float)
+    logs = np.zeros(shared.shape)
+    for one in log_kernels(kernel, Z, donors):
         logs += one
     # Sums over few shared cells are small, so the mean over the shared cells is compared.
     most = np.maximum(shared.max(axis=1, keepdims=True), 1.0)

@@ -394,16 +394,17 @@ class KernelDensity(DensityEstimator):
         confidence_level : float, default=0.9
             Probability of the interval.
         strategy : {"mean", "regression"}, default="mean"
-            Intervals of the density, or about what :meth:`impute` fills in with the strategy "regression": quantiles of the rows
-            of the fit, moved along its line to the known cells and weighted as there. In densities of frames that whiten both
-            are those of the density.
+            Intervals of the density, or about what :meth:`impute` fills in with the strategy "regression": quantiles of the
+            rows of the fit, moved along its line to the known cells and weighted as there, at levels between which known cells
+            of the column are that were predicted without their rows. In densities of frames that whiten both are those of the
+            density.
 
         Returns
         -------
         lower, upper : data frames or ndarrays of shape (n_samples, n_features)
-            Quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known. Frames of the
-            library of a frame `X` have the columns that are used, times as times, and nothing in columns of words; arrays have
-            NaN in categorical columns.
+            With "mean", quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known.
+            Frames of the library of a frame `X` have the columns that are used, times as times, and nothing in columns of
+            words; arrays have NaN in categorical columns.
 
         Raises
         ------

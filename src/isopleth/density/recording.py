@@ -13,9 +13,9 @@ from typing import Any, cast
 import narwhals as nw
 import numpy as np
 
-from isopleth.density.column_density import LOG_VALUE
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
+from isopleth.operators.blocks import LOG_VALUE
 from isopleth.tables.schema import Schema
 
 # Steps that values may be multiples of, the largest one first.

@@ -253,6 +253,7 @@ class LogLaplacian(LogSum):
 
 VALUE = Value()
 LAPLACIAN = Matrix("laplacian", lambda kernel: kernel._laplacian)
+LOG_VALUE = Matrix("log value", lambda kernel: kernel._log)
 LOG_SUM = LogSum()
 LOG_GRADIENT = LogGradient()
 LOG_LAPLACIAN = LogLaplacian()
