@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gammaln
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.change_points.positions import positions_of
+from isopleth.tasks.change_points.positions import by_windows, positions_of
 from isopleth.tasks.segmentation.preparation import spikes
 
 
@@ -137,3 +137,28 @@ def test_gaps_widen_intervals_and_spikes_do_not(kind):
     # An interval that ends in the gap holds all of it, so that most hold the change.
     assert 164 <= held <= (200 if kind == "gap" else 198)
     assert 70 <= np.mean(widths) <= 85 if kind == "gap" else np.mean(widths) < 20
+
+
+def turning(seed, length, place, period):
+    """A sine that becomes a square wave, with noise."""
+    rng = np.random.default_rng(seed)
+    wave = np.sin(2.0 * np.pi * (np.arange(length) / period + rng.random()))
+    return np.where(np.arange(length) < place, wave, 0.8 * np.sign(wave))[:, None] + 0.1 * rng.normal(size=(length, 1))
+
+
+def test_a_change_between_cycles_moves_to_where_short_windows_turn():
+    chosen = np.array([True])
+    for seed in range(5):
+        series = turning(seed, 600, 310, 20.0)
+        moved = by_windows(series, np.array([285]), chosen, 20.0)
+        assert abs(moved[0] - 310) <= 6
+        # Backwards it is the same change, and a factor and a constant do not matter.
+        assert by_windows(series[::-1], np.array([600 - 285]), chosen, 20.0)[0] == 600 - moved[0]
+        assert by_windows(-3.0 * series + 7.0, np.array([285]), chosen, 20.0)[0] == moved[0]
+        assert by_windows(series, np.array([285]), ~chosen, 20.0)[0] == 285
+
+
+def test_cycles_of_many_steps_are_compared_in_some_and_few_cycles_not_at_all():
+    series = turning(0, 20_000, 9_700, 1_000.0)
+    assert abs(by_windows(series, np.array([9_200]), np.array([True]), 1_000.0)[0] - 9_700) <= 300
+    assert by_windows(series[7_000:], np.array([2_200]), np.array([True]), 1_000.0)[0] == 2_200

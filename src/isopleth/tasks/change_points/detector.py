@@ -25,7 +25,7 @@ from isopleth.tables.clock_times import axis_of, time_words
 from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.periods import check_period, lines_of, season_beside_levels, seasonal, seasons_of
-from isopleth.tasks.change_points.positions import positions_of
+from isopleth.tasks.change_points.positions import by_windows, positions_of
 from isopleth.tasks.change_points.scan import (
     SHORTEST_SHAPES,
     Candidate,
@@ -510,6 +510,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             changes = merged(changes, one)
         changes = one_a_gap(changes, np.any(~missing, axis=1))
         rough = self._set_changes(values, innovations, changes, found, cycle)
+        turned = np.isin(self.kinds_, ["shape", "frequency"])
+        self.change_points_ = by_windows(level, self.change_points_, turned, cycle)
         lines = (self.kinds_ == "slope") | (found.location.degree > 0)
         plain = logs_of_growth(values) if curve is None else logs_of_growth(values) - curve
         used = ~missing & ~np.column_stack([spikes(column) for column in plain.T])

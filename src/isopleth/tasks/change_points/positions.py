@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import gammaln
 
+from isopleth.tasks.change_points.embedding import lag_windows
+
 # Lags that are compared, and most other columns that explain a column at the same step.
 _LAGS, _MOST_OTHERS = (0, 1, 2, 4, 8), 5
 # Steps beside a change that are used at most: farther steps change the estimates of the coefficients little.
@@ -52,6 +54,60 @@ def positions_of(
         best, *ends = _interval(rows, int(place - start), bool(lines[i]), bool(rough[i]), coverage)
         bounds[i + 1], out[i] = start + best, start + np.array(_beyond_gaps(rows, *ends))
     return bounds[1:-1], out
+
+
+# Cycles on either side of a change within which it is placed, and cycles in a window: the shorter ones place a change more
+# precisely, noise hides less of the shape of the longer ones. Nearest windows whose distances are averaged, and most windows on
+# either side among which these are. Steps of a cycle beyond which only some steps are compared.
+_WITHIN, _OF_CYCLE = 1.5, (0.25, 0.5)
+_NEAREST, _MOST_WINDOWS = 3, 2000
+_FINEST = 400
+
+
+def by_windows(values: np.ndarray, places: np.ndarray, chosen: np.ndarray, cycle: float | None) -> np.ndarray:
+    """Move the `chosen` changes between cycles to where short windows stop to look like those before and look like those after.
+
+    Means over cycles place a change to a part of a cycle only. Short windows, in standard units, are nearer to some window on
+    their own side of the change than to any on the other. The sum of the logarithms of these ratios over the windows that do not
+    hold the change is largest at its place. Places remain without a cycle, and with fewer than two of them on either side.
+    """
+    if cycle is None:
+        return places
+    every = 1 + int(cycle / _FINEST)
+    rows = values[::every] / np.maximum(values.std(axis=0), 1e-300)
+    bounds = np.concatenate([[0], np.round(places / every), [len(rows)]]).astype(int)
+    out = places.copy()
+    for i in np.flatnonzero(chosen):
+        start, place, end = bounds[i : i + 3]
+        moved = _turn(rows[start:end], int(place - start), cycle / every)
+        if moved is not None:
+            bounds[i + 1] = start + moved
+            out[i] = bounds[i + 1] * every
+    return out
+
+
+def _turn(rows: np.ndarray, place: int, cycle: float) -> int | None:
+    """Return the place of a change by the windows of a stretch with no other; None with too few of them."""
+    reach = int(_WITHIN * cycle)
+    ahead = np.zeros(2 * reach + 1)
+    for share in _OF_CYCLE:
+        size = max(4, round(share * cycle))
+        count = min(place - reach - size + 1, len(rows) - size + 1 - place - reach, _MOST_WINDOWS)
+        if count < 2.0 * cycle:
+            return None
+        low = place - reach - size + 1 - count
+        windows = lag_windows(rows[low : place + reach + count + size - 1], size, True)
+        nearest = [_distances(windows[count:-count], some) for some in (windows[:count], windows[-count:])]
+        sums = np.concatenate([[0.0], np.cumsum(np.log(nearest[1]) - np.log(nearest[0]))])
+        # Windows that end before a place, and those that begin at it or later.
+        ahead += sums[: len(ahead)] + sums[size - 1 :]
+    return place - reach + int(np.argmax(ahead))
+
+
+def _distances(windows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return root mean squares of the distances of each window to the nearest others."""
+    squares = np.sum(windows**2, axis=1)[:, None] + np.sum(others**2, axis=1) - 2.0 * windows @ others.T
+    return np.asarray(np.sqrt(np.maximum(np.partition(squares, _NEAREST, axis=1)[:, :_NEAREST].mean(axis=1), 1e-12)))
 
 
 def _beyond_gaps(rows: np.ndarray, low: int, high: int) -> tuple[int, int]:
