@@ -104,3 +104,13 @@ def test_a_season_that_grows_steadily_is_no_change():
     detector = ChangePointDetector(random_state=0).fit(season + 0.3 * rng.normal(size=length))
     assert len(detector.change_points_) == 0
     assert detector.periods_.tolist() == [12.0]
+
+
+def test_a_change_of_frequency_is_named_and_placed_in_the_series_with_its_season():
+    steps = 2.0 * np.pi / np.where(np.arange(400) < 200, 20.0, 14.0)
+    series = np.sin(np.cumsum(steps)) + 0.3 * np.random.default_rng(0).normal(size=400)
+    found = ChangePointDetector(random_state=0).fit(series)
+    assert len(found.periods_) == 1  # a multiple of both periods, nearly
+    assert found.kinds_.tolist() == ["frequency"]
+    assert abs(found.change_points_[0] - 200) <= 10
+    assert np.diff(found.intervals_[0]) < 60

@@ -509,15 +509,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, self.memory_limit):
             changes = merged(changes, one)
         changes = one_a_gap(changes, np.any(~missing, axis=1))
-        rough = self._set_changes(values, innovations, changes, found, cycle)
-        turned = np.isin(self.kinds_, ["shape", "frequency"])
-        self.change_points_ = by_windows(level, self.change_points_, turned, cycle)
-        lines = (self.kinds_ == "slope") | (found.location.degree > 0)
+        self._set_changes((values, level), innovations, changes, found, cycle)
         plain = logs_of_growth(values) if curve is None else logs_of_growth(values) - curve
-        used = ~missing & ~np.column_stack([spikes(column) for column in plain.T])
-        self.change_points_, self.intervals_ = positions_of(
-            plain, self.change_points_, self._changed, lines, rough, COVERAGE, used
-        )
+        self._set_positions((plain, level), changes, found, cycle, missing)
         tick(_SCANS)
 
     def _innovations(self, found: Description, level: np.ndarray) -> np.ndarray:
@@ -605,16 +599,20 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
 
     def _set_changes(
         self,
-        values: np.ndarray,
+        series: tuple[np.ndarray, np.ndarray],
         innovations: np.ndarray,
         changes: list[Candidate],
         found: Description,
         cycle: float | None,
-    ) -> np.ndarray:
-        """Set the attributes of the changes: places, kinds, columns and p-values; return whether each place is rough."""
-        bounds = [0, *(one.step for one in changes), len(values)]
+    ) -> None:
+        """Set the attributes of the changes: places, kinds, columns and p-values.
+
+        The series are those for levels and slopes, and for other changes, which may have a season still.
+        """
+        bounds = [0, *(one.step for one in changes), len(innovations)]
         named = []
         for i, one in enumerate(changes):
+            values = series[one.kind != "location"]
             left, right = values[bounds[i] : bounds[i + 1]], values[bounds[i + 1] : bounds[i + 2]]
             if one.kind == "location":
                 named.append(kind_of_location(left, right, found.location.degree > 0))
@@ -627,9 +625,27 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         self.p_values_ = np.array([one.pvalue for one in changes])
         self.kinds_ = np.array([kind for kind, _ in named], dtype="<U9")
         self._changed = [columns for _, columns in named]
+
+    def _set_positions(
+        self,
+        series: tuple[np.ndarray, np.ndarray],
+        changes: list[Candidate],
+        found: Description,
+        cycle: float | None,
+        missing: np.ndarray,
+    ) -> None:
+        """Set the intervals of the changes, and move those that scans place roughly."""
+        turned = np.isin(self.kinds_, ["shape", "frequency"])
+        places = by_windows(series[1], self.change_points_, turned, cycle)
         # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.
         scanned = np.array([one.kind == "shape" for one in changes], dtype=bool)
-        return scanned & np.isin(self.kinds_, ["scatter", "relation"]) & (cycle is None)
+        rough = scanned & np.isin(self.kinds_, ["scatter", "relation"]) & (cycle is None)
+        lines = (self.kinds_ == "slope") | (found.location.degree > 0)
+        used = ~missing & ~np.column_stack([spikes(column) for column in series[0].T])
+        own = [positions_of(values, places, self._changed, lines, rough, COVERAGE, used) for values in series]
+        others = np.array([one.kind != "location" for one in changes], dtype=bool)
+        self.change_points_ = np.where(others, own[1][0], own[0][0])
+        self.intervals_ = np.where(others[:, None], own[1][1], own[0][1])
 
 
 _MOST_CURVES = 6

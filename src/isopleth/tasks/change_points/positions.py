@@ -62,6 +62,8 @@ def positions_of(
 _WITHIN, _OF_CYCLE = 1.5, (0.25, 0.5)
 _NEAREST, _MOST_WINDOWS = 3, 2000
 _FINEST = 400
+# Nats by which windows must prefer another place to the one found, a factor of 20.
+_PREFERRED = 3.0
 
 
 def by_windows(values: np.ndarray, places: np.ndarray, chosen: np.ndarray, cycle: float | None) -> np.ndarray:
@@ -69,7 +71,8 @@ def by_windows(values: np.ndarray, places: np.ndarray, chosen: np.ndarray, cycle
 
     Means over cycles place a change to a part of a cycle only. Short windows, in standard units, are nearer to some window on
     their own side of the change than to any on the other. The sum of the logarithms of these ratios over the windows that do not
-    hold the change is largest at its place. Places remain without a cycle, and with fewer than two of them on either side.
+    hold the change is largest at its place. Places remain without a cycle, with fewer than two of them on either side, and where
+    the windows do not clearly prefer another: noise hides the shape of short windows, but averages out over cycles.
     """
     if cycle is None:
         return places
@@ -87,7 +90,7 @@ def by_windows(values: np.ndarray, places: np.ndarray, chosen: np.ndarray, cycle
 
 
 def _turn(rows: np.ndarray, place: int, cycle: float) -> int | None:
-    """Return the place of a change by the windows of a stretch with no other; None with too few of them."""
+    """Return the place that the windows of a stretch with no other change clearly prefer, or None."""
     reach = int(_WITHIN * cycle)
     ahead = np.zeros(2 * reach + 1)
     for share in _OF_CYCLE:
@@ -101,7 +104,11 @@ def _turn(rows: np.ndarray, place: int, cycle: float) -> int | None:
         sums = np.concatenate([[0.0], np.cumsum(np.log(nearest[1]) - np.log(nearest[0]))])
         # Windows that end before a place, and those that begin at it or later.
         ahead += sums[: len(ahead)] + sums[size - 1 :]
-    return place - reach + int(np.argmax(ahead))
+    best = int(np.argmax(ahead))
+    # A ratio of distances to the power of the steps of a window is that of the likelihoods of normal noise, and as many windows
+    # hold each step. Two lengths are averaged, and a window that changes sides counts twice.
+    nats = 0.25 * (ahead[best] - ahead[reach])
+    return place - reach + best if nats > _PREFERRED else None
 
 
 def _distances(windows: np.ndarray, others: np.ndarray) -> np.ndarray:
