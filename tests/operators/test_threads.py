@@ -30,6 +30,7 @@ from isopleth.operators.threads import (
 )
 from isopleth.score import KernelScore, ridge_selection
 from isopleth.solvers import Spectrum, direct
+from isopleth.tasks.change_points import detector as change_detector
 
 
 def blas_threads():
@@ -221,6 +222,15 @@ def test_the_search_of_a_ridge_takes_one_blas_thread(method, monkeypatch, many_b
     model = NystromKEF(landmarks=5, frame="scale", base=None)
     getattr(model, method)(np.random.default_rng(0).normal(size=(40, 2))).grad_log_density([[0.0, 0.0]])
     assert seen == [{1}]
+
+
+def test_the_search_of_changes_takes_one_blas_thread(monkeypatch, many_blas_threads):
+    """With two it took three times the processor's time."""
+    seen, describe = [], change_detector.describe
+    monkeypatch.setattr(change_detector, "describe", lambda *some: seen.append(blas_threads()) or describe(*some))
+    isopleth.ChangePointDetector(random_state=0).fit(np.random.default_rng(0).normal(size=40))
+    assert seen
+    assert set(map(frozenset, seen)) == {frozenset({1})}
 
 
 def test_the_first_error_in_order_is_raised_and_nothing_is_begun_after_it():

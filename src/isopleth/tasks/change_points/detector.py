@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, to_backend
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
+from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress, checked_verbose
 from isopleth.results.charts import Chart, Series, ShownTable, thinned
 from isopleth.results.result import Result, shown
@@ -351,7 +352,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             largest = np.abs(values).max(axis=0)[telling]
             scaled = without_absurd_values(values[:, telling] / largest)
             calm = None if known is None else known[:, telling] / largest
-            with Progress("search of changes", 3 * RUNS + _DESCRIPTION + _SCANS, self.verbose) as tick:
+            # The matrices are small: threads of BLAS wait for one another for most of the time.
+            with ONE_BLAS_THREAD, Progress("search of changes", 3 * RUNS + _DESCRIPTION + _SCANS, self.verbose) as tick:
                 rest, shapes, calm = self._without_seasons(
                     scaled, missing[:, telling], calm, grid.seconds(moments), rng
                 )
