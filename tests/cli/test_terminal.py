@@ -98,6 +98,7 @@ def test_a_table_without_room_says_which_columns_are_left_out():
     assert narrow[0].split() == ["p-value", "median", "A", "column"]
     assert " ".join(narrow[-2:]).endswith("No room for: median B. A wider terminal or --json shows them.")
     assert "median A, median B" in " ".join(aligned(cells, 34).splitlines())
+    assert aligned(cells, 10).split()[:2] == ["p-value", "column"]  # which stand even without room
 
 
 def test_cells_are_folded_between_words():
