@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from isopleth import LSDD, SOSREP, AnomalyDetector, ChangePointDetector, KernelScore, two_sample_test
-from isopleth.errors import DataWarning, Hint, InputError, Message
+from isopleth.errors import DataWarning, Hint, InputError, Message, MissingExtraError, listed, require
 from isopleth.tables.schema import Schema
 
 
@@ -34,6 +34,17 @@ def test_the_sentence_is_made_from_the_fields():
 def test_names_with_braces_and_control_characters_stay_as_they_are():
     error = InputError("{column} has {row} and {other}", column="{value}\x1b[31m", value=1)
     assert str(error) == "column '{value}\\x1b[31m' has row None and {other}"
+
+
+def test_lists_are_cut_places_stay_and_warnings_point_at_the_caller():
+    assert listed(list("abcdefghi")) == "a, b, c, d, e, f, g, h and 1 more"
+    located = InputError("{row} is empty", row=3).located("t.csv", lambda row: f"line {row + 2}")
+    assert str(located.located("u.csv")) == "u.csv: line 5 is empty"
+    with pytest.raises(MissingExtraError, match=r"needs no_module_x, .*: pip install no_module_x \(extra 'plot'\)"):
+        require("no_module_x.part", "plot", "Plotting")
+    with pytest.warns(DataWarning, match="constant") as caught:
+        SOSREP(frame="scale").fit(np.column_stack([ROWS, np.ones(30)]))
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("kind", [InputError, DataWarning])
