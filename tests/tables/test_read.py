@@ -90,6 +90,7 @@ READ = {
     ),
     "quotes in quotes": ('a,w\n1,"x, ""y"""\n2,z\n', {"a": [1, 2], "w": ['x, "y"', "z"]}, [2, 3]),
     "quotes inside of words": ('a,w\n1,5" pipe\n2,z\n', {"a": [1, 2], "w": ['5" pipe', "z"]}, [2, 3]),
+    "quotes behind the first letter": ('w,a\n5"x",1\n6,2\n', {"w": ['5"x"', "6"], "a": [1, 2]}, [2, 3]),
     "blanks before quotes": ('a, w\n1, "x, y"\n2, z\n', {"a": [1, 2], "w": ["x, y", "z"]}, [2, 3]),
     "comments": ("# made on Monday\n# by us\na,b\n1,2\n# half way\n3,4\n", {"a": [1, 3], "b": [2, 4]}, [4, 6]),
     "colours are no comments": ("c,a\n#ff0000,1\n#00ff00,2\n", {"c": ["#ff0000", "#00ff00"], "a": [1, 2]}, [2, 3]),
