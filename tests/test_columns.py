@@ -179,6 +179,20 @@ def test_identifiers(name, cells, left):
     assert Schema.of(table, identifiers=[name]).left_out == {name: "identifier"}
 
 
+def test_long_words_that_repeat_are_categories_and_one_repeat_in_twenty_is_forgiven_an_identifier():
+    sentences = [f"a customer of the shop number {i % 9} wrote this" for i in range(100)]
+    for repeats, left_out in ((5, {"token": "identifier"}), (6, {})):
+        tokens = [f"a{max(i, repeats):05d}" for i in range(100)]
+        assert Schema.of(pd.DataFrame({"token": tokens, "said": sentences})).left_out == left_out
+
+
+def test_cells_are_shown_as_the_table_has_them():
+    table = pd.DataFrame({"t": pd.to_datetime(["2024-01-31 12:30", None, "2024-02-01 00:00"] * 4), "w": ["x", None, "y"] * 4})
+    schema = Schema.of(table)
+    shown = schema.shown(schema.encode(table).rows)
+    assert shown[:2].tolist() == [[datetime.datetime(2024, 1, 31, 12, 30), "x"], [None, None]]
+
+
 def test_an_identifier_alone_is_refused():
     with pytest.raises(InputError, match=r"no column is left to use: id \(identifier\)"):
         Schema.of(pd.DataFrame({"id": np.arange(30)}))
