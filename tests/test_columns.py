@@ -187,7 +187,9 @@ def test_long_words_that_repeat_are_categories_and_one_repeat_in_twenty_is_forgi
 
 
 def test_cells_are_shown_as_the_table_has_them():
-    table = pd.DataFrame({"t": pd.to_datetime(["2024-01-31 12:30", None, "2024-02-01 00:00"] * 4), "w": ["x", None, "y"] * 4})
+    table = pd.DataFrame(
+        {"t": pd.to_datetime(["2024-01-31 12:30", None, "2024-02-01 00:00"] * 4), "w": ["x", None, "y"] * 4}
+    )
     schema = Schema.of(table)
     shown = schema.shown(schema.encode(table).rows)
     assert shown[:2].tolist() == [[datetime.datetime(2024, 1, 31, 12, 30), "x"], [None, None]]
