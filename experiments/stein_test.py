@@ -13,7 +13,7 @@ power  Shares of p-values up to .05 of samples from other densities, tested agai
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -147,10 +147,10 @@ def pvalue(setting: Setting, run: int, test: str = "default") -> float:
     ).pvalue
 
 
-def p_values(task: tuple[str, int]) -> list[float]:
-    """Return the p-values of a setting by name: of the default, and for power of all TESTS."""
-    name, run = task
-    return [pvalue(LEVEL[name], run)] if name in LEVEL else [pvalue(POWER[name], run, test) for test in TESTS]
+def p_values(task: tuple[Setting, Sequence[str], int]) -> list[float]:
+    """Return the p-values of one sample of a setting by some of TESTS."""
+    setting, tests, run = task
+    return [pvalue(setting, run, test) for test in tests]
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -171,20 +171,20 @@ def main(arguments: list[str] | None = None) -> None:
 
     with ProcessPoolExecutor(options.jobs) as pool:
 
-        def found(name: str) -> np.ndarray:
-            return np.array(list(pool.map(p_values, [(name, run) for run in range(runs)], chunksize=20)))
+        def found(setting: Setting, tests: Sequence[str]) -> np.ndarray:
+            return np.array(list(pool.map(p_values, [(setting, tests, run) for run in range(runs)], chunksize=20)))
 
         if options.part != "power":
             tell(f"{f'level, {runs} runs':<34}{'p <= .05':>12}{'p <= .1':>12}{'binomial p':>12}")
-            for name in LEVEL:
-                values = found(name)[:, 0]
+            for name, setting in LEVEL.items():
+                values = found(setting, ["default"])[:, 0]
                 counts = [int((values <= level + 1e-9).sum()) for level in LEVELS]
                 tests = [binomtest(count, runs, level).pvalue for count, level in zip(counts, LEVELS, strict=True)]
                 tell(f"{name:<34}{counts[0] / runs:>12.4f}{counts[1] / runs:>12.4f}{min(tests):>12.2g}")
         if options.part != "level":
             tell(f"{f'power at level .05, {runs} runs':<40}" + "".join(f"{test:>12}" for test in TESTS))
-            for name in POWER:
-                shares = (found(name) <= 0.05 + 1e-9).mean(axis=0)
+            for name, setting in POWER.items():
+                shares = (found(setting, list(TESTS)) <= 0.05 + 1e-9).mean(axis=0)
                 tell(f"{name:<40}" + "".join(f"{share:>12.3f}" for share in shares))
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
