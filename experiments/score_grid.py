@@ -153,7 +153,7 @@ def path_errors(
 
     def errors(name: str | None) -> list[float]:
         base = GaussianBase.fit(z, np.ones(len(z))) if name == "gaussian" else None
-        return [judge.error(view.value(fitted, base) / scale) for fitted in path.on(base)]
+        return [judge.error(value / scale) for value in view.value(path.on(base), base)]
 
     return np.array([errors(name) for name in bases])
 

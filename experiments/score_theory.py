@@ -138,7 +138,7 @@ def source_errors(source: Source, rows: int, strength: float, seed: int) -> list
     space = SPACES["diagonal"](Gaussian(dim=1), n_jobs=1)
     path = FitPath(space, z, np.ones(rows), [r.at(strength) for r in REGULARIZERS.values()], Accuracy(1e-5, 200))
     view = FitsAtRows(space, path, source.x[:, None])
-    return [source.error(view.value(fitted, BASE)[:, 0] + source.x) for fitted in path.on(BASE)]
+    return [source.error(value[:, 0] + source.x) for value in view.value(path.on(BASE), BASE)]
 
 
 def rates(runs: int, sizes: Sequence[int], smoothness: Sequence[float]) -> Iterator[str]:

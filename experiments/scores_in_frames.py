@@ -1,12 +1,14 @@
 """Errors of estimated scores in the frames of `isopleth.frames`, on targets whose score is known.
 
     python -m experiments.scores_in_frames [--runs 4] [--rows 256 1000] [--columns 2 8 16] [--methods NAME ...] [--out FILE]
+        [--first-seed 0] [--far DISTANCE ...]
 
 Targets: a correlated normal density (condition 1,000 and, with ``--targets condition``, 10 to 10,000), mixtures of three normal
 densities far apart and near to each other, Student's t with 5 degrees of freedom and correlated columns, correlated log-normal
 columns, and a bent normal density. An error is the mean of |s - true score|^2 over that of |true score|^2, at 1,000 new rows or,
 for the entropy surrogate, at the rows themselves. The "fitted normal" has the mean and the covariance of the rows. A line of the
-table has means over runs. Seconds are processor time of a fit with its evaluation.
+table has means over runs. Seconds are processor time of a fit with its evaluation. With ``--far``, one more row a number is
+fitted, at that many standard deviations of the columns in a random direction; errors are at the other rows.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import argparse
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -156,17 +158,28 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
 AT_ROWS = {"entropy"}
 
 
-def error(method: str, target: Target, n: int, seed: int) -> tuple[float, float]:
+def far_rows(x: np.ndarray, distances: Sequence[float], rng: np.random.Generator) -> np.ndarray:
+    """Return a row at each distance from the mean, in standard deviations of the columns and a random direction."""
+    directions = rng.standard_normal((len(distances), x.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1)[:, None]
+    return np.asarray(x.mean(axis=0) + np.array(distances)[:, None] * directions * x.std(axis=0))
+
+
+def error(method: str, target: Target, n: int, seed: int, far: Sequence[float] = ()) -> tuple[float, float]:
     """Return the relative error of one run, and its seconds."""
     rng = np.random.default_rng([seed, n])
     x = target.draw(n, rng)
     new = x if method in AT_ROWS else target.draw(N_TEST, rng)
     truth = target.score(new)
+    if far:
+        x = np.concatenate([x, far_rows(x, far, rng)])
+        new = x if method in AT_ROWS else new
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = METHODS[method](x, new)
     seconds = time.process_time() - start
+    found = found[: len(truth)]
     return float(np.sum((found - truth) ** 2) / np.sum(truth**2)), seconds
 
 
@@ -178,6 +191,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--columns", type=int, nargs="+", default=[2, 8, 16])
     parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--targets", nargs="+", default=list(TARGETS))
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--far", type=float, nargs="+", default=[])
     parser.add_argument("--out", type=argparse.FileType("w"), default=sys.stdout)
     chosen = parser.parse_args(arguments)
     known = TARGETS | CONDITIONS
@@ -194,7 +209,8 @@ def main(arguments: list[str] | None = None) -> None:
         for d in chosen.columns:
             for n in chosen.rows:
                 target = known[name](d)
-                runs = np.array([[error(m, target, n, s) for m in chosen.methods] for s in range(chosen.runs)])
+                seeds = range(chosen.first_seed, chosen.first_seed + chosen.runs)
+                runs = np.array([[error(m, target, n, s, chosen.far) for m in chosen.methods] for s in seeds])
                 rows.append(runs.mean(axis=0))
                 line(f"{name}, {d}, {n}", *(f"{value:.3f}" for value in rows[-1][:, 0]))
     line("mean", *(f"{value:.3f}" for value in np.mean(rows, axis=0)[:, 0]))

@@ -8,7 +8,7 @@ from isopleth.kernels import KERNELS
 from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score import system as module
 from isopleth.score.spaces import SPACES
-from isopleth.score.system import Accuracy, SampleSystem, choose_solver, solve, solve_path, solve_truncated
+from isopleth.score.system import Accuracy, SampleSystem, choose_solver, multipliers_of_path, solve, solve_truncated
 
 ACCURACY = Accuracy(1e-11, 3000)
 REGULARIZERS = [
@@ -82,10 +82,12 @@ def test_a_path_is_its_members(monkeypatch, dense):
     for one in (Tikhonov(), Tikhonov(truncated=False), NuIteration(steps=1), SpectralCutoff(threshold=1.0)):
         regularizers = one.path([0.3, 0.1, 0.03])
         assert [type(r) for r in regularizers] == [type(one)] * 3
-        for r, got in zip(regularizers, solve_path(s, regularizers, ACCURACY), strict=True):
+        got, factors = multipliers_of_path(s, regularizers, ACCURACY, dense > 0)
+        for r, multipliers, factor in zip(regularizers, got, factors, strict=True):
             want = solve(s, r, "eigen", ACCURACY)
-            np.testing.assert_allclose(got.at_samples, want.at_samples, atol=1e-8)
-            np.testing.assert_allclose(s.product(got.multipliers), s.product(want.multipliers), atol=1e-6)
+            np.testing.assert_allclose(factor * s.rhs + s.product(multipliers), want.at_samples, atol=1e-6)
+            np.testing.assert_allclose(s.product(multipliers), s.product(want.multipliers), atol=1e-6)
+            assert factor == want.factor
 
 
 def test_what_auto_takes(monkeypatch):

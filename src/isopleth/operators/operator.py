@@ -12,6 +12,7 @@ from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.operators.tiles import Layout, Points, Sweep
+from isopleth.operators.vector_blocks import times_each
 
 DEFAULT_MEMORY_LIMIT = 2**30
 
@@ -149,6 +150,17 @@ class Operator:
             return self._backend(self._sweep.run(v))
         with full_precision(v), ONE_BLAS_THREAD:
             return self._backend(self._stored_product(v))
+
+    def matvecs(self, v: Array) -> Array:
+        """Return the sums of a vector block for several arrays of coefficients, of shape (k, m, d), in one stack."""
+        if self._matrix is None:
+            return self._library.stack([self.matvec(v[i, :, :]) for i in range(v.shape[0])])
+        refuse_gradient(v, "v")
+        v = host_view(v)
+        with full_precision(v), ONE_BLAS_THREAD:
+            if isinstance(self.block, Matrix):
+                return self._backend(times_each(self._matrix, v))
+            return self._backend(self._matrix @ v)
 
     def _stored_product(self, v: Array) -> Array:
         """Multiply by threads, in blocks of rows that do not depend on the number of threads, so that no bit does."""

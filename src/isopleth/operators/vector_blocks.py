@@ -194,9 +194,8 @@ class StoredFlux:
 
     def __matmul__(self, v: Array) -> Array:
         xp = namespace(v)
-        own = xp.sum(self._y * v, axis=1)
-        sums = self._weights @ xp.concat([v, own[:, None]], axis=1)
-        return xp.sum(self._x * sums[:, :-1], axis=1) - sums[:, -1]
+        sums = times_each(self._weights, xp.concat([v, _own(self._y, v)], axis=-1))
+        return xp.sum(self._x * sums[..., :-1], axis=-1) - sums[..., -1]
 
     def __getitem__(self, part: tuple[slice, slice]) -> StoredFlux:
         rows, columns = part
@@ -219,18 +218,26 @@ class StoredBend:
 
     def __matmul__(self, v: Array) -> Array:
         xp = namespace(v)
-        own = xp.sum(self._y * v, axis=1)
-        right = xp.concat([v, -own[:, None]], axis=1).T
-        rows, columns = self._bend.shape
-        step = max(1, (HOST_PAIRS if on_processor(v) else DEVICE_PAIRS) // columns)
+        right = xp.concat([v, -_own(self._y, v)], axis=-1)
+        rows = self._bend.shape[0]
+        right = right.T if v.ndim == 2 else xp.reshape(xp.permute_dims(right, (2, 0, 1)), (right.shape[2], -1))
+        step = max(1, (HOST_PAIRS if on_processor(v) else DEVICE_PAIRS) // right.shape[1])
         sums = [self._some(slice(start, min(start + step, rows)), right) for start in range(0, rows, step)]
         whole = sums[0] if len(sums) == 1 else xp.concat(sums)
-        return self._x * whole[:, -1:] - whole[:, :-1]
+        if v.ndim == 3:
+            whole = xp.permute_dims(xp.reshape(whole, (rows, v.shape[0], -1)), (1, 0, 2))
+        return self._x * whole[..., -1:] - whole[..., :-1]
 
     def _some(self, rows: slice, right: Array) -> Array:
+        """Return the sums at some rows, for each row those of all coefficient arrays, which `right` has side by side."""
+        xp, columns = namespace(right), self._bend.shape[1]
         weights = self._left[rows, :] @ right
-        weights *= self._bend[rows, :]
-        return weights @ self._right
+        if right.shape[1] == columns:
+            weights *= self._bend[rows, :]
+            return weights @ self._right
+        weights = xp.reshape(weights, (weights.shape[0], -1, columns))
+        weights *= self._bend[rows, :][:, None, :]
+        return xp.reshape(weights, (-1, columns)) @ self._right
 
     def __getitem__(self, part: tuple[slice, slice]) -> StoredBend:
         rows, columns = part
@@ -244,10 +251,24 @@ class StoredCurlFree:
         self._slope, self._bend = slope, bend
 
     def __matmul__(self, v: Array) -> Array:
-        return self._slope @ v + self._bend @ v
+        return times_each(self._slope, v) + self._bend @ v
 
     def __getitem__(self, part: tuple[slice, slice]) -> StoredCurlFree:
         return StoredCurlFree(self._slope[part], self._bend[part])
+
+
+def _own(y: Array, v: Array) -> Array:
+    """Return y_j . v_j, as one column."""
+    return namespace(v).sum(y * v, axis=-1)[..., None]
+
+
+def times_each(matrix: Array, v: Array) -> Array:
+    """Return the product of a matrix with one array of shape (m, d), or with each of several, by one matrix product."""
+    if v.ndim == 2:
+        return matrix @ v
+    xp, (count, m, d) = namespace(v), v.shape
+    side_by_side = xp.reshape(xp.permute_dims(v, (1, 0, 2)), (m, count * d))
+    return xp.permute_dims(xp.reshape(matrix @ side_by_side, (-1, count, d)), (1, 0, 2))
 
 
 def _with_ones(x: Array) -> Array:

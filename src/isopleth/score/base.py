@@ -25,7 +25,15 @@ from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
 from isopleth.scaled_columns import deviations
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
-from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped, value_and_divergence
+from isopleth.score.pullback import (
+    chain,
+    divided_by,
+    fit_map,
+    hyvarinen_terms,
+    mapped,
+    value_and_divergence,
+    without_far,
+)
 from isopleth.score.sampling import score_target
 from isopleth.score.selection import Rows
 from isopleth.score.spaces import SPACES, Space
@@ -66,7 +74,7 @@ class Coordinates(NamedTuple):
     ) -> Rows:
         """Return distinct rows as cross-validation takes them."""
         scale = self.length_scale
-        unit = float(loss_units(scale, mapped(self.map, rows), weights)[0] / scale[0])
+        unit = float(loss_units(scale, mapped(self.map, rows), without_far(rows, weights))[0] / scale[0])
         return Rows(rows, weights, self.frame, scale, unit, cv, backend, verbose)
 
 
@@ -172,14 +180,14 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         """Resolve what depends on the distinct rows: the space, the rows in frame coordinates, and the base measure there."""
         refuse_without_score(self, rows)
         space = SPACES[self.space](get_kernel(self.kernel).bind(rows.shape[1]), self.memory_limit, self.n_jobs)
-        found = self._choose_coordinates(space, rows, weights, backend)
+        found, counts = self._choose_coordinates(space, rows, weights, backend), without_far(rows, weights)
         self.frame_, self._map, self.length_scale_ = found.frame, found.map, found.length_scale
         self._frame, self._space = chain(found.map, divided_by(found.length_scale)), space
-        self.unit_ = deviations(rows, weights)
+        self.unit_ = deviations(rows, counts)
         if _in_units(found.frame):
-            self.unit_ = loss_units(found.length_scale, mapped(found.map, rows), weights)
+            self.unit_ = loss_units(found.length_scale, mapped(found.map, rows), counts)
         z = self._frame.forward(rows)
-        self.base_ = GaussianBase.fit(z, weights) if found.base == "gaussian" else None
+        self.base_ = GaussianBase.fit(z, counts) if found.base == "gaussian" else None
         return space, z, self.base_
 
     def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
@@ -188,7 +196,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
 
     def _coordinates(self, frame: str | Frame, rows: np.ndarray, weights: np.ndarray) -> Coordinates:
         """Return the coordinates of a frame, with the length scale that the parameter or the rule gives in it."""
-        map = fit_map(frame, rows, weights)
+        map = fit_map(frame, rows, without_far(rows, weights))
         inside = mapped(map, rows)
         if self.frame == "scale" and isinstance(self.length_scale, str) and self.length_scale in ("auto", "median"):
             warn_of_unlike_columns(self, inside)

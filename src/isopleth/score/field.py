@@ -170,6 +170,10 @@ class GaussianBase:
         rho = _shrinkage(np.square(rows[some] @ axes), variances, size, share[some])
         return cls(mean, axes, unit * (unit * ((1.0 - rho) * variances + rho * size)))
 
+    def over(self, factor: float) -> GaussianBase:
+        """Return the measure of the rows divided by `factor`."""
+        return GaussianBase(self.mean / factor, self.axes, self.variances / factor / factor)
+
     def at(self, backend: Backend) -> GaussianBase:
         """Return the same measure with arrays on another backend."""
         return GaussianBase(backend.array(self.mean), backend.array(self.axes), backend.array(self.variances))

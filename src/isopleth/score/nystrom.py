@@ -29,7 +29,7 @@ from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
 from isopleth.scaled_columns import deviations
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
-from isopleth.score.pullback import auto_frames
+from isopleth.score.pullback import auto_frames, without_far
 from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of
 from isopleth.score.selection import Candidates, choose_frame
 from isopleth.score.spaces import SPACES, Space
@@ -326,7 +326,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, (1.0,), self.regularizer)
         framed = [one.as_rows(rows, weights, FOLDS, backend, self.verbose) for one in found]
-        place, rounds, _ = choose_frame(space, framed, candidates, deviations(rows, weights))
+        place, rounds, _ = choose_frame(space, framed, candidates, deviations(rows, without_far(rows, weights)))
         return found[place]._replace(base=rounds[place].chosen(candidates)[0])
 
     def _fit_frame(

@@ -14,8 +14,26 @@ import numpy as np
 
 from isopleth.backend import to_numpy
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, LocalScale, ScaleMap, get_frame
-from isopleth.scaled_columns import medians
+from isopleth.frames.base import END_MEAN, ENDS, quantile_means
+from isopleth.scaled_columns import deviations, medians
+from isopleth.score.far_rows import far_discounts
 from isopleth.score.field import ScoreField
+
+# Cells are limited to this many spreads of their column, for squares that neither overflow nor lose the other rows.
+_LIMIT = 1e9
+
+
+def without_far(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the weights for frames, base measures and mean losses, smaller for rows very far from all others.
+
+    Sums of kernels take the weights themselves, because a row that is far from all others does not change them elsewhere.
+    """
+    share = weights / weights.sum()
+    lowest, middle, highest = quantile_means(rows, share, ENDS)
+    spread, whole = (highest - lowest) / (2 * END_MEAN), deviations(rows, share)
+    spread = np.where(spread > whole / _LIMIT, spread, whole)
+    z = np.clip((rows - middle) / np.where(spread > 0.0, spread, 1.0), -_LIMIT, _LIMIT)
+    return np.asarray(weights * far_discounts(z, share, np.float64(rows.shape[1])))
 
 
 def auto_frames(columns: int) -> tuple[Frame, ...]:

@@ -18,9 +18,9 @@ from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
 from isopleth.scaled_columns import bounded
 from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, Term, ZetaTerm
-from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped
+from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped, without_far
 from isopleth.score.spaces import Space
-from isopleth.score.system import Accuracy, MemoryPlan, SampleSystem, lanczos_path, solve_path, solving_backend
+from isopleth.score.system import Accuracy, MemoryPlan, SampleSystem, multipliers_of_path, solving_backend
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
 
 # Multiples of the median distance to compare. On near-Gaussian data the best were 4 to 8, on separated modes 0.5 to 2.
@@ -84,9 +84,14 @@ class Rows:
     verbose: bool | int = False  # whether to show progress bars
 
     @cached_property
+    def counts(self) -> np.ndarray:
+        """The weights, smaller for far rows."""
+        return without_far(self.values, self.weights)
+
+    @cached_property
     def maps(self) -> list[FrameMap]:
         """The map of the frame for each fold that is held out, fitted to the other rows."""
-        return [fit_map(self.frame, self.values[~fold], self.weights[~fold]) for fold in self.held_out]
+        return [fit_map(self.frame, self.values[~fold], self.counts[~fold]) for fold in self.held_out]
 
     def some(self, n: int) -> Rows:
         """Return at most `n` rows, drawn with a fixed seed."""
@@ -133,7 +138,8 @@ class Rows:
         def work(task: tuple[int, int]) -> None:
             f, k = task
             z, fold = self._framed(factors[f], k), self.held_out[k]
-            terms = held_out_terms(one_fit, z, self.weights, fold, bases, regularizers, backend)
+            measures = [self._bases[k].over(factors[f]) if base == "gaussian" else None for base in bases]
+            terms = held_out_terms(one_fit, z, self.weights, fold, measures, regularizers, backend)
             out[:, f, :, fold] = np.moveaxis(self._in_units(terms, factors[f]), -1, 0)
             tick()
 
@@ -155,8 +161,16 @@ class Rows:
         out = np.full(len(self.values), np.inf)
         if self.enough:
             for k, fold in enumerate(self.held_out):
-                out[fold] = self._in_units(base_terms(self._framed(1.0, k), self.weights, fold), 1.0)
+                out[fold] = self._in_units(
+                    ScoreField((self._bases[k],)).hyvarinen_terms(self._framed(1.0, k)[fold]), 1.0
+                )
         return out[self.ever_held_out]
+
+    @cached_property
+    def _bases(self) -> list[GaussianBase]:
+        """The Gaussian base of each fold, fitted to the other rows, in the frame over the base scale."""
+        outside = [~fold for fold in self.held_out]
+        return [GaussianBase.fit(self._framed(1.0, k)[rows], self.counts[rows]) for k, rows in enumerate(outside)]
 
     def comparable_losses(
         self, space: Space, factor: float, base: str | None, regularizer: Regularizer, unit: np.ndarray
@@ -165,7 +179,8 @@ class Rows:
         out = np.full(len(self.values), np.inf)
         for k, fold in enumerate(self.held_out if self.enough else []):
             samples = self._framed(factor, k)[~fold]
-            field = _fitted_field(space, samples, self.weights[~fold], base, regularizer, self.backend)
+            measure = self._bases[k].over(factor) if base == "gaussian" else None
+            field = _fitted_field(space, samples, self.weights[~fold], measure, regularizer, self.backend)
             frame = chain(self.maps[k], divided_by(factor * self.base_scale))
             out[fold] = hyvarinen_terms(field, frame, self.values[fold], unit, space.memory_limit)
         return out[self.ever_held_out]
@@ -183,12 +198,12 @@ class Rows:
 
     def mean(self, losses: np.ndarray) -> np.ndarray:
         """Return weighted means over the last axis, the held-out rows."""
-        weights = self.weights[self.ever_held_out]
+        weights = self.counts[self.ever_held_out]
         return np.asarray(losses @ (weights / weights.sum()))
 
     def error(self, losses: np.ndarray) -> np.ndarray:
         """Return the standard error of :meth:`mean`; copies of a row count as one observation."""
-        weights = self.weights[self.ever_held_out]
+        weights = self.counts[self.ever_held_out]
         n, share = len(weights), weights / weights.sum()
         with np.errstate(invalid="ignore", over="ignore"):  # infinite losses have none
             deviation = losses - self.mean(losses)[..., None]
@@ -303,14 +318,14 @@ def _strongest(rows: Rows, terms: np.ndarray, allowed: np.ndarray) -> tuple[np.n
 ACCURACY = Accuracy(tol=1e-4, max_iter=300)
 
 # Most unknowns for which an eigendecomposition is faster than a Krylov basis of that accuracy.
-DENSE = 600
+DENSE = 200
 
 
 class Coefficients(NamedTuple):
-    """Coefficients of a fitted score: those of the kernels at the samples, of shape (m, d), and the factor of zeta."""
+    """Coefficients of several fits: those of the kernels at the samples, of shape (r, m, d), and factors of zeta, (r, 1)."""
 
     kernels: Array
-    zeta: float
+    zeta: Array
 
 
 class FitPath:
@@ -350,20 +365,17 @@ class FitPath:
         del self._plain
         return plan
 
-    def on(self, base: GaussianBase | None) -> list[Coefficients]:
+    def on(self, base: GaussianBase | None) -> Coefficients:
         """Return the fit by each regularizer on top of a base."""
         xp = namespace(self.samples)
-        at_base = xp.zeros_like(self.samples) if base is None else base.value(self.samples)
-        system = self._plain if base is None else self._plain.on(self._cast(at_base))
-        solver = solve_path if self._dense else lanczos_path
-        return [
-            Coefficients(
-                xp.astype(system.coefficients(s.multipliers), self.samples.dtype)
-                + s.factor * self.share[:, None] * at_base,
-                s.factor,
-            )
-            for s in solver(system, self._regularizers, self._accuracy)
-        ]
+        at_base = None if base is None else base.value(self.samples)
+        system = self._plain if at_base is None else self._plain.on(self._cast(at_base))
+        multipliers, factors = multipliers_of_path(system, self._regularizers, self._accuracy, self._dense)
+        kernels = xp.astype(system.coefficients(multipliers), self.samples.dtype)
+        zeta = xp.asarray(factors, dtype=self.samples.dtype, device=self.samples.device)[:, None]
+        if at_base is not None:
+            kernels = kernels + zeta[:, :, None] * (self.share[:, None] * at_base)
+        return Coefficients(kernels, zeta)
 
 
 # Largest squared norm of rows whose distances single precision resolves well enough for ACCURACY.
@@ -395,17 +407,17 @@ class FitsAtRows:
         self._zeta_divergence = tiles.zeta_divergence(x, path.samples, path.share)
 
     def value(self, fitted: Coefficients, base: GaussianBase | None) -> Array:
-        """Return the score, of shape (n, d)."""
-        value = self._product.matvec(fitted.kernels) + fitted.zeta * self._zeta
+        """Return the score by each fit, of shape (r, n, d)."""
+        value = self._product.matvecs(fitted.kernels) + fitted.zeta[:, :, None] * self._zeta
         return value if base is None else value + base.value(self._x)
 
     def hyvarinen_terms(self, fitted: Coefficients, base: GaussianBase | None) -> Array:
-        r"""Return :math:`\operatorname{div} s + |s|^2/2`, of shape (n,)."""
-        divergence = self._space.divergence_by(self._flux, fitted.kernels) + fitted.zeta * self._zeta_divergence
+        r"""Return :math:`\operatorname{div} s + |s|^2/2` by each fit, of shape (r, n)."""
+        divergence = self._space.divergences_by(self._flux, fitted.kernels) + fitted.zeta * self._zeta_divergence
         if base is not None:
             divergence = divergence + base.divergence(self._x)
         value = self.value(fitted, base)
-        return divergence + 0.5 * namespace(value).sum(value**2, axis=1)
+        return divergence + 0.5 * namespace(value).sum(value**2, axis=2)
 
 
 def held_out_terms(
@@ -413,7 +425,7 @@ def held_out_terms(
     z: np.ndarray,
     weights: np.ndarray,
     fold: np.ndarray,
-    bases: Sequence[str | None],
+    bases: Sequence[GaussianBase | None],
     regularizers: Sequence[Regularizer],
     backend: Backend = NUMPY,
 ) -> np.ndarray:
@@ -424,8 +436,7 @@ def held_out_terms(
     """
     samples, held = z[~fold], z[fold]
     path = FitPath(space, backend.array(samples), backend.array(weights[~fold]), regularizers, bases=len(bases))
-    gaussian = GaussianBase.fit(samples, weights[~fold]).at(backend) if "gaussian" in bases else None
-    measures = [gaussian if name == "gaussian" else None for name in bases]
+    measures = [None if base is None else base.at(backend) for base in bases]
     fits = [path.on(base) for base in measures]
     step = path.forget_system().rows_at_once(len(samples))
     out = np.empty((len(bases), len(regularizers), len(held)))
@@ -433,8 +444,7 @@ def held_out_terms(
         rows = slice(start, start + step)
         at_rows = FitsAtRows(space, path, backend.array(held[rows]))
         for b, base in enumerate(measures):
-            for r, fitted in enumerate(fits[b]):
-                out[b, r, rows] = to_numpy(at_rows.hyvarinen_terms(fitted, base))
+            out[b, :, rows] = to_numpy(at_rows.hyvarinen_terms(fits[b], base))
     return np.where(np.isfinite(out), out, np.inf)
 
 
@@ -442,28 +452,21 @@ def _fitted_field(
     space: Space,
     samples: np.ndarray,
     weights: np.ndarray,
-    base: str | None,
+    base: GaussianBase | None,
     regularizer: Regularizer,
     backend: Backend,
 ) -> ScoreField:
     """Return the score that is fitted to samples in frame coordinates."""
-    gaussian = GaussianBase.fit(samples, weights) if base == "gaussian" else None
-    if gaussian is not None and isinstance(regularizer, Tikhonov) and regularizer.alpha >= BASE_ALONE:
-        return ScoreField((gaussian,))
+    if base is not None and isinstance(regularizer, Tikhonov) and regularizer.alpha >= BASE_ALONE:
+        return ScoreField((base,))
     backend = solving_backend(space, samples, backend)
     path = FitPath(space, backend.array(samples), backend.array(weights), (regularizer,))
-    measure = None if gaussian is None else gaussian.at(backend)
-    fitted = path.on(measure)[0]
-    terms: list[Term] = [KernelTerm(space, path.samples, fitted.kernels)]
-    if fitted.zeta:
-        terms.append(ZetaTerm(space, path.samples, path.share, fitted.zeta))
+    measure = None if base is None else base.at(backend)
+    fitted = path.on(measure)
+    terms: list[Term] = [KernelTerm(space, path.samples, fitted.kernels[0, :, :])]
+    if _has_zeta(regularizer):
+        terms.append(ZetaTerm(space, path.samples, path.share, float(fitted.zeta[0, 0])))
     return ScoreField((*terms, measure) if measure is not None else tuple(terms))
-
-
-def base_terms(z: np.ndarray, weights: np.ndarray, fold: np.ndarray) -> np.ndarray:
-    """Return the loss of each row of a fold by the Gaussian base alone, fitted to the other rows."""
-    base = GaussianBase.fit(z[~fold], weights[~fold])
-    return np.asarray(base.divergence(z[fold]) + 0.5 * np.sum(base.value(z[fold]) ** 2, axis=1))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

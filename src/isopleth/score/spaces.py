@@ -136,15 +136,15 @@ class Space(ABC):
 
     def divergence(self, x: Array, centers: Array, coefficients: Array) -> Array:
         """Return the divergence of a sum of kernels, of shape (n,)."""
-        return self.divergence_by(self.flux(x, centers), coefficients)
+        return self._flux_sign * self.flux(x, centers).matvec(coefficients)
 
     def flux(self, x: Array, centers: Array) -> Operator:
-        """Return the operator for :meth:`divergence_by`, which serves many sums of kernels at the same points."""
+        """Return the operator for :meth:`divergences_by`, which may be stored."""
         return self._operator(self._flux_block, x, centers)
 
-    def divergence_by(self, flux: Operator, coefficients: Array) -> Array:
-        """Return the divergence of a sum of kernels by a :meth:`flux`, which may be stored."""
-        return self._flux_sign * flux.matvec(coefficients)
+    def divergences_by(self, flux: Operator, coefficients: Array) -> Array:
+        """Return the divergences of several sums of kernels, of shape (r, n), for coefficients of shape (r, m, d)."""
+        return self._flux_sign * flux.matvecs(coefficients)
 
     def energy(self, x: Array, centers: Array, coefficients: Array) -> Array:
         """Return a function whose gradient is the sum of kernels, of shape (n,)."""

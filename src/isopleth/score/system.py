@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -278,12 +278,20 @@ class Accuracy(NamedTuple):
     tol: float
     max_iter: int
 
-    def excess(self, found: Krylov, regularizer: Regularizer, bound: float) -> float:
-        """Return the error of a basis for one regularizer, divided by the error allowed."""
-        first, second = found.residuals(
-            lambda sigma: regularizer.filter(sigma, bound), lambda sigma: regularizer.multiplier(sigma, bound)
-        )
-        return max(first / self.tol, second / math.sqrt(self.tol))
+    def excess(self, found: Krylov, regularizers: Sequence[Regularizer], bound: float) -> float:
+        """Return the largest error of a basis for some regularizers, divided by the error allowed."""
+        first, second = found.residuals(_filters(regularizers, bound), _multipliers(regularizers, bound))
+        return max(float(np.max(first)) / self.tol, float(np.max(second)) / math.sqrt(self.tol))
+
+
+def _filters(regularizers: Sequence[Regularizer], bound: float) -> Callable[[Array], Array]:
+    """Return a function of eigenvalues that returns a row for each regularizer."""
+    return lambda sigma: namespace(sigma).stack([r.filter(sigma, bound) for r in regularizers])
+
+
+def _multipliers(regularizers: Sequence[Regularizer], bound: float) -> Callable[[Array], Array]:
+    """Return the same for multipliers."""
+    return lambda sigma: namespace(sigma).stack([r.multiplier(sigma, bound) for r in regularizers])
 
 
 def _eigen(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
@@ -342,36 +350,60 @@ def _iterate(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy)
 
 
 def _lanczos(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
-    return next(lanczos_path(system, [regularizer], accuracy))
+    one, bound = [regularizer], _bound_of_iterations(system, [regularizer])
+    basis = _krylov(system, one, accuracy, bound)
+    if basis is None:
+        return Solution(system.rhs, -regularizer.at_zero(bound), system.rhs)
+    return Solution(
+        -basis.apply(lambda sigma: regularizer.filter(sigma, bound)),
+        -regularizer.at_zero(bound),
+        -basis.apply(lambda sigma: regularizer.multiplier(sigma, bound)),
+        accuracy.excess(basis, one, bound) * accuracy.tol,
+        len(basis.diagonal),
+    )
 
 
-def lanczos_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> Iterator[Solution]:
-    """Yield the solution of each regularizer, all from one Krylov basis."""
-    bound = system.largest if any(isinstance(r, IterativeRegularizer) for r in regularizers) else math.nan
+def _bound_of_iterations(system: SampleSystem, regularizers: Sequence[Regularizer]) -> float:
+    """Return the largest eigenvalue if an iterative regularizer needs it."""
+    return system.largest if any(isinstance(r, IterativeRegularizer) for r in regularizers) else math.nan
+
+
+def _krylov(
+    system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy, bound: float
+) -> Krylov | None:
+    """Return one Krylov basis that is accurate enough for all regularizers, or None if the right-hand side is 0."""
     if any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers):
         raise InputError("solver = 'lanczos' does not see all eigenvalues; use solver='eigen', or a threshold.")
     if not norm(system.rhs) > 0.0:
-        yield from (Solution(system.rhs, -r.at_zero(bound), system.rhs) for r in regularizers)
-        return
+        return None
 
-    basis = lanczos(
-        system.product,
-        system.rhs,
-        min(accuracy.max_iter, system.most_vectors()),
+    def enough(found: Krylov) -> bool:
         # The weakest regularizer, which is the last one of a path, usually converges last.
-        lambda found: all(accuracy.excess(found, r, bound) <= 1.0 for r in reversed(regularizers)),
-    )
+        weakest = accuracy.excess(found, regularizers[-1:], bound)
+        return weakest <= 1.0 and accuracy.excess(found, regularizers, bound) <= 1.0
 
-    def solution(r: Regularizer) -> Solution:
-        return Solution(
-            -basis.apply(lambda sigma: r.filter(sigma, bound)),
-            -r.at_zero(bound),
-            -basis.apply(lambda sigma: r.multiplier(sigma, bound)),
-            accuracy.excess(basis, r, bound) * accuracy.tol,
-            len(basis.diagonal),
-        )
+    return lanczos(system.product, system.rhs, min(accuracy.max_iter, system.most_vectors()), enough)
 
-    yield from map(solution, regularizers)
+
+def multipliers_of_path(
+    system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy, dense: bool
+) -> tuple[Array, list[float]]:
+    """Return the multipliers of several regularizers, of shape (r, n, d), and their factors of zeta.
+
+    All are from one eigendecomposition or, unless `dense`, one Krylov basis.
+    """
+    xp = namespace(system.rhs)
+    if dense:
+        system.spectrum  # noqa: B018 - `largest` reads the largest eigenvalue from it
+        bound = system.largest
+        found = system.spectrum.apply(_multipliers(regularizers, bound), system.space.stack(system.rhs))
+        multipliers = xp.stack([system.space.unstack(found[i, :, :], system.dim) for i in range(len(regularizers))])
+    else:
+        bound = _bound_of_iterations(system, regularizers)
+        basis = _krylov(system, regularizers, accuracy, bound)
+        zero = xp.zeros((len(regularizers), *system.rhs.shape), dtype=system.rhs.dtype, device=system.rhs.device)
+        multipliers = zero if basis is None else basis.apply(_multipliers(regularizers, bound))
+    return -multipliers, [-r.at_zero(bound) for r in regularizers]
 
 
 _SOLVERS: dict[str, Callable[[SampleSystem, Regularizer, Accuracy], Solution]] = {
@@ -402,14 +434,6 @@ def solve(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy:
     if solver == "auto":
         solver = choose_solver(system, regularizer)
     return _SOLVERS[solver](system, regularizer, accuracy)
-
-
-def solve_path(system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy) -> Iterator[Solution]:
-    """Solve for several regularizers by one eigendecomposition or, for large systems, one Krylov basis."""
-    all_values = any(isinstance(r, SpectralCutoff) and r.needs_all_eigenvalues for r in regularizers)
-    if system.small or all_values:
-        return (_eigen(system, r, accuracy) for r in regularizers)
-    return lanczos_path(system, regularizers, accuracy)
 
 
 def solve_truncated(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy: Accuracy) -> Solution:

@@ -13,6 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
 from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
+from isopleth.operators.vector_blocks import times_each
 
 
 class Shifted:
@@ -87,9 +88,12 @@ class Spectrum:
         return float(self.values[-1])
 
     def apply(self, function: Callable[[Array], Array], b: Array) -> Array:
-        """Return f(A) b for `b` of shape (n, k); `function` gets all eigenvalues."""
+        """Return f(A) b for `b` of shape (n, k); `function` gets all eigenvalues.
+
+        If `function` returns a row for each of r functions, the result has the shape (r, n, k).
+        """
         with ONE_BLAS_THREAD:
-            return self.vectors @ (function(self.values)[:, None] * (self.vectors.T @ b))
+            return times_each(self.vectors, function(self.values)[..., None] * (self.vectors.T @ b))
 
 
 def inner(a: Array, b: Array) -> float:

@@ -87,32 +87,36 @@ class Krylov:
     def _in_basis(self, function: Function) -> np.ndarray:
         """Return |b| f(T) e_1."""
         values, vectors = self._eigen
-        return np.asarray(self.norm * (vectors @ (function(values) * vectors[0])))
+        return np.asarray((self.norm * vectors[0] * function(values)) @ vectors.T)
 
     def apply(self, function: Function) -> Array:
-        """Return an approximation of f(A) b."""
+        """Return an approximation of f(A) b; of several functions if `function` returns a row for each."""
         xp = namespace(self.vectors)
         weights = xp.asarray(self._in_basis(function), dtype=self.vectors.dtype, device=self.vectors.device)
         flat = weights @ xp.reshape(self.vectors, (self.vectors.shape[0], -1))
-        return xp.reshape(flat, self.vectors.shape[1:])
+        return xp.reshape(flat, (*weights.shape[:-1], *self.vectors.shape[1:]))
 
-    def residuals(self, filter: Function, multiplier: Function) -> tuple[float, float]:
+    def residuals(self, filter: Function, multiplier: Function) -> tuple[np.ndarray, np.ndarray]:
         r"""Return relative residuals of :math:`g(A)\,b` and :math:`p(A)\,b`, from the component along the next vector.
 
         For :math:`g = 1/(\sigma + \alpha)` the first is the relative residual of :math:`(A + \alpha)\,y = b`, and for every p the
-        second that of :math:`A c = y` with :math:`y = A\,p(A)\,b`.
+        second that of :math:`A c = y` with :math:`y = A\,p(A)\,b`. Functions may return several rows, as for :meth:`apply`.
         """
         y, c = self._in_basis(filter), self._in_basis(multiplier)
-        size = float(np.linalg.norm(y))
-        if size == 0.0:
-            return 0.0, 0.0
-        return float(self.beside[-1] * abs(y[-1]) / self.norm), float(self.beside[-1] * abs(c[-1]) / size)
+        size = np.linalg.norm(y, axis=-1)
+        size = np.where(size == 0.0, np.inf, size)
+        return self.beside[-1] * np.abs(y[..., -1]) / self.norm, self.beside[-1] * np.abs(c[..., -1]) / size
+
+
+# Fewer vectors are hardly ever enough, and an eigendecomposition of few numbers takes longer than a product with a small matrix.
+_FIRST_CHECK = 6
 
 
 def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: Callable[[Krylov], bool]) -> Krylov:
     """Compute a basis of the Krylov space of a symmetric A and `b`, with full orthogonalisation.
 
-    ``enough(basis)`` is called less often the larger the basis is; the iteration stops when it returns True.
+    ``enough(basis)`` is called from _FIRST_CHECK vectors on, less often the larger the basis is; the iteration stops when it
+    returns True.
     """
     xp = namespace(b)
     size = math.prod(b.shape)
@@ -122,7 +126,8 @@ def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: 
     v = xp.reshape(b, (-1,)) / length
     diagonal: list[float] = []
     beside: list[float] = []
-    next_check = 1
+    largest = 0.0
+    next_check = _FIRST_CHECK
     for k in range(most):
         basis[k, :] = v
         image = xp.reshape(product(xp.reshape(v, b.shape)), (-1,))
@@ -131,11 +136,13 @@ def lanczos(product: Callable[[Array], Array], b: Array, max_iter: int, enough: 
         for _ in range(2):  # a second time, because digits cancel in the first
             image = image - (known @ image) @ known
         beside.append(norm(image))
-        found = Krylov(xp.reshape(known, (k + 1, *b.shape)), np.asarray(diagonal), np.asarray(beside), length)
-        invariant = beside[-1] <= 100.0 * float(xp.finfo(b.dtype).eps) * max(abs(a) for a in diagonal)
-        if invariant or k + 1 == most or (k + 1 == next_check and enough(found)):
-            return found
-        if k + 1 == next_check:
+        largest = max(largest, abs(diagonal[-1]))
+        invariant = beside[-1] <= 100.0 * float(xp.finfo(b.dtype).eps) * largest
+        last = invariant or k + 1 == most
+        if last or k + 1 == next_check:
+            found = Krylov(xp.reshape(known, (k + 1, *b.shape)), np.asarray(diagonal), np.asarray(beside), length)
+            if last or enough(found):
+                return found
             next_check += 1 + next_check // 8
         v = image / beside[-1]
     raise AssertionError("the loop returns at its last step")

@@ -67,8 +67,8 @@ def entropy_surrogate(
     matching with kernels at landmarks. All but the last also stand in a smooth frame, a sinh-arcsinh map of each column and
     whitening. At each sample the models are fitted to the other ones, which is possible in closed
     form. Weights of 0 or more are chosen by the Hyvarinen loss [2]_ at the samples, in the coordinates of the columns; a model
-    enters only if it decreases the loss by more than the standard error. Samples more than 30 robust standard deviations away
-    count less in this choice. If the standard deviations of two columns differ by more than a factor of five,
+    enters only if it decreases the loss by more than the standard error. Samples far from all others, in the metric of their
+    covariance, count less in this choice. If the standard deviations of two columns differ by more than a factor of five,
     columns are divided by them first.
 
     Parameters

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from isopleth.backend import Array, namespace
 from isopleth.operators.threads import check_stopped
+from isopleth.score.far_rows import inverses
 
 # Number of coefficients, one vector for each landmark. With fewer landmarks than below, which means with more than four columns,
 # they are too coarse to be of use.
@@ -124,10 +123,3 @@ def _features(x: Array, points: Array, scale: Array, d: Array) -> tuple[Array, A
     psi = psi - bend[:, None, :, None] * xp.permute_dims(u, (0, 2, 1))[:, :, :, None] * u[:, None, :, :]
     delta = (-bend * (d - 3.0 + 5.0 * q) / scale)[:, :, None] * u
     return xp.reshape(psi, (m, columns, -1)), xp.reshape(delta, (m, -1))
-
-
-def inverses(matrices: Array) -> Array:
-    """Return the inverse matrices; for torch, without waiting for a device to know whether they exist."""
-    if isinstance(matrices, np.ndarray):
-        return np.linalg.inv(matrices)
-    return namespace(matrices).linalg.inv_ex(matrices).inverse

@@ -9,7 +9,8 @@ import numpy as np
 
 from isopleth.backend import Array, full_precision, namespace, on_processor
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
-from isopleth.torch.landmark_models import inverses, landmark_scores, landmarks_of, many_copies
+from isopleth.score.far_rows import far_discounts, inverses
+from isopleth.torch.landmark_models import landmark_scores, landmarks_of, many_copies
 
 # Shrinkages of the covariances of Gaussian models, as multiples of that of Ledoit and Wolf, which hides small eigenvalues. A last
 # model has the covariance t I, where t is the mean variance.
@@ -20,9 +21,6 @@ _WITH_TAILS, _ELLIPTICAL = (0, 2), len(_SHRINKAGES) + 3
 
 # The Gaussian model on which fits at landmarks stand.
 _BASE = 2
-
-# Rows count less from this many robust standard deviations on, by the eighth power of their distance.
-_FAR, _POWER = 30.0, 8
 
 # Cells are limited to this many robust standard deviations of their column.
 _LIMIT = 1e9
@@ -156,7 +154,9 @@ def stacked_score(
     rows = xp.where(varying, xp.minimum(xp.maximum(x - quantiles[2, :], -limit), limit), xp.zeros_like(x))
     largest = xp.max(xp.abs(rows))  # sums of fourth powers of large rows overflow
     rows, quantiles = rows / largest, (quantiles - quantiles[2, :]) / largest
-    share = _shares(rows, spread / largest)
+    even = xp.ones_like(rows[:, 0]) / rows.shape[0]
+    share = even * far_discounts(rows, even, xp.sum(xp.astype(varying, rows.dtype)))
+    share = share / xp.sum(share)
     centre = share @ rows
     rows = xp.where(varying, rows - centre, xp.zeros_like(rows))
     scale = _column_scales(rows, varying, share)
@@ -204,14 +204,6 @@ def _spreads(rows: Array, quantiles: Array) -> Array:
     lowest, low, middle, high, highest = (quantiles[k, :] for k in range(5))
     spread = xp.maximum((high - low) / (2.0 * _QUARTILE), 0.3 * (highest - lowest) / (2.0 * _OUTER))
     return xp.where(spread > 0.0, spread, xp.mean(xp.abs(rows - middle), axis=0))
-
-
-def _shares(rows: Array, spread: Array) -> Array:
-    """Return shares of the rows, which are equal except for those very far from the medians of the columns, which are 0."""
-    xp = namespace(rows)
-    distance = xp.max(xp.abs(rows) / xp.where(spread > 0.0, spread, xp.ones_like(spread)), axis=1)
-    weights = (_FAR / xp.maximum(distance, xp.full_like(distance, _FAR))) ** _POWER
-    return weights / xp.sum(weights)
 
 
 def _column_scales(rows: Array, varying: Array, share: Array) -> Array:
@@ -530,6 +522,10 @@ def _weights(models: Models, share: Array, first: tuple[int, ...], second: tuple
     xp = namespace(models.values)
     sizes = models.sizes(share)
     values, divergences = models.values / sizes[:, None, None], models.divergences / sizes[:, None]
+    # Weights of about 1 in any units: the method that finds them takes a fixed number of steps from there.
+    unit = xp.max(xp.abs(divergences @ share))
+    unit = xp.where(unit > 0.0, unit, xp.ones_like(unit))
+    divergences = divergences / unit
     k = divergences.shape[0]
     flat = xp.reshape(values * xp.sqrt(share)[:, None], (k, -1))
     # Models may be equal; the ridge then gives them equal weights.
@@ -554,9 +550,9 @@ def _weights(models: Models, share: Array, first: tuple[int, ...], second: tuple
         return w, 0.5 * (w @ (gram @ w)) + penalised @ w
 
     if not (first and second):
-        return of(())[0] / sizes
+        return of(())[0] * unit / sizes
     (one, loss), (other, other_loss) = of(second), of(first)
-    return xp.where(loss <= other_loss, one, other) / sizes
+    return xp.where(loss <= other_loss, one, other) * unit / sizes
 
 
 def _nonnegative_minimum(matrix: Array, slope: Array) -> Array:
