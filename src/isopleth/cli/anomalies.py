@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
-from isopleth.cli.messages import say
-from isopleth.cli.models import load_detector, of_this_version
+from isopleth.cli.messages import of_this_version, say
+from isopleth.cli.models import load_detector
 from isopleth.cli.run import Run
 from isopleth.errors import DataWarning, InputError
 from isopleth.tables.table import FileTable

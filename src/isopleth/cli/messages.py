@@ -86,6 +86,15 @@ def removed_if_refused(journal: Journal) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def of_this_version(path: Path) -> Iterator[None]:
+    """Report a model file whose attributes do not fit the methods of this version."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
+
+
 class ShellWording(Wording):
     """Parameters as the options of the command that runs: ``--columns a,b`` for ```columns=['a', 'b']```."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.cli.messages import of_this_version
 from isopleth.cli.run import schema_of
 from isopleth.errors import InputError
 from isopleth.io import load
@@ -33,15 +33,6 @@ def load_detector(path: Path) -> AnomalyDetector:
             f"{path} holds a detector that is not fitted; one written by isopleth anomalies --save is needed."
         )
     return detector
-
-
-@contextmanager
-def of_this_version(path: Path) -> Iterator[None]:
-    """Report a model file whose attributes do not fit the methods of this version."""
-    try:
-        yield
-    except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
 
 
 @dataclass(frozen=True, eq=False)

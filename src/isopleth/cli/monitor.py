@@ -14,7 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.models import of_this_version
+from isopleth.cli.messages import of_this_version
 from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.run import Run, refuse_same
 from isopleth.errors import InputError, printable

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import SAMPLE_SIZE
-from isopleth.cli.messages import say
-from isopleth.cli.models import of_this_version
+from isopleth.cli.messages import of_this_version, say
 from isopleth.cli.run import Run
 from isopleth.density import SOSREP
 from isopleth.density.kernel_density import KernelDensity
