@@ -40,7 +40,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import ndtr
 from scipy.stats import norm
 
 from experiments.density_tables import is_reported
@@ -113,18 +113,32 @@ def task_of(data: Path, name: str, seed: int) -> Task:
 # ---- laws of the target for each held-out row: log density at the truth, and distribution function on the grid --------------
 
 
+def log_densities(weights: np.ndarray, values: np.ndarray, width: float, truth: np.ndarray) -> np.ndarray:
+    """Return the log densities at the truth of weighted values with a Gaussian kernel around each."""
+    logs = np.where(weights > 0.0, -0.5 * ((truth[:, None] - values) / width) ** 2, -np.inf)
+    top = logs.max(axis=1)
+    found = np.log((weights * np.exp(logs - top[:, None])).sum(axis=1))
+    return top + found - 0.5 * np.log(2.0 * np.pi) - np.log(width)
+
+
+def shares(logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the logarithm of the sum of exponentials of each row, and the share of each of them."""
+    top = logs.max(axis=1, keepdims=True)
+    weights = np.exp(logs - top)
+    total = weights.sum(axis=1, keepdims=True)
+    return (top + np.log(total))[:, 0], weights / total
+
+
 def smoothed(weights: np.ndarray, values: np.ndarray, width: float, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return log densities at the truth and distribution functions of weighted values with a Gaussian kernel around each."""
-    with np.errstate(divide="ignore"):
-        logs = np.log(weights) + norm.logpdf(truth[:, None], values, width)
-    return logsumexp(logs, axis=1), weights @ norm.cdf((GRID - values[:, None]) / width)
+    return log_densities(weights, values, width, truth), weights @ ndtr((GRID - values[:, None]) / width)
 
 
 def of_values(
     weights: np.ndarray, values: np.ndarray, width: float, truth: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the smoothed log densities, and the distribution functions of the weighted values as they are."""
-    return smoothed(weights, values, width, truth)[0], weights @ (values[:, None] <= GRID)
+    return log_densities(weights, values, width, truth), weights @ (values[:, None] <= GRID)
 
 
 def best_width(laws: list[np.ndarray], values: np.ndarray) -> tuple[int, float]:
@@ -133,8 +147,7 @@ def best_width(laws: list[np.ndarray], values: np.ndarray) -> tuple[int, float]:
     for place, weights in enumerate(laws):
         used = weights.sum(axis=1) > 0.0
         for width in WIDTHS:
-            log_density, _ = smoothed(weights[used], values, width, values[used])
-            gains[place, float(width)] = float(log_density.mean())
+            gains[place, float(width)] = float(log_densities(weights[used], values, width, values[used]).mean())
     return max(gains, key=lambda key: gains[key])
 
 
@@ -170,9 +183,9 @@ def by_kernel(task: Task) -> tuple[np.ndarray, np.ndarray]:
         rates = np.exp(theta)
         given = -0.5 * np.tensordot(rates[:d], near, axes=1) - own
         joint = given - 0.5 * rates[d] * squares
-        p, q = (np.exp(logs - logsumexp(logs, axis=1, keepdims=True)) / n for logs in (joint, given))
-        value = float((logsumexp(joint, axis=1) - logsumexp(given, axis=1)).mean() + 0.5 * theta[d])
-        slope = np.array([-0.5 * np.vdot(p - q, term) for term in near] + [-0.5 * np.vdot(p, squares)]) * rates
+        (log_joint, p), (log_given, q) = shares(joint), shares(given)
+        value = float((log_joint - log_given).mean() + 0.5 * theta[d])
+        slope = np.array([-0.5 * np.vdot(p - q, term) for term in near] + [-0.5 * np.vdot(p, squares)]) * rates / n
         slope[d] += 0.5
         return -value, -slope
 
@@ -183,8 +196,7 @@ def by_kernel(task: Task) -> tuple[np.ndarray, np.ndarray]:
         key=lambda each: each.fun,
     )
     rates = np.exp(found.x)
-    logs = -0.5 * np.tensordot(rates[:d], far, axes=1)
-    weights = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    _, weights = shares(-0.5 * np.tensordot(rates[:d], far, axes=1))
     return smoothed(weights, task.y, rates[d] ** -0.5, task.test[task.target].to_numpy())
 
 
@@ -306,6 +318,8 @@ def page(path: Path) -> str:
     ]
     for words, half in (("choosing half", False), ("reporting half", True)):
         chosen = [name for name in tables if is_reported(name) is half]
+        if not chosen:
+            continue
         lines += ["", f"{len(chosen)} tables of the {words}: {', '.join(chosen)}", _row("", FIGURES)]
         for method in METHODS:
             values = [np.mean([means[name, method, figure] for name in chosen]) for figure in FIGURES]
