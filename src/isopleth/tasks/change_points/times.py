@@ -14,6 +14,7 @@ from isopleth.errors import InputError, listed
 from isopleth.results.result import frame_library
 from isopleth.tables.cells import as_frame, in_memory, is_missing, with_columns
 from isopleth.tables.clock_times import as_datetime, axis_of, length_text
+from isopleth.tables.typed import moment
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
@@ -30,7 +31,7 @@ def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
             raise InputError(f"series has no column {times!r} (times); {there}.")
         return _taken(series, frame, times)
     if times is None and frame is not None:
-        found = [name for name in frame.columns if frame.get_column(name).dtype in (nw.Date, nw.Datetime)]
+        found = [name for name in frame.columns if _holds_times(frame.get_column(name))]
         if len(found) > 1:
             raise InputError(
                 f"series has several columns of times, {listed(list(map(str, found)))}; name that of the steps with times, and "
@@ -47,6 +48,14 @@ def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
     if cells.shape != (len(series),):
         raise InputError(f"times has the shape {cells.shape}; expected ({len(series)},), a time for each step.")
     return series, ascending_times(cells, "times")
+
+
+def _holds_times(column: Any) -> bool:
+    """Return whether a column holds times, or text that begins with one, as readers of CSV leave them."""
+    if column.dtype in (nw.Date, nw.Datetime):
+        return True
+    known = column.drop_nulls() if column.dtype == nw.String else column.head(0)
+    return len(known) > 0 and moment(known[0]) is not None
 
 
 def _taken(series: Any, frame: Any, name: str) -> tuple[Any, np.ndarray]:
