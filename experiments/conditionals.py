@@ -313,9 +313,9 @@ def page(path: Path) -> str:
             found[line["table"], line["method"], line["figure"]].append(float(line["value"]))
     means = {key: float(np.mean(values)) for key, values in found.items()}
     tables = sorted({table for table, _, _ in means}, key=lambda name: (is_reported(name), name))
-    lines = [
-        f"Means over {len(next(iter(found.values())))} splits of each table; lower is better, coverage is to be .90."
-    ]
+    splits = len(next(iter(found.values())))
+    how = "One split of each table" if splits == 1 else f"Means over {splits} splits of each table"
+    lines = [f"{how}; lower is better, coverage is to be .90."]
     for words, half in (("choosing half", False), ("reporting half", True)):
         chosen = [name for name in tables if is_reported(name) is half]
         if not chosen:
