@@ -65,10 +65,20 @@ def keys_by_rank(rows: np.ndarray) -> np.ndarray:
     found = found[:, found.any(axis=0)]  # models drop constant columns, so these must not change keys
     if found.shape[1] < 2:
         return np.asarray(found.sum(axis=1, dtype=np.uint64))
+    ranks, columns = _keys_of_columns(found)
+    return np.asarray(mixed(ranks ^ columns, 4).sum(axis=1, dtype=np.uint64))
+
+
+def _keys_of_columns(found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return hashed ranks, and a key for each column from them and from first keys of the rows."""
     ranks = mixed(found, 0)
     first = mixed(ranks.sum(axis=1, dtype=np.uint64), 1)
-    columns = mixed(mixed(ranks ^ first[:, None], 2).sum(axis=0, dtype=np.uint64), 3)
-    return np.asarray(mixed(ranks ^ columns, 4).sum(axis=1, dtype=np.uint64))
+    return ranks, mixed(mixed(ranks ^ first[:, None], 2).sum(axis=0, dtype=np.uint64), 3)
+
+
+def columns_by_key(rows: np.ndarray) -> np.ndarray:
+    """Return the columns in an order that does not depend on their order, nor on that of the rows or on units."""
+    return np.argsort(_keys_of_columns(_dense_ranks(rows))[1], kind="stable")
 
 
 def _dense_ranks(rows: np.ndarray) -> np.ndarray:

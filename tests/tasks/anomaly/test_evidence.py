@@ -5,10 +5,12 @@ import pytest
 from anomaly_tables import table
 from scipy.stats import genpareto, norm, rankdata
 from sklearn.covariance import OAS
+from sklearn.metrics import roc_auc_score
 
+from isopleth.tasks.anomaly.conditionals import Conditionals
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence, shrinkage
 from isopleth.tasks.anomaly.pooled_rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
-from isopleth.tasks.anomaly.reference_rule import NormalScores, ReferenceRule
+from isopleth.tasks.anomaly.reference_rule import FOREST_FOLDS, CenterSpace, NormalScores, ReferenceRule
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
 
 LIMITS = Limits(2.0**30, 1)
@@ -194,23 +196,77 @@ def reference_evidence(others, rows, widths):
     return np.column_stack([*found, np.sort(distances, axis=1)[:, :5].mean(axis=1)])
 
 
+def conditional_by_hand(law, z, centers):
+    """Minus the log density of a column by the rows in the leaves of each tree."""
+
+    def leaf(row, node):
+        while law.child[0, node] != node:
+            node = law.child[int(np.float32(row[law.feature[node]]) > law.threshold[node]), node]
+        return node
+
+    def kernel(y, v):
+        if law.word:
+            return y == v
+        return np.exp(-abs(y - v) / 0.05) / 0.2 + np.exp(-abs(y - v) / 0.5) / 2
+
+    values = [law.values[np.abs(law.values - row[law.target]).argmin()] for row in centers]
+    of_centers = [[leaf(row, root) for row in centers] for root in law.roots]
+    found = []
+    for row in z:
+        near = np.array([kernel(row[law.target], v) for v in values], dtype=float)
+        trees = [
+            near[np.array(leaves) == leaf(row, root)].mean() for leaves, root in zip(of_centers, law.roots, strict=True)
+        ]
+        found.append(-np.log(0.95 * np.mean(trees) + 0.05 * near.mean()))
+    return np.array(found)
+
+
 class TestReference:
     def test_evidence_by_hand(self):
         """Each copy counts, and a training row is judged by ranks, deviations and distances without one copy of its own."""
         X = repeated()
         training = TrainingTable.of(X)
-        rule, _ = ReferenceRule.fit(training, 0, LIMITS)
+        rule, _ = ReferenceRule.fit(training, 0, False, LIMITS)
         found = rule.evidence(training.rows, training.known, LIMITS)[training.place]
         widths = [space.width for space in rule.spaces]
         for i in np.flatnonzero(training.copies[training.place] <= COMMON)[::7]:
             others = np.delete(X, i, axis=0)
-            np.testing.assert_allclose(found[i], reference_evidence(others, X[i : i + 1], widths)[0])
+            np.testing.assert_allclose(found[i, :3], reference_evidence(others, X[i : i + 1], widths)[0])
         new = table(6, seed=3) * 2
-        np.testing.assert_allclose(rule.evidence(new, np.full(6, NEW), LIMITS), reference_evidence(X, new, widths))
+        of_new = rule.evidence(new, np.full(6, NEW), LIMITS)[:, :3]
+        np.testing.assert_allclose(of_new, reference_evidence(X, new, widths))
+
+    @pytest.mark.parametrize("gaps_and_words", [False, True])
+    def test_conditional_laws_by_hand(self, gaps_and_words):
+        """The trees of one column, walked in Python; each training row is judged by laws fitted without its fold."""
+        rng = np.random.default_rng(0)
+        X = np.c_[table(150), rng.integers(3, size=150)] if gaps_and_words else table(150)
+        training = TrainingTable.of(X, 3)
+        rule, _ = ReferenceRule.fit(training, 0, False, LIMITS)
+        found = rule.evidence(training.rows, training.known, LIMITS)[:, 3]
+        for fold in (0, 3):
+            own = training.rows[rule.fold % FOREST_FOLDS == fold]
+            space = CenterSpace.of(rule.centers, rule.centers.without(rule.centers.fold % FOREST_FOLDS == fold), True)
+            laws = Conditionals.fit(space, rule.conditionals.columns, 3, 0, LIMITS).laws
+            z = space.enter(own)[:, rule.conditionals.columns]
+            want = sum(conditional_by_hand(law, z, space.rows[:, rule.conditionals.columns]) for law in laws)
+            np.testing.assert_allclose(found[rule.fold % FOREST_FOLDS == fold], want, rtol=1e-5)
+        assert len(laws) == X.shape[1]
+
+    def test_a_broken_relation_of_two_columns_among_many_is_found(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 12))
+        X[:, 1] = X[:, 0] + 0.05 * rng.normal(size=400)
+        new = rng.normal(size=(200, 12))
+        new[:100, 1] = new[:100, 0]
+        rule, _ = ReferenceRule.fit(TrainingTable.of(X), 0, False, LIMITS)
+        surprise = rule.surprises(new, np.full(200, NEW), LIMITS)
+        auc = [roc_auc_score(np.arange(200) >= 100, s) for s in surprise.T]
+        assert auc[3] > 0.8 > 0.7 > max(auc[:3])
 
     def test_widths_by_hand(self):
         X = repeated()
-        rule, _ = ReferenceRule.fit(TrainingTable.of(X), 0, LIMITS)
+        rule, _ = ReferenceRule.fit(TrainingTable.of(X), 0, False, LIMITS)
         for space, at in zip(rule.spaces, (X, norm.ppf((rankdata(X, axis=0) - 0.5) / len(X))), strict=True):
             distinct = np.unique(at / at.std(axis=0), axis=0)
             apart = np.abs(distinct[:, None] - distinct).sum(axis=2)
@@ -221,9 +277,9 @@ class TestReference:
         monkeypatch.setattr("isopleth.tasks.anomaly.reference_rule.FOLD_CELLS", 1)
         X = table(90)
         training = TrainingTable.of(X)
-        _, found = ReferenceRule.fit(training, 0, LIMITS)
+        _, found = ReferenceRule.fit(training, 0, False, LIMITS)
         other = TrainingTable.of(X[::-1, ::-1])
-        _, again = ReferenceRule.fit(other, 0, LIMITS)
+        _, again = ReferenceRule.fit(other, 0, False, LIMITS)
         np.testing.assert_allclose(again[other.place][::-1], found[training.place])
 
     def test_smooth_tails_go_through_quantiles(self):
@@ -241,7 +297,7 @@ class TestReference:
     def test_more_rows_than_centres(self, monkeypatch):
         monkeypatch.setattr("isopleth.tasks.anomaly.reference_rule.MOST_CENTERS", 50)
         training = TrainingTable.of(table(200))
-        rule, found = ReferenceRule.fit(training, 0, LIMITS)
+        rule, found = ReferenceRule.fit(training, 0, False, LIMITS)
         assert [len(space.rows) for space in rule.spaces] == [50, 50]
         again = rule.surprises(training.rows, training.known, LIMITS)
         np.testing.assert_allclose(again, found)
@@ -259,7 +315,7 @@ class TestReference:
 
 
 @pytest.mark.parametrize(
-    "fit", [lambda t: PooledRule.fit(t, 12, 16, 0, LIMITS), lambda t: ReferenceRule.fit(t, 0, LIMITS)]
+    "fit", [lambda t: PooledRule.fit(t, 12, 16, 0, LIMITS), lambda t: ReferenceRule.fit(t, 0, False, LIMITS)]
 )
 def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
     training = TrainingTable.of(repeated())
@@ -278,7 +334,7 @@ def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
 
 def test_an_own_value_gains_a_training_row_nothing():
     training = TrainingTable.of(repeated())
-    for rule in (PooledRule.fit(training, 12, 16, 0, LIMITS)[0], ReferenceRule.fit(training, 0, LIMITS)[0]):
+    for rule in (PooledRule.fit(training, 12, 16, 0, LIMITS)[0], ReferenceRule.fit(training, 0, False, LIMITS)[0]):
         known = training.known[:6]
         for i in range(6):
             row = training.rows[i : i + 1]

@@ -129,7 +129,7 @@ class SplitScores:
         if not columns.any():
             return None
         table = TrainingTable.of(fitted[:, columns], int(columns[:n_numeric].sum()))
-        found = cls(ReferenceRule.fit(table, seed, limits)[0], columns, np.empty(0))
+        found = cls(ReferenceRule.fit(table, seed, True, limits)[0], columns, np.empty(0))
         return cls(found.rule, columns, found.surprise(held_out, limits))
 
     def surprise(self, rows: np.ndarray, limits: Limits) -> np.ndarray:

@@ -105,6 +105,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         flag. For flags that hold up to a false discovery rate see :meth:`select`.
     novelty : bool, default=False
         Whether the training rows are a clean reference, known to be ordinary.
+    fast : bool, default=False
+        Whether to leave out the conditional laws of ``novelty=True``: several times faster, and a little less accurate.
     n_estimators : int, default=100
         Number of densities of the joint evidence.
     max_samples : "auto" or int, default="auto"
@@ -160,6 +162,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "novelty": ["boolean"],
+        "fast": ["boolean"],
         "n_estimators": [Interval(Integral, 5, None, closed="left")],
         "max_samples": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
         "categorical": [None, str, "array-like"],
@@ -173,6 +176,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         self,
         contamination: float | str = "auto",
         novelty: bool = False,
+        fast: bool = False,
         n_estimators: int = 100,
         max_samples: int | str = "auto",
         categorical: Any = None,
@@ -183,6 +187,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
     ) -> None:
         self.contamination = contamination
         self.novelty = novelty
+        self.fast = fast
         self.n_estimators = n_estimators
         self.max_samples = max_samples
         self.categorical = categorical
@@ -240,7 +245,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         seed = check_random_state(self.random_state).randint(2**31)
         self._rule: PooledRule | ReferenceRule
         if self.novelty:
-            self._rule, surprises = ReferenceRule.fit(table, seed, self._limits)
+            self._rule, surprises = ReferenceRule.fit(table, seed, self.fast, self._limits)
             # Rows of a group are not exchangeable with new rows, so that no certificate would hold.
             self._split = None if groups is not None else SplitScores.fit(in_frame, numeric, seed, self._limits)
         else:

@@ -1,4 +1,4 @@
-"""Rule for clean references: densities of all rows in two sets of coordinates, and distances to nearest neighbours."""
+"""Rule for clean references: densities of all rows in two sets of coordinates, nearest neighbours, and conditional laws."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth.rows import keys_by_rank
+from isopleth.rows import columns_by_key, keys_by_rank
 from isopleth.scaled_columns import bounded, deviations
+from isopleth.tasks.anomaly.conditionals import Conditionals
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence
 from isopleth.tasks.anomaly.pooled_rule import EmpiricalLaw, Tail
 from isopleth.tasks.anomaly.table import (
@@ -31,8 +32,9 @@ AT_ONCE = 2**17  # distances in one block of a thread, so that they stay in the 
 # has several rows, but distances depend less on their number.
 FOLD_CELLS = 10**6
 FEWEST_FOLDS = 20
+FOREST_FOLDS = 5  # folds of the conditional laws: each has a fifth of the others
 
-KINDS = ("density", "rank density", "rank neighbours")
+KINDS = ("density", "rank density", "rank neighbours", "conditionals")
 
 
 @dataclass(frozen=True)
@@ -162,11 +164,9 @@ class Centers:
     fold: np.ndarray  # (m,): fold of each; NEW for rows that are judged like new ones
     grouped: bool  # folds consist of whole groups
 
-    def without(self, fold: int) -> np.ndarray:
-        """Return how often each row occurs outside of a fold; NEW for all."""
-        if fold == NEW:
-            return self.copies
-        return np.where(self.fold == fold, 0.0 if self.grouped else self.copies - 1.0, self.copies)
+    def without(self, left_out: np.ndarray) -> np.ndarray:
+        """Return how often each row occurs without one copy of some, or without these at all if they are of groups."""
+        return np.where(left_out, 0.0 if self.grouped else self.copies - 1.0, self.copies)
 
 
 def _folds(table: TrainingTable, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -181,39 +181,48 @@ def _folds(table: TrainingTable, order: np.ndarray, rng: np.random.Generator) ->
     return np.where(table.known == NEW, NEW, fold)
 
 
+def _large(fold: np.ndarray) -> np.ndarray:
+    """Return the large fold that each fold is part of."""
+    return np.where(fold == NEW, NEW, fold % FOREST_FOLDS)
+
+
 @dataclass(frozen=True)
 class ReferenceRule:
-    """Sum of the log tail shares of three kinds of evidence among ordinary rows.
+    """Sum of the log tail shares of kinds of evidence among ordinary rows.
 
     If all training rows are ordinary, a density may follow each of them. On the columns as they are it is dominated by skewed
-    ones; on the normal scores of ranks each column counts alike.
+    ones; on the normal scores of ranks each column counts alike. Distances over all columns hide a broken relation of few, which
+    conditional laws find. These are fitted to larger folds.
     """
 
     centers: Centers
     spaces: list[CenterSpace]  # centres on standardised columns, and on their normal scores
+    conditionals: Conditionals | None  # None if they are left out
     fold: np.ndarray  # (n,): fold of each distinct training row
     own: np.ndarray  # (n, kinds): evidence of each, judged without itself
     tails: list[Tail]  # law of each kind of evidence among the training rows
     filler: CovarianceEvidence | None = None  # fills missing cells, where training rows had any
 
     @classmethod
-    def fit(cls, table: TrainingTable, seed: int, limits: Limits) -> tuple[Self, np.ndarray]:
-        """Fit to distinct rows. Returns the rule and their :meth:`surprises`."""
+    def fit(cls, table: TrainingTable, seed: int, fast: bool, limits: Limits) -> tuple[Self, np.ndarray]:
+        """Fit to distinct rows, without conditional laws if `fast`. Returns the rule and their :meth:`surprises`."""
         filler = None
         if table.has_gaps:
             filler = CovarianceEvidence.fit(table, limits)
             table = table.filled(filler.fill(table.rows, limits))
         rng = np.random.default_rng(seed)
         order = rng.permutation(np.argsort(keys_by_rank(table.rows), kind="stable"))
-        fold, drawn = _folds(table, order, rng), np.sort(order[:MOST_CENTERS])
+        fold, drawn = _folds(table, order, rng), order[:MOST_CENTERS]
         few = (table.rows[drawn], table.copies[drawn], table.spread, table.categories.n_numeric)
         centers = Centers(*few, table.categories.mismatch, fold[drawn], table.groups is not None)
-        some = np.flatnonzero(np.isin(drawn, order[:WIDTH_ROWS]))
+        some = np.arange(min(len(drawn), WIDTH_ROWS))
         groups = None if table.groups is None else table.groups[drawn]
         spaces = [
             CenterSpace.of(centers, centers.copies, normal).with_width(some, groups, limits) for normal in (False, True)
         ]
-        rule = cls(centers, spaces, fold, np.empty(0), [], filler)
+        columns = columns_by_key(table.rows[order])
+        laws = None if fast else Conditionals.fit(spaces[1], columns, centers.n_numeric, seed, limits)
+        rule = cls(centers, spaces, laws, fold, np.empty(0), [], filler)
         own = rule._judged(table.rows, fold, limits)
         tails = [Tail.of(values, table.copies).smooth() for values in own.T]
         rule = replace(rule, own=own, tails=tails)
@@ -222,7 +231,7 @@ class ReferenceRule:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Names of the kinds of evidence."""
-        return KINDS
+        return KINDS if self.conditionals is not None else KINDS[:-1]
 
     def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
         """Return rows with their gaps filled: by the conditional mean or, if no training row had a gap, by the median."""
@@ -234,28 +243,41 @@ class ReferenceRule:
         """Return the coordinates that judge the rows of a fold."""
         if fold == NEW:
             return self.spaces
-        copies = self.centers.without(fold)
+        copies = self.centers.without(self.centers.fold == fold)
         return [replace(CenterSpace.of(self.centers, copies, s.scores is not None), width=s.width) for s in self.spaces]
+
+    def _laws(self, fold: int, laws: Conditionals, limits: Limits) -> Conditionals:
+        """Return the conditional laws that judge the rows of a large fold."""
+        if fold == NEW:
+            return laws
+        space = CenterSpace.of(self.centers, self.centers.without(_large(self.centers.fold) == fold), normal=True)
+        return Conditionals.fit(space, laws.columns, self.centers.n_numeric, laws.seed, limits)
 
     def _judged(self, rows: np.ndarray, fold: np.ndarray, limits: Limits) -> np.ndarray:
         """Return evidence of complete rows of some folds."""
-        found = np.empty((len(rows), len(KINDS)))
+        found = np.empty((len(rows), len(self.kinds)))
         m = len(self.centers.rows)
+        few = max(1, AT_ONCE // m)
         new = np.flatnonzero(fold == NEW)
         order = np.argsort(fold, kind="stable")[len(new) :]
         each = np.split(order, np.flatnonzero(np.diff(fold[order])) + 1) if len(order) else []
-        parts = blocks(len(new), 8.0 * 3 * m, limits, max(1, AT_ONCE // m))
 
         def judge(part: np.ndarray) -> None:
             spaces = self._spaces(int(fold[part[0]]))
-            for some in np.split(part, range(AT_ONCE // m + 1, len(part), AT_ONCE // m + 1)):
-                found[some] = np.concatenate([space.evidence(rows[some]) for space in spaces], axis=1)
+            for some in np.split(part, range(few, len(part), few)):
+                found[some, :3] = np.concatenate([space.evidence(rows[some]) for space in spaces], axis=1)
 
-        map_blocks("densities of all rows", judge, [*(new[part] for part in parts), *each], limits)
+        parts = [new[part] for part in blocks(len(new), 8.0 * 3 * m, limits, few)]
+        map_blocks("densities of all rows", judge, parts + each, limits)
+        if self.conditionals is not None:
+            large = _large(fold)
+            for k in np.unique(large):
+                some = np.flatnonzero(large == k)
+                found[some, 3] = self._laws(int(k), self.conditionals, limits).evidence(rows[some], limits)
         return found
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Return the three kinds of evidence, of shape (n, 3); `known` are numbers of training rows, or NEW."""
+        """Return evidence of shape (n, kinds); `known` are numbers of training rows, or NEW."""
         out = self.own[known]
         new = known == NEW
         out[new] = self._judged(self.complete(rows[new], limits), known[new], limits)
@@ -266,17 +288,21 @@ class ReferenceRule:
         return np.stack([tail.surprise(evidence[..., k], new=0.0) for k, tail in enumerate(self.tails)], axis=-1)
 
     def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Return minus the log tail shares of rows, of shape (n, 3); `known` are numbers of training rows, or NEW."""
+        """Return minus the log tail shares of rows, of shape (n, kinds); `known` are numbers of training rows, or NEW."""
         return self.surprise_of(self.evidence(rows, known, limits))
 
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the surprise of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        rows = self.complete(rows, Limits(np.inf, 1))
+        limits = Limits(2.0**60, 1)
+        rows = self.complete(rows, limits)
         fold = np.where(known == NEW, NEW, self.fold[known])
         found = np.empty((*rows.shape, 1 + len(values)))
         for k in np.unique(fold):
             some = fold == k
             evidence = [space.counterfactual_evidence(rows[some], values) for space in self._spaces(int(k))]
+            if self.conditionals is not None:
+                laws = self._laws(int(_large(k)), self.conditionals, limits)
+                evidence.append(laws.counterfactual_evidence(rows[some], values, limits)[..., None])
             found[some] = self.surprise_of(np.concatenate(evidence, axis=-1)).sum(axis=-1)
         return found
 
