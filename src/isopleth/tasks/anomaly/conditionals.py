@@ -70,8 +70,10 @@ class ConditionalLaw:
         law = np.append(law, np.zeros(-len(law) % len(values), dtype=np.float32)).reshape(-1, len(values))
         law /= law.sum(axis=1, keepdims=True)
         threshold = np.where(leaf, np.inf, np.concatenate([tree.threshold for tree in trees]))
-        nodes = np.where(leaf, 0, others[np.where(leaf, 0, feature)]), threshold, child.astype(np.int32), law, place.astype(np.int32)
-        return cls(target, word, roots[:-1], max(tree.max_depth for tree in trees), *nodes, values)
+        feature = np.where(leaf, 0, others[np.where(leaf, 0, feature)])
+        depth = max(tree.max_depth for tree in trees)
+        child, place = child.astype(np.int32), place.astype(np.int32)
+        return cls(target, word, roots[:-1], depth, feature, threshold, child, law, place, values)
 
     def evidence(self, z: np.ndarray) -> np.ndarray:
         """Return minus the log density of the cells of rows."""
@@ -83,7 +85,7 @@ class ConditionalLaw:
         density = np.zeros(len(z))
         for leaf in self.place[node].T:
             density += np.einsum("nb,nb->n", self.law[leaf], kernel)
-        return -np.log((1.0 - OVERALL) / TREES * density + OVERALL * (kernel @ self.law[-1]))
+        return -np.log((1.0 - OVERALL) / TREES * density + OVERALL * np.einsum("nb,b->n", kernel, self.law[-1]))
 
     def _kernel(self, y: np.ndarray) -> np.ndarray:
         away = np.abs(y[:, None] - self.values)

@@ -124,8 +124,8 @@ class Explanation(Result):
         Returns
         -------
         list of str
-            For each row "joint", "covariance" or "columns"; for a detector with ``novelty=True`` "density", "rank density"
-            or "rank neighbours".
+            For each row "joint", "covariance" or "columns"; for a detector with ``novelty=True`` "density", "rank density",
+            "rank neighbours" or "conditionals".
         """
         kinds = list(self.evidence)
         strongest = np.argmax(np.stack(list(self.evidence.values()), axis=1), axis=1)

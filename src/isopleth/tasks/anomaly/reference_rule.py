@@ -130,7 +130,9 @@ class CenterSpace:
         distances -= nearest[..., None]
         distances *= -1.0 / self.width
         np.exp(distances, out=distances)
-        density = nearest / self.width - np.log(distances @ self.copies / self.copies.sum())
+        # Not a product with a matrix, whose last digits depend on the number of rows.
+        total = np.einsum("...m,m->...", distances, self.copies)
+        density = nearest / self.width - np.log(total / self.copies.sum())
         return np.stack([density, *found], axis=-1)
 
 
