@@ -14,6 +14,7 @@ from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
 MOST_COLUMNS = 20  # of more columns, this many are drawn, whose cells are judged by all others
 TREES = 12
 LEAF = 3  # fewest rows in a leaf
+DEPTH = 20
 VALUES = 64  # most values of a column of numbers that its rows in the leaves are rounded to
 WIDTHS = (0.05, 0.5)  # of the two kernels around these values, which count alike
 OVERALL = 0.05  # share of the law of all rows that is mixed in
@@ -50,7 +51,7 @@ class ConditionalLaw:
             values = np.unique(np.quantile(y, (np.arange(VALUES) + 0.5) / VALUES))
         most = min(len(others), max(8, min(24, len(others) // 2)))
         trees = [
-            ExtraTreeRegressor(min_samples_leaf=LEAF, max_features=most, random_state=seed + t)
+            ExtraTreeRegressor(min_samples_leaf=LEAF, max_depth=DEPTH, max_features=most, random_state=seed + t)
             .fit(x, y, sample_weight=copies, check_input=False)
             .tree_
             for t in range(TREES)
@@ -98,8 +99,13 @@ class ConditionalLaw:
 class NormalSpace(Protocol):
     """Rows in normal scores, and the way into them."""
 
-    rows: np.ndarray
-    copies: np.ndarray
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows in normal scores."""
+
+    @property
+    def copies(self) -> np.ndarray:
+        """How often each occurs."""
 
     def enter(self, rows: np.ndarray) -> np.ndarray:
         """Return complete rows in normal scores."""
