@@ -131,11 +131,11 @@ def levels(law: Law, n: int, runs: int) -> list[float]:
 def page(lines: list[dict[str, str]]) -> str:
     """The tables of a file of results."""
     out = []
-    for part in dict.fromkeys(line["part"] for line in lines):
-        some = [line for line in lines if line["part"] == part]
+    for part, runs in dict.fromkeys((line["part"], line["runs"]) for line in lines):
+        some = [line for line in lines if (line["part"], line["runs"]) == (part, runs)]
         rows = sorted({int(line["rows"]) for line in some})
         title = "up to .1, .05, .01" if part == "levels" else "violations (limit), mean"
-        out.append(f"{part}, {some[0]['runs']} runs; reference rows: " + ", ".join(map(str, rows)))
+        out.append(f"{part}, {runs} runs; reference rows: " + ", ".join(map(str, rows)))
         out.append(f"{'':<24}" + f"{title:>28}" * len(rows))
         for law in dict.fromkeys(line["law"] for line in some):
             cells = {
