@@ -59,7 +59,7 @@ def numbers_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
     """Return the columns of numbers, NaN where a cell is missing."""
     found = {}
     for name, cells in columns.items():
-        known = [cell for cell in cells if cell is not None]
+        known = [cell for cell in cells if cell is not None and cell == cell]  # NaN differs from itself
         if known and all(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in known):
             found[name] = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
     return found
