@@ -9,8 +9,8 @@ delays   Rows from a change to the alarm (mean, or the median of those that came
          references and streams, which no user could do. MMD has a Gaussian kernel of the median distance; KS is the largest
          Kolmogorov-Smirnov statistic of the columns.
 anytime  Of the monitor whose false alarms have a bounded probability for ever, at .01: the share of streams of 5,000 rows with a
-         false alarm, and the delays of the changes above, for 900 rows after 500 unchanged ones, beside those of DriftMonitor with run
-         lengths of 1,000 and 10,000; references of 500 rows.
+         false alarm, and the delays of the changes above, for 900 rows after 500 unchanged ones, beside those of DriftMonitor
+         with run lengths of 1,000 and 10,000; references of 500 rows.
 speed    Microseconds a row in batches of 100.
 """
 
