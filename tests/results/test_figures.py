@@ -76,7 +76,7 @@ DRAWN = {
     "conditional": lambda: (
         KDE(frame="scale").fit(pd.DataFrame(RNG.normal(size=(50, 2)), columns=["a", "b"])).conditional({"a": 0.0})
     ),
-    "difference": lambda: LSDD(length_scale=1.0).fit(RNG.normal(size=(50, 2)), RNG.normal(size=(50, 2))),
+    "difference": lambda: LSDD(length_scale=1.0).fit(RNG.normal(size=(50, 2)), RNG.normal(3.0, size=(50, 2))),
     "change points": lambda: ChangePointDetector(random_state=0).fit(RNG.normal(size=(60, 1))),
 }
 
