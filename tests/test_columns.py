@@ -155,6 +155,8 @@ def test_missing_words_are_missing():
         ("customerId", np.random.default_rng(0).permutation(10**6)[:30], True),
         ("x", np.arange(30) + 5, True),
         ("x", np.random.default_rng(0).permutation(30), False),
+        ("x", np.random.default_rng(0).permutation(120) + 5, True),
+        ("rank", np.random.default_rng(0).permutation(120) + 1, False),
         ("x", np.cumsum(1 + np.arange(30) % 4), False),
         ("order_id", np.r_[np.random.default_rng(0).permutation(10**6)[:29], 7, 7][:30], True),
         (
@@ -172,7 +174,7 @@ def test_missing_words_are_missing():
     ],
 )
 def test_identifiers(name, cells, left):
-    table = pd.DataFrame({name: cells, "z": np.random.default_rng(1).normal(size=30)})
+    table = pd.DataFrame({name: cells, "z": np.random.default_rng(1).normal(size=len(cells))})
     columns = Schema.of(table)
     assert columns.left_out == ({name: "identifier"} if left else {})
     assert not Schema.of(table, keep_identifiers=True).left_out

@@ -64,6 +64,7 @@ def test_words_are_expected_with_their_probabilities(rides):
 
 def test_values_that_cannot_be_given(rides):
     assert "'speed' holds numbers; expected one" in run("expect", rides[0], "--given", "speed=fast").stderr
+    assert "'speed' holds numbers; expected one with a point" in run("expect", rides[0], "--given", "speed=2,5").stderr
     assert "names column 'nose', which is not used" in run("expect", rides[0], "--given", "nose=1").stderr
     assert "write a column and its value" in run("expect", rides[0], "--given", "speed").stderr
 

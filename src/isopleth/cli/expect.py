@@ -49,7 +49,10 @@ def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
     """Return the values of ``--given a=3,b=x`` as what the columns of a table hold."""
     kinds = {str(column.name): column.kind for column in table.schema.columns}
     found: dict[str, Any] = {}
-    for part in given:
+    parts: list[str] = []
+    for part in given:  # a comma in a value, as in a=2,5, is no beginning of another
+        parts[-1:] = [f"{parts[-1]},{part}"] if parts and "=" not in part else [*parts[-1:], part]
+    for part in parts:
         name, sign, value = (word.strip() for word in part.partition("="))
         if not sign or not value:
             raise InputError(f"--given has {part!r}; write a column and its value, as in --given price=3,colour=red.")
@@ -62,5 +65,5 @@ def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
             try:
                 found[name] = float(value)
             except ValueError:
-                raise InputError(f"--given {part}: column {name!r} holds numbers; expected one, such as 3.5.") from None
+                raise InputError(f"--given {part}: column {name!r} holds numbers; expected one with a point, such as 3.5.") from None
     return found

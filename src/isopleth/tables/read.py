@@ -316,6 +316,8 @@ class Reader:
             unknown = [name for name in names if name not in self.names]
             if unknown:
                 text = f"{self.source} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(self.names)}."
+                if how.columns is not None:
+                    text = f"{{parameter}} names {quoted(unknown)}; the columns that are used are {quoted(self.names)}."
                 raise InputError(text, parameter=option, column=unknown[0])
         try:
             schema = Schema.of(data, typed=True, choices=how.choices)

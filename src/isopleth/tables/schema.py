@@ -34,6 +34,7 @@ _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
 )
 _FEW_WORDS = 20  # distinct cells up to which numbers among words, as in 0, 1, 2 and 3+, are words
+_FEWEST_UNSORTED = 100  # rows below which numbers one apart, but not in order, can be the levels of an experiment
 _FEWEST = 10  # rows below which distinct values are no sign of an identifier
 _LONG = 25  # mean characters of a cell from which distinct texts are free text
 _DISTINCT = 0.8  # least share of distinct cells of free text
@@ -675,7 +676,11 @@ def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
         return False
     name = str(cells.name)
     steps = np.diff(values)
-    if cells.form == "whole" and not _MEASURED_NAME.search(name) and (steps == 1.0).all():
+    counts = cells.form == "whole" and not _MEASURED_NAME.search(name)
+    if counts and (steps == 1.0).all():
+        return True
+    # Many numbers one apart in another order are those of records; from 0 or 1 on they can be ranks, which are data.
+    if counts and len(values) >= _FEWEST_UNSORTED and values.min() > 1.0 and (np.diff(np.sort(values)) == 1.0).all():
         return True
     if not (_ID_NAME.search(name) or _ID_CASE.search(name)):
         return False

@@ -629,7 +629,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         labels = np.where(scores < self.offset_, -1, 1)
         certain = to_numpy(self.select(None if own else X, fdr=fdr))
         cells, names = shown_cells(X, table.rows, plain_names(self))
-        resolution = resolution_of(len(self.p_values_))
+        resolution = resolution_of(len(self.p_values_)) if own else 1.0 / (self._references() + 1)
         rule = self._rule_of_flags(own=own)
         judged = (names, cells, scores, p_values, labels, certain, float(fdr), rule)
         found = Anomalies(*judged, where=index_of(X), resolution=resolution, new=not own)

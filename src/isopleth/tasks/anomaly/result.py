@@ -199,10 +199,16 @@ class Anomalies(Result):
         return [
             first,
             *self._apart(),
-            f"{counted(certain, 'row')} {which} {rate}, the share of ordinary rows expected among such rows, if {self._assumed}.",
+            f"{counted(certain, 'row')} {which} {rate}, the share of ordinary rows expected among such rows, if {self._assumed}."
+            + self._beyond_flags(),
             *self._certificate(),
             *self._least_likely(),
         ]
+
+    def _beyond_flags(self) -> str:
+        """Say why rows can be certain that are not flagged: where many are anomalies, less unlikely ones are, too."""
+        more = int((self.certain & ~self.flagged).sum())
+        return f" {more:,} of them are not flagged: among so many, less unlikely rows count, too." if more else ""
 
     @property
     def _assumed(self) -> str:
