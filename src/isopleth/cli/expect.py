@@ -65,5 +65,7 @@ def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
             try:
                 found[name] = float(value)
             except ValueError:
-                raise InputError(f"--given {part}: column {name!r} holds numbers; expected one with a point, such as 3.5.") from None
+                raise InputError(
+                    f"--given {part}: column {name!r} holds numbers; expected one with a point, such as 3.5."
+                ) from None
     return found
