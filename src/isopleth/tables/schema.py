@@ -676,11 +676,11 @@ def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
         return False
     name = str(cells.name)
     steps = np.diff(values)
-    counts = cells.form == "whole" and not _MEASURED_NAME.search(name)
-    if counts and (steps == 1.0).all():
+    countable = cells.form == "whole" and not _MEASURED_NAME.search(name)
+    if countable and (steps == 1.0).all():
         return True
     # Many numbers one apart in another order are those of records; from 0 or 1 on they can be ranks, which are data.
-    if counts and len(values) >= _FEWEST_UNSORTED and values.min() > 1.0 and (np.diff(np.sort(values)) == 1.0).all():
+    if countable and len(values) >= _FEWEST_UNSORTED and values.min() > 1.0 and (np.diff(np.sort(values)) == 1.0).all():
         return True
     if not (_ID_NAME.search(name) or _ID_CASE.search(name)):
         return False
