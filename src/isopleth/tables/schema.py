@@ -667,7 +667,7 @@ def _nearly_unique(known: int, distinct: int) -> bool:
 
 
 def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
-    """Tell whether whole numbers count the rows, or are named as an identifier and nearly all distinct.
+    """Tell whether whole numbers number the rows, in order or not, or are named as an identifier and nearly all distinct.
 
     A column of other numbers is none, even if all of them differ.
     """
@@ -694,7 +694,7 @@ def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
 
 
 def is_identifier(name: Any, column: Any) -> bool:
-    """Tell whether a column of a frame holds whole numbers that count the rows, or are named as an identifier."""
+    """Tell whether a column of a frame holds whole numbers that number the rows, or are named as an identifier."""
     return bool(column.dtype.is_integer()) and _is_identifier(Cells.of(name, column, MISSING_WORDS, None), [])
 
 

@@ -1,5 +1,7 @@
 """Limits on the number of anomalies in lists of new rows."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import betabinom
@@ -75,3 +77,13 @@ def test_where_there_are_no_limits():
     assert AnomalyDetector(n_estimators=10).fit(X).anomalies(new).at_least is None
     assert AnomalyDetector(novelty=True).fit(X, groups=np.arange(200) // 4).anomalies(new).at_least is None
     assert AnomalyDetector(novelty=True).fit(X[:15]).anomalies(new).at_least is None
+
+
+def test_new_rows_state_their_least_p_value_and_why_more_rows_are_certain_than_flagged():
+    rng = np.random.default_rng(0)
+    reference, new = rng.normal(size=(99, 2)), np.vstack([rng.normal(size=(10, 2)), rng.normal(9.0, 1.0, size=(30, 2))])
+    found = AnomalyDetector(novelty=True, fast=True, random_state=0).fit(reference).anomalies(new)
+    assert found.resolution == found.p_values.min() == 0.01
+    assert "not flagged: among" not in found.text()
+    fewer = replace(found, labels=np.where(np.arange(40) < 35, found.labels, 1))
+    assert "5 of them are not flagged: among so many, less unlikely rows count, too." in fewer.text()

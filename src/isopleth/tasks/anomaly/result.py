@@ -67,7 +67,7 @@ class Anomalies(Result):
         Columns of numbers for pictures, with missing cells filled, their names, and those of the names whose columns hold times,
         in seconds since 1970.
     resolution : float, default=1e-6
-        Smallest p-value that the rows can show; smaller ones become it.
+        Smallest p-value that the rows can show; smaller ones become it. For new rows, one over the number of fitted rows and one.
     known : ndarray of shape (n,), bool, optional
         Rows that are known to be anomalies, which pictures mark.
     at_least : ndarray of shape (n,), int, optional
