@@ -10,6 +10,7 @@ import numpy as np
 from isopleth.backend import Array, full_precision, namespace, on_processor
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.score.far_rows import far_discounts, inverses
+from isopleth.score.selection import BASE_ALONE_ERRORS
 from isopleth.torch.landmark_models import landmark_scores, landmarks_of, many_copies
 
 # Shrinkages of the covariances of Gaussian models, as multiples of that of Ledoit and Wolf, which hides small eigenvalues. A last
@@ -143,6 +144,8 @@ def stacked_score(
     p are equal except for rows very far from all others, one of which would decide all weights. The weights are not negative and
     minimise J plus a penalty on each weight: the standard error of the derivative of J for that weight. Only kernel density
     estimates in one of the two frames have weights. The smooth map has four parameters a column, which are fitted to all rows.
+    Of what this differs from the best sum of Gaussians, only a share is kept: nearly all where J decreases by much more than the
+    standard error, and nothing where it does not decrease.
     The weights are computed unless a stack is given that suits the rows. The scores of the models are in other units.
     """
     xp = namespace(x)
@@ -549,10 +552,37 @@ def _weights(models: Models, share: Array, first: tuple[int, ...], second: tuple
         w = _nonnegative_minimum(matrix, penalised) * kept
         return w, 0.5 * (w @ (gram @ w)) + penalised @ w
 
-    if not (first and second):
-        return of(())[0] * unit / sizes
-    (one, loss), (other, other_loss) = of(second), of(first)
-    return xp.where(loss <= other_loss, one, other) * unit / sizes
+    if first and second:
+        (one, loss), (other, other_loss) = of(second), of(first)
+        chosen = xp.where(loss <= other_loss, one, other)
+    else:
+        chosen = of(())[0]
+    gaussians = len(_SHRINKAGES) + 1
+    base = _nonnegative_minimum(gram[:gaussians, :gaussians], slope[:gaussians])
+    base = xp.concat([base, xp.zeros_like(slope[gaussians:])])
+    kept = _significant_share(*(_losses(w, values, divergences) for w in (base, chosen)), share)
+    return (base + kept * (chosen - base)) * unit / sizes
+
+
+def _losses(weights: Array, values: Array, divergences: Array) -> Array:
+    """Return the Hyvarinen loss of the weighted sum at each row."""
+    xp = namespace(values)
+    score = xp.tensordot(weights, values, axes=1)
+    return 0.5 * xp.sum(score * score, axis=1) + weights @ divergences
+
+
+def _significant_share(simple: Array, other: Array, share: Array) -> Array:
+    """Return the share of the step from a simple model to another that is kept, given their losses at the rows.
+
+    Normal rows have some models with a smaller loss by chance, as many are compared; a share has no jump in the rows.
+    """
+    xp = namespace(simple)
+    gains = simple - other
+    gain = share @ gains
+    error = xp.sqrt(((gains - gain) ** 2) @ share * xp.sum(share * share))
+    odds = xp.maximum(gain, xp.zeros_like(gain)) ** 4
+    total = odds + (BASE_ALONE_ERRORS * error) ** 4
+    return odds / xp.where(total > 0.0, total, xp.ones_like(total))
 
 
 def _nonnegative_minimum(matrix: Array, slope: Array) -> Array:
