@@ -33,7 +33,7 @@ import pandas as pd
 
 from experiments.mixed_data import MOST_ROWS, TABLES, OneHot, is_words, read_table, some_rows
 from experiments.resumed import resumed
-from isopleth import KDE, SOSREP
+from isopleth import KDE, SOSREP, DensityImputer
 from isopleth.density.column_density import ColumnDensity
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
 
@@ -169,10 +169,9 @@ def errors(data: Path, table: str, share: float, seed: int, method: str) -> dict
     train, asked = with_gaps(train, share, rng), with_gaps(test, share, rng)
     if method in OTHERS:
         return judged(test, asked, OTHERS[method](train, asked))
-    density = OURS[method]().fit(train)
-    strategy = "regression" if method == "DensityImputer" else "mean"
-    out = judged(test, asked, density.impute(asked, strategy))
-    ends = density.impute_interval(asked, strategy=strategy)
+    imputer = DensityImputer(OURS[method](), "regression" if method == "DensityImputer" else "mean").fit(train)
+    out = judged(test, asked, imputer.transform(asked))
+    ends = imputer.impute_interval(asked)
     lower, upper = (end.reindex(columns=test.columns).to_numpy(dtype=float) for end in ends)
     gone = (asked.isna() & test.notna()).to_numpy() & ~is_words(test)
     truth = test.where(~pd.Series(is_words(test), index=test.columns), np.nan, axis=1).to_numpy(dtype=float)

@@ -14,6 +14,7 @@ from isopleth import (
     AnomalyDetector,
     ChangePointDetector,
     ClassPriorEstimator,
+    DensityImputer,
     InputError,
     stein_test,
     two_sample_test,
@@ -140,7 +141,7 @@ def test_estimators(estimator, kind):
 @pytest.mark.parametrize("kind", ["gaps", "words"])
 def test_intervals_of_gaps(kind):
     def ask(X):
-        ends = SOSREP(frame="scale").fit(X).impute_interval(X, strategy="regression")
+        ends = DensityImputer(SOSREP(frame="scale")).fit(X).impute_interval(X)
         return dict(zip(("lower", "upper"), map(numbers, ends), strict=True))
 
     same(ask(table(kind)), ask(moved(table(kind))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import SOSREP
+from isopleth import SOSREP, DensityImputer, InputError, load, save
 from isopleth.density.calibration import Calibration
 
 
@@ -19,14 +19,14 @@ def rows_of(n, seed, d=30):
 def share_inside(model, X):
     asked = X.copy()
     asked[:, 0] = np.nan
-    lower, upper = model.impute_interval(asked, strategy="regression")
+    lower, upper = model.impute_interval(asked)
     return np.mean((lower[:, 0] <= X[:, 0]) & (X[:, 0] <= upper[:, 0]))
 
 
 def test_few_rows_of_many_columns(monkeypatch) -> None:
     found = {True: [], False: []}
     for seed in range(2):
-        model = SOSREP(frame="scale", n_jobs=1).fit(rows_of(40, seed))
+        model = DensityImputer(SOSREP(frame="scale", n_jobs=1)).fit(rows_of(40, seed))
         for calibrated in found:
             with monkeypatch.context() as patch:
                 if not calibrated:
@@ -51,7 +51,24 @@ def test_weights_count_rows() -> None:
     asked = X[:5].copy()
     asked[:, 0] = np.nan
     ends = [
-        SOSREP(frame="scale").fit(rows, sample_weight=weights).impute_interval(asked, strategy="regression")
+        DensityImputer().fit(rows, sample_weight=weights).impute_interval(asked)
         for rows, weights in ((X, counts), (np.repeat(X, counts, axis=0), None))
     ]
     np.testing.assert_allclose(ends[0][0][:, 0], ends[1][0][:, 0], rtol=1e-6)
+
+
+def test_levels_are_found_once_and_kept(monkeypatch, tmp_path) -> None:
+    X = rows_of(40, 3, d=3)
+    X[0, 0] = np.nan
+    imputer = DensityImputer().fit(X)
+    ends = imputer.impute_interval(X)
+    save(imputer, tmp_path / "imputer.isopleth")
+    monkeypatch.setattr(Calibration, "of", None)
+    for kept in (imputer, load(tmp_path / "imputer.isopleth")):
+        np.testing.assert_array_equal(kept.impute_interval(X), ends)
+    assert imputer.fit(X)._calibration is None
+
+
+def test_other_frames_have_no_calibrated_intervals() -> None:
+    with pytest.raises(InputError, match="need frame='scale'"):
+        DensityImputer(SOSREP(frame="whiten")).fit(rows_of(40, 3, d=3)).impute_interval([[np.nan, 1.0, 1.0]])

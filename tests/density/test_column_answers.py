@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import KDE, SOSREP
+from isopleth import KDE, SOSREP, DensityImputer
 from isopleth.errors import InputError
 
 
@@ -88,7 +88,7 @@ def test_arrays_and_frames_of_the_default():
 
 def test_intervals_of_gaps_are_frames():
     frame = rides()
-    model = SOSREP().fit(frame)
+    model = DensityImputer(SOSREP()).fit(frame)
     gaps = frame[:3].copy()
     gaps.loc[0, "speed"], gaps.loc[1, "when"] = np.nan, pd.NaT
     lower, upper = model.impute_interval(gaps)

@@ -196,7 +196,7 @@ def mass_below(p, row, column, t):
 def test_intervals_hold_their_level(factor, squared):
     p = density(factor, squared, m=5)
     z = np.array(GAPS)
-    lower, upper = p.impute_interval(z, confidence_level=0.8)
+    lower, upper = p.intervals(z, confidence_level=0.8)
     seen = ~np.isnan(z)
     np.testing.assert_array_equal(lower[seen], z[seen])
     assert np.isnan(lower[:, 2:][~seen[:, 2:]]).all()
@@ -265,7 +265,7 @@ def test_answers_stay_within_the_memory_limit(factor):
     z[:, 1] = NAN
     z[150:, 2] = NAN
     _ = p.log_normalizer
-    for ask in (p.log_density, p.impute, lambda rows: p.impute(rows, "draw"), lambda rows: p.impute_interval(rows[:3])):
+    for ask in (p.log_density, p.impute, lambda rows: p.impute(rows, "draw"), lambda rows: p.intervals(rows[:3])):
         tracemalloc.start()
         ask(z)
         _, peak = tracemalloc.get_traced_memory()
@@ -308,4 +308,4 @@ def test_what_cannot_be_asked_is_refused():
     with pytest.raises(InputError, match="twice"):
         p.marginal([1, 1])
     with pytest.raises(InputError, match="confidence_level"):
-        p.impute_interval(np.full((1, 4), NAN), confidence_level=1.0)
+        p.intervals(np.full((1, 4), NAN), confidence_level=1.0)

@@ -89,19 +89,16 @@ def test_marginals_conditionals_and_means_are_integrals(kind, gaps):
 def test_intervals_hold_their_share_and_draws_follow(kind, kernel):
     model = kind(kernel=kernel, frame="scale").fit(table(gaps=0.1))
     row = pd.DataFrame([{"colour": "red", "x": None, "wet": True, "y": 0.3}]).astype({"x": float})
-    lower, upper = model.impute_interval(row, confidence_level=0.8)
+    low, high = model.conditional({"colour": "red", "wet": True, "y": 0.3}).interval(0.8)["x"]
     drawn = model.sample(4000, given={"colour": "red", "wet": True, "y": 0.3}, random_state=0)
     assert list(drawn.columns) == NAMES
     assert (drawn["y"] == 0.3).all()
     assert (drawn["colour"] == "red").all()
     assert drawn["wet"].all()
-    inside = drawn["x"].between(lower["x"][0], upper["x"][0])
-    assert inside.mean() == pytest.approx(0.8, abs=0.03)
-    assert lower["colour"].isna().all()
-    assert lower["y"][0] == upper["y"][0] == 0.3
+    assert drawn["x"].between(low, high).mean() == pytest.approx(0.8, abs=0.03)
     assert drawn["x"].mean() == pytest.approx(model.impute(row)["x"][0], abs=0.1)
     filled = model.impute(pd.concat([row] * 2000), "draw", random_state=1)["x"]
-    assert filled.between(lower["x"][0], upper["x"][0]).mean() == pytest.approx(0.8, abs=0.04)
+    assert filled.between(low, high).mean() == pytest.approx(0.8, abs=0.04)
 
 
 @KINDS
@@ -316,8 +313,8 @@ def test_a_word_that_no_training_row_has_is_named():
         (lambda m: m.conditional({"x": np.nan}), "no value for column 'x'"),
         (lambda m: m.conditional({"colour": "red", "x": 1.0, "wet": True, "y": 0.0}), "leave at least one out"),
         (lambda m: m.impute(table(), "median"), "'regression' or 'draw'"),
-        (lambda m: m.impute_interval(table(gaps=0.1), 1.0), "between 0 and 1"),
-        (lambda m: m.impute_interval(table(gaps=0.1), strategy="draw"), "'mean' or 'regression'"),
+        (lambda m: m.conditional({"x": 1.0}).interval(1.0), "between 0 and 1"),
+        (lambda m: DensityImputer(m).fit(table()).impute_interval(table(gaps=0.1), 1.0), "between 0 and 1"),
         (lambda m: m.sample(0), "n_samples"),
         (lambda m: m.hyvarinen_loss(table()), "Hyvarinen"),
         (lambda m: m.plot(), "plot"),
@@ -357,11 +354,12 @@ def test_a_line_through_many_columns_is_followed():
     hidden[200:] *= 2.0
     rows = pd.DataFrame(hidden @ np.ones((1, 8)) + 0.3 * rng.normal(size=(300, 8))).rename(columns="x{}".format)
     rows["side"] = np.where(hidden[:, 0] > 0.0, "right", "left")
-    model = SOSREP(ProductLaplacian(), length_scale="leave_one_out").fit(rows[:200])
+    imputer = DensityImputer().fit(rows[:200])
+    model = imputer.density_
     asked, truth = rows[200:].assign(x0=np.nan).reset_index(drop=True), rows["x0"][200:].reset_index(drop=True)
     error = {how: np.std(truth - model.impute(asked, how)["x0"]) for how in ("mean", "regression")}
     assert error["regression"] < 0.7 * error["mean"]  # 0.36 to 0.66 in four samples
-    lower, upper = (end["x0"] for end in model.impute_interval(asked, strategy="regression"))
+    lower, upper = (end["x0"] for end in imputer.impute_interval(asked))
     held = truth.between(lower, upper).mean()
     assert 0.8 <= held <= 0.98  # 0.86 to 0.94 in six samples
     assert model.impute(asked, "regression")["x0"].between(lower, upper).all()

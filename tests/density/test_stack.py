@@ -131,8 +131,7 @@ def test_gaps_are_filled_by_the_conditional() -> None:
     spread = np.sqrt(np.trapezoid((x - np.trapezoid(x * p, x)) ** 2 * p, x))
     assert abs(filled[0, 1] - np.trapezoid(x * p, x)) < 0.15 * spread
     assert filled[0, 0] == X[7, 0]
-    low, high = model.impute_interval(asked, 0.8)
-    np.testing.assert_allclose(np.interp([low[0, 1], high[0, 1]], x, cumulative), [0.1, 0.9], atol=0.04)
+    np.testing.assert_allclose(np.interp(*given.interval(0.8).values(), x, cumulative), [0.1, 0.9], atol=0.04)
 
 
 def test_deep_frames_name_what_answers() -> None:

@@ -266,11 +266,12 @@ def test_one_far_row_gives_no_warning_and_changes_the_others_little(far, recwarn
 
 
 @pytest.mark.parametrize("condition", [10.0, 1e4])
-def test_correlated_normal_rows_have_nearly_the_error_of_a_fitted_normal(condition):
+@pytest.mark.parametrize(("d", "draws"), [(4, 8), (16, 3)])
+def test_correlated_normal_rows_have_nearly_the_error_of_a_fitted_normal(d, draws, condition):
     errors = []
-    for seed in range(3):
-        root = np.linalg.qr(np.random.default_rng(1).normal(size=(16, 16)))[0] * np.geomspace(1.0, condition**-0.5, 16)
-        x = np.random.default_rng(seed).normal(size=(256, 16)) @ root.T
+    for seed in range(draws):
+        root = np.linalg.qr(np.random.default_rng(1).normal(size=(d, d)))[0] * np.geomspace(1.0, condition**-0.5, d)
+        x = np.random.default_rng(seed).normal(size=(256, d)) @ root.T
         truth = -x @ np.linalg.inv(root @ root.T)
         fitted = -(x - x.mean(axis=0)) @ np.linalg.inv(np.cov(x.T, bias=True))
         errors.append([relative_error(score_of(x), truth), relative_error(fitted, truth)])

@@ -388,18 +388,17 @@ class ColumnDensity:
             weights[rows, values[chosen].astype(np.intp)] /= rho
         return _one_a_row(weights, rng).astype(np.float64)
 
-    def impute_interval(
+    def intervals(
         self,
         Z: np.ndarray,
         confidence_level: float = 0.9,
-        strategy: str = "mean",
+        calibration: Calibration | None = None,
         skip: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Compute central intervals of missing numeric cells given the observed cells of the row.
 
-        They are those of the density, exact up to 5e-7 in probability, or with the strategy "regression" those of the centres
-        moved along its line to the row, at calibrated levels. For an observed cell both ends are its value, for a missing
-        category NaN.
+        They are those of the density, exact up to 5e-7 in probability, or with a calibration those of the centres moved along
+        its line to the row, at the levels calibrated. For an observed cell both ends are its value, for a missing category NaN.
         """
         if not 0.0 < confidence_level < 1.0:
             raise InputError(
@@ -407,24 +406,19 @@ class ColumnDensity:
             )
         lower, upper = Z.copy(), Z.copy()
         ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
-        calibrated: dict[int, tuple[float, float]] = {}
-        if strategy == "regression":
-            calibration = Calibration.of(self, self._shares)
-            calibrated = {int(j): calibration.ends(int(j), confidence_level) for j in np.flatnonzero(self.numeric)}
 
         def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
             gaps = pattern.missing[self.numeric[pattern.missing]]
             if not len(gaps):
                 return
             look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
-            if strategy == "regression":
+            if calibration is not None:
+                levels = [calibration.ends(int(j), confidence_level) for j in gaps]
                 ahead, residuals = self._trend.lines(Z[pattern.rows], pattern.observed, gaps)
                 for row, share, start in zip(pattern.rows, shares_of(look.terms), ahead, strict=True):
-                    for column, first, values in zip(gaps, start, residuals.T, strict=True):
+                    for column, first, values, pair in zip(gaps, start, residuals.T, levels, strict=True):
                         law, reach = smooth_law(values, share), (float(values.min()), float(values.max()))
-                        lower[row, column], upper[row, column] = (
-                            first + _quantile(law, end, *reach) for end in calibrated[int(column)]
-                        )
+                        lower[row, column], upper[row, column] = (first + _quantile(law, end, *reach) for end in pair)
                 return
             for row, terms, share in zip(pattern.rows, look.terms, look.shares, strict=True):
                 laws = self._laws(gaps, terms, share, self._integrated(pattern), memory, n_jobs)
@@ -433,6 +427,10 @@ class ColumnDensity:
 
         self._each(Z, visit)
         return lower, upper
+
+    def calibration(self) -> Calibration:
+        """Return the levels of intervals about regressions, by known cells that are predicted without their rows."""
+        return Calibration.of(self, self._shares)
 
     def cumulative(self, column: int, place: float) -> float:
         """Return the probability that a numeric column is at most so large."""

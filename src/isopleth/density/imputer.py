@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from isopleth.density.calibration import Calibration
 from isopleth.density.sosrep import SOSREP
 from isopleth.density.table_density import STRATEGIES
 from isopleth.density.table_fit import LEAVE_ONE_OUT
@@ -103,6 +104,7 @@ class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
         default = SOSREP(ProductLaplacian(), length_scale=LEAVE_ONE_OUT, verbose=self.verbose)
         density = default if self.density is None else clone(self.density)
         self.density_ = density.fit(X, sample_weight=sample_weight)
+        self._calibration: Calibration | None = None  # of the first intervals
         self.n_features_in_ = density.n_features_in_
         self.__dict__.pop("feature_names_in_", None)
         if hasattr(density, "feature_names_in_"):
@@ -131,7 +133,12 @@ class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
         return self.density_.impute(X, strategy=self.strategy, random_state=self.random_state)
 
     def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
-        """Compute intervals of missing numbers about what :meth:`transform` fills in.
+        """Compute intervals that hold missing numbers with a probability, given the known cells of their rows.
+
+        They are about the local regression of the strategy "regression", whatever the strategy is: quantiles of the rows of the
+        fit, moved along its line to the known cells. The levels of the quantiles are calibrated: between them are known cells
+        of the column that are predicted without their rows. The first call after a fit calibrates, later ones keep that.
+        Quantiles of the density itself are answered by ``density_.conditional(...).interval()``.
 
         Parameters
         ----------
@@ -143,13 +150,14 @@ class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
         Returns
         -------
         lower, upper : data frames or ndarrays of shape (n_samples, n_features)
-            Ends of the intervals, as ``impute_interval`` of the density answers for the same `strategy`; those of draws are the
-            intervals of the density.
+            Ends of the intervals; both the cell itself where it is known. Frames of the library of a frame `X` have the columns
+            that are used, times as times, and nothing in columns of words; arrays have NaN there.
 
         Raises
         ------
         InputError
-            As ``impute_interval`` of the density.
+            If `confidence_level` is not between 0 and 1, for rows on or beyond bounds, for kernels that are no product over
+            columns, and for densities in other frames than "scale".
 
         Examples
         --------
@@ -163,8 +171,11 @@ class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
         True
         """
         check_is_fitted(self, "density_")
-        about = "mean" if self.strategy == "draw" else self.strategy
-        return self.density_.impute_interval(X, confidence_level, about)
+        table, density = self.density_._checked(X), self.density_._table_density()
+        if self._calibration is None:
+            self._calibration = density.density.calibration()
+        ends = density.intervals(table.rows, confidence_level, self._calibration)
+        return density.like(X, ends[0], table.backend), density.like(X, ends[1], table.backend)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns, which are those of the fit.

@@ -320,8 +320,7 @@ class KernelDensity(DensityEstimator):
         Returns
         -------
         TableDensity
-            With the methods ``score_samples``, ``grad_log_density``, ``impute``, ``impute_interval``, ``marginal``,
-            ``conditional`` and ``sample``.
+            With the methods ``score_samples``, ``grad_log_density``, ``impute``, ``marginal``, ``conditional`` and ``sample``.
 
         Raises
         ------
@@ -383,41 +382,6 @@ class KernelDensity(DensityEstimator):
         density = self._table_density()
         filled = density.fill(table.rows, strategy, random_state, self.verbose)
         return density.write(X, table.rows, filled, table.backend)
-
-    def impute_interval(self, X: Any, confidence_level: float = 0.9, strategy: str = "mean") -> tuple[Any, Any]:
-        """Compute central intervals of missing numeric cells given the known cells of the row.
-
-        Parameters
-        ----------
-        X : array-like, tensor or data frame of shape (n_samples, n_features)
-            Rows; cells may be missing.
-        confidence_level : float, default=0.9
-            Probability of the interval.
-        strategy : {"mean", "regression"}, default="mean"
-            Intervals of the density, or about what :meth:`impute` fills in with the strategy "regression": quantiles of the
-            rows of the fit, moved along its line to the known cells and weighted as there, at levels between which known cells
-            of the column are that were predicted without their rows. In densities of frames that whiten both are those of the
-            density.
-
-        Returns
-        -------
-        lower, upper : data frames or ndarrays of shape (n_samples, n_features)
-            With "mean", quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known.
-            Frames of the library of a frame `X` have the columns that are used, times as times, and nothing in columns of
-            words; arrays have NaN in categorical columns.
-
-        Raises
-        ------
-        InputError
-            If `confidence_level` is not between 0 and 1, for a strategy that is none of these, for rows on or beyond bounds,
-            and for kernels that are no product over columns.
-        """
-        table = self._checked(X)
-        density = self._table_density()
-        lower, upper = (
-            density.like(X, end, table.backend) for end in density.intervals(table.rows, confidence_level, strategy)
-        )
-        return lower, upper
 
     def _keep(
         self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray

@@ -297,6 +297,14 @@ class StackColumns:
         """Return the share of draws in which a column is at most so large."""
         return float((self.draw(_DRAWS, np.random.default_rng(_SEED))[0][:, column] <= place).mean())
 
+    def calibration(self) -> None:
+        """Refuse: no row of the fit can be left out of frames."""
+        raise InputError(
+            "intervals of missing cells need frame='scale' if a table has neither words nor missing cells; fit with it, or ask "
+            "conditional(...).interval() for quantiles of the density.",
+            parameter="frame",
+        )
+
     def impute(
         self,
         Z: np.ndarray,
@@ -315,10 +323,10 @@ class StackColumns:
             tick(1)
         return out
 
-    def impute_interval(
-        self, Z: np.ndarray, confidence_level: float, strategy: str = "mean", skip: np.ndarray | None = None
+    def intervals(
+        self, Z: np.ndarray, confidence_level: float, calibration: None = None, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return quantiles of draws of missing cells given the observed ones; as :meth:`impute`, without regression."""
+        """Return quantiles of draws of missing cells given the observed ones."""
         if isinstance(confidence_level, bool) or not 0.0 < confidence_level < 1.0:
             raise InputError(
                 f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.",

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend
+from isopleth.density.calibration import Calibration
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
@@ -271,37 +272,6 @@ class TableDensity(ColumnAnswers):
         gaps = self._by_column(np.isnan(rows))
         return backend.array(write_cells(on_host(X, "X"), self.columns, self._by_column(filled), gaps))
 
-    def impute_interval(self, X: Any, confidence_level: float = 0.9, strategy: str = "mean") -> tuple[Any, Any]:
-        """Compute central intervals of missing numeric cells given the known cells of the row.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_columns)
-            Rows; cells may be missing.
-        confidence_level : float, default=0.9
-            Probability of the interval.
-        strategy : {"mean", "regression"}, default="mean"
-            Intervals of the density, or about what :meth:`impute` fills in with the strategy "regression": quantiles of the
-            rows of the fit, moved along its line to the known cells and weighted as there, at levels between which known cells
-            of the column are that were predicted without their rows. In densities of frames that whiten both are those of the
-            density.
-
-        Returns
-        -------
-        lower, upper : data frames or ndarrays of shape (n_samples, n_columns)
-            With "mean", quantiles of (1 - c)/2 and (1 + c)/2 for confidence level c; both the cell itself where it is known.
-            Frames of the library of a frame `X` have the columns of the density, times as times, and nothing in columns of
-            words; arrays have NaN there.
-
-        Raises
-        ------
-        InputError
-            If `confidence_level` is not between 0 and 1, for a strategy that is none of these, and for rows on or beyond bounds.
-        """
-        rows, backend = self._read(X)
-        lower, upper = (self.like(X, end, backend) for end in self.intervals(rows, confidence_level, strategy))
-        return lower, upper
-
     def like(self, X: Any, values: np.ndarray, backend: Backend) -> Any:
         """Return numbers and times by column as a frame if X is one."""
         if (frame := as_frame(X)) is None:
@@ -315,14 +285,12 @@ class TableDensity(ColumnAnswers):
         return nw.from_dict(cells, backend=frame.implementation).to_native()
 
     def intervals(
-        self, rows: np.ndarray, confidence_level: float, strategy: str = "mean", *, of_fit: bool = True
+        self, rows: np.ndarray, confidence_level: float, calibration: Calibration | None = None, *, of_fit: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of the intervals of encoded rows, by column of the table; `of_fit` as for :meth:`fill`."""
-        if strategy not in ("mean", "regression"):
-            raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'regression'.", parameter="strategy")
         points = self._checked_points(rows)
         ends, own = [], self.density.own_centers(points) if of_fit else None
-        for end in self.density.impute_interval(points, confidence_level, strategy, own):
+        for end in self.density.intervals(points, confidence_level, calibration, own):
             found = np.where(np.isnan(rows), self._rows(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self._by_column(found))

@@ -560,7 +560,8 @@ def _weights(models: Models, share: Array, first: tuple[int, ...], second: tuple
     gaussians = len(_SHRINKAGES) + 1
     base = _nonnegative_minimum(gram[:gaussians, :gaussians], slope[:gaussians])
     base = xp.concat([base, xp.zeros_like(slope[gaussians:])])
-    kept = _significant_share(*(_losses(w, values, divergences) for w in (base, chosen)), share)
+    simple, other = (_losses(w, values, divergences) for w in (base, chosen))
+    kept = _significant_share(simple, other, share)
     return (base + kept * (chosen - base)) * unit / sizes
 
 
