@@ -1,6 +1,6 @@
 """Cost of every estimator and task against the number of rows, and of several threads against one.
 
-    python -m benchmarks.growth [--only NAME ...] [--limit 600] [--largest 1000000] [--out DIR] [--picture FILE]
+    python -m benchmarks.growth [--only NAME ...] [--limit 600] [--sizes ROWS ...] [--out DIR] [--picture FILE]
     python -m benchmarks.growth --threads [--out DIR]
 
 Each run has a process of its own. A size is left out when the two sizes before it predict more than `--limit` seconds of the
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,16 @@ def with_gaps(n: int) -> np.ndarray:
     """Draw rows of which one cell in ten is missing."""
     out = rows(n)
     out[np.random.default_rng(1).random(out.shape) < 0.1] = np.nan
+    return out
+
+
+def with_words(n: int) -> Any:
+    """Draw such rows whose first three columns are words."""
+    import pandas as pd
+
+    out = pd.DataFrame(with_gaps(n))
+    for j in range(3):
+        out[j] = pd.cut(out[j], [-np.inf, -2.0, -1.0, 0.0, 1.0, 2.0, np.inf], labels=list("abcdef")).astype(object)
     return out
 
 
@@ -89,6 +100,13 @@ def tasks() -> dict[str, Task]:
         (x, y), fresh = labelled(n // 2), rows(n - n // 2, seed=1)
         return lambda: ip.ClassPriorEstimator().fit(x, y).estimate(fresh)
 
+    def filled(data: Callable[[int], Any]) -> Task:
+        def prepared(n: int) -> Callable[[], object]:
+            x = data(n)
+            return lambda: ip.DensityImputer().fit_transform(x)
+
+        return prepared
+
     def scored(n: int) -> Callable[[], object]:
         x, model = rows(n), ip.SOSREP().fit(rows(2_000, seed=1))
         return lambda: model.score_samples(x)
@@ -101,7 +119,8 @@ def tasks() -> dict[str, Task]:
         "SOSREP.score_samples, 2,000 rows fitted": scored,
         "KDE": fit(ip.KDE),
         "RandomFeatureSOSREP": fit(lambda: ip.RandomFeatureSOSREP(random_state=0)),
-        "DensityImputer": fit(ip.DensityImputer, with_gaps),
+        "DensityImputer, fit and transform": filled(with_gaps),
+        "DensityImputer, three columns of words": filled(with_words),
         "KernelScore": fit(ip.KernelScore),
         "NystromKEF": fit(lambda: ip.NystromKEF(random_state=0)),
         "Stein": fit(score.Stein),
@@ -176,11 +195,11 @@ def append(path: Path, line: Sequence[object]) -> None:
         writer.writerows([FIELDS, line] if new else [line])
 
 
-def grown(names: Sequence[str], path: Path, limit: float, largest: int) -> None:
+def grown(names: Sequence[str], path: Path, limit: float, sizes: Sequence[int]) -> None:
     """Measure each task at growing sizes until the next would take longer than the limit."""
     for name in names:
         seconds: dict[int, float] = {}
-        for n in (size for size in SIZES if size <= largest):
+        for n in sizes:
             known = journal(path).get((name, n, "all"))
             if known is None:
                 if expected(seconds, n) > limit:
@@ -210,14 +229,15 @@ def threaded(names: Sequence[str], path: Path, limit: float) -> None:
                 print(name, n, word, *middle, flush=True)
 
 
-def growth_table(path: Path) -> Iterator[str]:
+def growth_table(path: Path, limit: float) -> Iterator[str]:
     """Return the lines of the table of growth: seconds by size, the exponent from the last sizes, peak memory."""
     runs = journal(path)
-    names = list(dict.fromkeys(name for name, _, _ in runs))
-    yield f"{'CPU seconds, rows =':40}" + "".join(f"{n:>11,}" for n in SIZES) + f"{'exponent':>10}{'peak MB':>10}"
+    names, sizes = list(dict.fromkeys(name for name, _, _ in runs)), sorted({n for _, n, _ in runs})
+    yield f"a dash: beyond the limit of {limit:g} CPU seconds a run, by the sizes before"
+    yield f"{'CPU seconds, rows =':40}" + "".join(f"{n:>11,}" for n in sizes) + f"{'exponent':>10}{'peak MB':>10}"
     for name in names:
-        found = {n: runs[name, n, "all"] for n in SIZES if runs.get((name, n, "all"), [""])[0]}
-        cells = "".join(f"{float(found[n][0]):>11.3g}" if n in found else f"{'-':>11}" for n in SIZES)
+        found = {n: runs[name, n, "all"] for n in sizes if runs.get((name, n, "all"), [""])[0]}
+        cells = "".join(f"{float(found[n][0]):>11.3g}" if n in found else f"{'-':>11}" for n in sizes)
         law = fitted({n: float(found[n][0]) for n in list(found)[-3:]})
         yield f"{name:40}{cells}{'-' if law is None else f'{law.exponent:.2f}':>10}" + (
             f"{float(found[max(found)][2]):>10.0f}" if found else f"{'-':>10}"
@@ -244,7 +264,8 @@ PANELS = {
     ),
     "Densities of features, gaps, answers": (
         "RandomFeatureSOSREP",
-        "DensityImputer",
+        "DensityImputer, fit and transform",
+        "DensityImputer, three columns of words",
         "SOSREP.score_samples, 2,000 rows fitted",
         "ClassPriorEstimator",
     ),
@@ -288,7 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--only", nargs="+", choices=list(tasks()), metavar="NAME")
     parser.add_argument("--limit", type=float, default=600.0, help="processor seconds of one run")
-    parser.add_argument("--largest", type=int, default=SIZES[-1], help="largest number of rows")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="ROWS", help="numbers of rows, growing")
     parser.add_argument("--threads", action="store_true", help="several threads against one, instead of growth")
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the files with the runs")
     parser.add_argument("--picture", type=Path, help="draw the runs and measure none")
@@ -302,8 +323,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.threads:
         threaded(names, path, options.limit)
     else:
-        grown(names, path, options.limit, options.largest)
-    print("\n".join([*description(), *(thread_table if options.threads else growth_table)(path)]))
+        grown(names, path, options.limit, options.sizes)
+    table = thread_table(path) if options.threads else growth_table(path, options.limit)
+    print("\n".join([*description(), *table]))
 
 
 if __name__ == "__main__":

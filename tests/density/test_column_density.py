@@ -259,6 +259,18 @@ def test_answers_do_not_depend_on_memory_or_threads(squared):
 
 
 @FACTORS
+def test_patterns_that_share_columns_have_the_answers_of_each_by_itself(factor):
+    rng = np.random.default_rng(4)
+    p = replace(density(factor, squared=True, m=40), visible=np.array([0, 2, 3]))  # column 1 is always integrated out
+    rows = p.sample(60, rng)
+    rows[rng.random(rows.shape) < 0.4] = NAN
+    together = p.log_density(rows), p.impute(rows), p.category_probabilities(rows, 1)
+    alone = [(p.log_density(row), p.impute(row), p.category_probabilities(row, 1)) for row in rows[:, None]]
+    for found, expected in zip(together, zip(*alone, strict=True), strict=True):
+        np.testing.assert_allclose(found, np.concatenate(expected), rtol=1e-12, atol=1e-12)
+
+
+@FACTORS
 def test_answers_stay_within_the_memory_limit(factor):
     p = density(factor, True, m=800, memory_limit=2.0**23, n_jobs=2)
     z = p.sample(300, np.random.default_rng(0))

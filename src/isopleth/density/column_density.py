@@ -12,6 +12,7 @@ import numpy as np
 
 from isopleth.density.calibration import Calibration
 from isopleth.density.linear_trend import LinearTrend, shares_of, smooth_law
+from isopleth.density.pair_sums import Overlaps, QuadraticForms
 from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -142,46 +143,30 @@ class ColumnDensity:
         logs -= top[:, None]
         return top, np.exp(logs, out=logs)
 
-    def _overlaps(self, rows: np.ndarray, columns: np.ndarray, over: np.ndarray, n_jobs: int | None) -> np.ndarray:
-        """Compute relative overlaps of the centres `rows` and `columns` over the columns `over`; 1 if there are none."""
-        if not len(over):
-            return np.ones((len(rows), len(columns)))
-        kernel = self.kernel.take(over).overlap
-        x, y = (np.ascontiguousarray(self.centers[np.ix_(part, over)]) for part in (rows, columns))
-        return Operator(kernel, x, y, memory_limit=self.memory_limit, n_jobs=n_jobs).dense()
+    def _overlaps(self, memory: float, n_jobs: int | None) -> Overlaps:
+        return Overlaps(self.kernel, self.centers, memory, n_jobs)
 
-    def _each(self, Z: np.ndarray, visit: Callable[[Pattern, float, int | None], T]) -> list[T]:
+    def _each(self, Z: np.ndarray, visit: Callable[[Pattern, Overlaps], T]) -> list[T]:
         """Call `visit` for chunks of rows of one pattern that fit in memory; several patterns are divided among threads."""
-        m = len(self.centers)
         groups = patterns_of(Z)
         workers = min(effective_n_jobs(self.n_jobs), len(groups)) if len(groups) > 1 else 1
-        memory = self.memory_limit / workers
-        step = max(1, int(memory / (64 * m)))
+        memory = (
+            self.memory_limit / workers
+        )  # a third each for rows, pairs of centres, and the overlaps that patterns share
+        step = max(1, int(memory / (96 * len(self.centers))))
         chunks = [
             replace(group, rows=group.rows[start : start + step])
             for group in groups
             for start in range(0, len(group.rows), step)
         ]
-        inside = 1 if workers > 1 else self.n_jobs
-        return map_threads(lambda chunk: visit(chunk, memory / 2, inside), chunks, workers)
+        overlaps = self._overlaps(memory / 2, 1 if workers > 1 else self.n_jobs)
+        overlaps = overlaps.sharing([self._integrated(group) for group in groups], self.memory_limit / 3)
+        return map_threads(lambda chunk: visit(chunk, overlaps), chunks, workers)
 
-    def _look(
-        self, z: np.ndarray, pattern: Pattern, memory: float, n_jobs: int | None, skip: np.ndarray | None = None
-    ) -> _Look:
-        """Compute the sums over centres at rows of one pattern, without the centre number `skip` of a row if not negative."""
-        integrated = self._integrated(pattern)
-        top, a = self._terms(z, pattern.observed, n_jobs, None if skip is None else skip[pattern.rows])
-        if not self.squared:
-            total = a.sum(axis=1)
-            return _Look(top + np.log(total) + self._log_integral(integrated), a, a / total[:, None], None)
-        # Centres that change a sum over all pairs in double precision, for at least one of the rows.
-        kept = np.flatnonzero(a.max(axis=0) > _NEGLIGIBLE / a.shape[1])
-        pairs = QuadraticForms(self, np.ascontiguousarray(a[:, kept]), kept, integrated, memory, n_jobs)
-        shares = np.zeros_like(a)
-        shares[:, kept] = pairs.terms * pairs.times_overlaps()
-        total = shares.sum(axis=1)
-        shares /= total[:, None]
-        return _Look(2.0 * top + np.log(total) + self._log_integral(integrated), a, shares, pairs)
+    def _look(self, z: np.ndarray, pattern: Pattern, overlaps: Overlaps, skip: np.ndarray | None = None) -> _Look:
+        """Compute the terms of the centres at rows of one pattern, without the centres `skip` of a row that are not negative."""
+        top, a = self._terms(z, pattern.observed, overlaps.n_jobs, None if skip is None else skip[pattern.rows])
+        return _Look(self, top, a, self._integrated(pattern), overlaps)
 
     @cached_property
     def _filled_centers(self) -> dict[bytes, list[int]]:
@@ -221,9 +206,9 @@ class ColumnDensity:
         """Compute the log density of the observed cells of each row. It is 0 for a row whose cells are all missing."""
         out = np.zeros(len(Z))
 
-        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
+        def visit(pattern: Pattern, overlaps: Overlaps) -> None:
             if len(pattern.observed):
-                out[pattern.rows] = self._look(Z[pattern.rows], pattern, memory, n_jobs).log_p - log_z
+                out[pattern.rows] = self._look(Z[pattern.rows], pattern, overlaps).log_p - log_z
 
         log_z = self.log_normalizer
         self._each(Z, visit)
@@ -234,12 +219,12 @@ class ColumnDensity:
         out = np.full(Z.shape, np.nan)
         factor, times = self.kernel.factor, 2.0 if self.squared else 1.0
 
-        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
+        def visit(pattern: Pattern, overlaps: Overlaps) -> None:
             numeric = pattern.observed[self.numeric[pattern.observed]]
             if not len(numeric):
                 return
             z = Z[pattern.rows]
-            shares = self._look(z, pattern, memory, n_jobs).shares
+            shares = self._look(z, pattern, overlaps).shares
             for j in numeric:
                 out[pattern.rows, j] = times * factor.slope(z[:, j], self.centers[:, self.columns[j]], shares)
 
@@ -255,8 +240,8 @@ class ColumnDensity:
         asked = Z.copy()
         asked[:, column] = np.nan
 
-        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
-            look = self._look(asked[pattern.rows], pattern, memory, n_jobs, skip)
+        def visit(pattern: Pattern, overlaps: Overlaps) -> None:
+            look = self._look(asked[pattern.rows], pattern, overlaps, skip)
             out[pattern.rows] = self._probabilities(column, look)
 
         self._each(asked, visit)
@@ -275,7 +260,7 @@ class ColumnDensity:
         member = np.zeros((len(codes), size))
         member[np.arange(len(codes)), codes] = 1.0
         with_one = look.shares @ member
-        if look.pairs is None:
+        if not self.squared:
             return np.asarray(((1.0 - rho) * with_one + rho) / (1.0 + (size - 1) * rho))
         r = (2.0 * rho + (size - 2) * rho * rho) / (1.0 + (size - 1) * rho * rho)
         both = look.pairs.within(codes, size) / look.pairs.total()[:, None]
@@ -306,7 +291,7 @@ class ColumnDensity:
     def _shares(self) -> np.ndarray:
         """Shares of the centres in the density."""
         nothing = np.full((1, self.dim), np.nan)
-        return self._look(nothing, patterns_of(nothing)[0], self.memory_limit, self.n_jobs).shares[0]
+        return self._look(nothing, patterns_of(nothing)[0], self._overlaps(self.memory_limit, self.n_jobs)).shares[0]
 
     def row_weights(self) -> np.ndarray:
         """Return the weights of the rows that the centres were made of; those of a square follow from its equations."""
@@ -326,19 +311,21 @@ class ColumnDensity:
     ) -> np.ndarray:
         out = Z.copy()
 
-        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
+        def visit(pattern: Pattern, overlaps: Overlaps) -> None:
             if not len(pattern.missing):
                 return
-            look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
-            for j in pattern.missing:
-                if self.numeric[j]:  # the mean of a pair of centres is their midpoint
-                    out[pattern.rows, j] = look.shares @ self.centers[:, self.columns[j]]
+            look = self._look(Z[pattern.rows], pattern, overlaps, skip)
+            numeric = self.numeric[pattern.missing]
+            for j in pattern.missing[~numeric]:
+                out[pattern.rows, j] = self._probabilities(int(j), look).argmax(axis=1)
+            gaps = pattern.missing[numeric]
+            if len(gaps):
+                if trend is None:  # the mean of a pair of centres is their midpoint
+                    found = look.shares @ self.centers[:, self.columns[gaps]]
                 else:
-                    out[pattern.rows, j] = self._probabilities(int(j), look).argmax(axis=1)
-            gaps = pattern.missing[self.numeric[pattern.missing]]
-            if trend is not None and len(gaps):
-                ahead, residuals = trend.lines(Z[pattern.rows], pattern.observed, gaps)
-                out[np.ix_(pattern.rows, gaps)] = ahead + shares_of(look.terms) @ residuals
+                    ahead, residuals = trend.lines(Z[pattern.rows], pattern.observed, gaps)
+                    found = ahead + shares_of(look.terms) @ residuals
+                out[np.ix_(pattern.rows, gaps)] = found
             tick(len(pattern.rows))
 
         self._each(Z, visit)
@@ -349,12 +336,12 @@ class ColumnDensity:
     ) -> np.ndarray:
         out = Z.copy()
 
-        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
+        def visit(pattern: Pattern, overlaps: Overlaps) -> None:
             if not len(pattern.missing):
                 return
-            look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
+            look = self._look(Z[pattern.rows], pattern, overlaps, skip)
             i = _one_a_row(look.shares, rng)
-            j = self._partners(look.terms, i, self._integrated(pattern), rng, n_jobs) if self.squared else i
+            j = self._partners(look.terms, i, look.integrated, rng, overlaps) if self.squared else i
             for column in pattern.missing:
                 out[pattern.rows, column] = self._draw(int(column), i, j, rng)
             tick(len(pattern.rows))
@@ -366,11 +353,11 @@ class ColumnDensity:
         return np.sort(np.concatenate([self.columns[pattern.missing], self.hidden]))
 
     def _partners(
-        self, a: np.ndarray, i: np.ndarray, integrated: np.ndarray, rng: np.random.Generator, n_jobs: int | None
+        self, a: np.ndarray, i: np.ndarray, integrated: np.ndarray, rng: np.random.Generator, overlaps: Overlaps
     ) -> np.ndarray:
         """Draw the second centre of a pair for each row: j with probability proportional to :math:`a_j G_{ij}`."""
         chosen, place = np.unique(i, return_inverse=True)
-        weights = self._overlaps(chosen, np.arange(a.shape[1]), integrated, n_jobs)[place]
+        weights = overlaps.between(chosen, np.arange(a.shape[1]), integrated)[place]
         weights *= a
         return _one_a_row(weights, rng)
 
@@ -407,11 +394,11 @@ class ColumnDensity:
         lower, upper = Z.copy(), Z.copy()
         ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
 
-        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> None:
+        def visit(pattern: Pattern, overlaps: Overlaps) -> None:
             gaps = pattern.missing[self.numeric[pattern.missing]]
             if not len(gaps):
                 return
-            look = self._look(Z[pattern.rows], pattern, memory, n_jobs, skip)
+            look = self._look(Z[pattern.rows], pattern, overlaps, skip)
             if calibration is not None:
                 levels = [calibration.ends(int(j), confidence_level) for j in gaps]
                 ahead, residuals = self._trend.lines(Z[pattern.rows], pattern.observed, gaps)
@@ -421,7 +408,7 @@ class ColumnDensity:
                         lower[row, column], upper[row, column] = (first + _quantile(law, end, *reach) for end in pair)
                 return
             for row, terms, share in zip(pattern.rows, look.terms, look.shares, strict=True):
-                laws = self._laws(gaps, terms, share, self._integrated(pattern), memory, n_jobs)
+                laws = self._laws(gaps, terms, share, look.integrated, overlaps)
                 for column, (law, ends_of_law) in zip(gaps, laws, strict=True):
                     lower[row, column], upper[row, column] = (_quantile(law, end, *ends_of_law) for end in ends)
 
@@ -435,10 +422,10 @@ class ColumnDensity:
     def cumulative(self, column: int, place: float) -> float:
         """Return the probability that a numeric column is at most so large."""
 
-        def visit(pattern: Pattern, memory: float, n_jobs: int | None) -> float:
-            look = self._look(np.full((1, self.dim), np.nan), pattern, memory, n_jobs, None)
+        def visit(pattern: Pattern, overlaps: Overlaps) -> float:
+            look = self._look(np.full((1, self.dim), np.nan), pattern, overlaps)
             gaps = np.array([column])
-            ((law, _),) = self._laws(gaps, look.terms[0], look.shares[0], self._integrated(pattern), memory, n_jobs)
+            ((law, _),) = self._laws(gaps, look.terms[0], look.shares[0], look.integrated, overlaps)
             return law(place)
 
         return self._each(np.full((1, self.dim), np.nan), visit)[0]
@@ -449,8 +436,7 @@ class ColumnDensity:
         terms: np.ndarray,
         share: np.ndarray,
         integrated: np.ndarray,
-        memory: float,
-        n_jobs: int | None,
+        overlaps: Overlaps,
     ) -> list[tuple[Callable[[float], float], tuple[float, float]]]:
         """Return distribution functions of the missing numeric cells of one row, each with the range of the relevant centres."""
         kept = np.flatnonzero(share > _QUANTILE_MASS / len(share))
@@ -462,11 +448,11 @@ class ColumnDensity:
             laws = [lambda t, values=values: float(mass @ cumulative(np.asarray(t), values)) for values in columns]
             return list(zip(laws, ranges, strict=True))
         mixtures = [self.kernel.factor.pair_mixture(values) for values in columns]
-        step = max(1, int(memory / (128 * len(kept))))
+        step = max(1, int(overlaps.memory / (128 * len(kept))))
         total = 0.0
         for start in range(0, len(kept), step):
             rows = slice(start, start + step)
-            weights = self._overlaps(kept[rows], kept, integrated, n_jobs)
+            weights = overlaps.between(kept[rows], kept, integrated)
             weights *= terms[kept[rows], None]
             weights *= terms[kept]
             total += float(weights.sum())
@@ -524,7 +510,7 @@ class ColumnDensity:
         for start in range(0, n_samples if self.squared else 0, step):
             part = slice(start, start + step)
             terms = np.broadcast_to(alpha, (len(i[part]), m))
-            j[part] = self._partners(terms, i[part], everything, rng, self.n_jobs)
+            j[part] = self._partners(terms, i[part], everything, rng, self._overlaps(self.memory_limit, self.n_jobs))
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])
         order = rng.permutation(n_samples)
         return out[order], i[order], j[order]
@@ -536,76 +522,44 @@ class ColumnDensity:
 
 @dataclass(frozen=True)
 class _Look:
-    """Sums over the centres at rows of one pattern."""
-
-    log_p: np.ndarray  # (n,): log density of the observed cells, without the normaliser
-    terms: np.ndarray  # (n, m): terms a of the centres, divided by the largest one of the row
-    shares: np.ndarray  # (n, m): share of each centre in the density at the row; each row has sum 1
-    pairs: QuadraticForms | None  # sums over pairs of centres, for squared densities
-
-
-@dataclass(frozen=True)
-class QuadraticForms:
-    """Quadratic forms of `terms` of shape (n, k) with the overlaps G of the centres `kept` over the `integrated` columns."""
+    """Sums over the centres at rows of one pattern; those over pairs of centres are computed when they are asked for."""
 
     density: ColumnDensity
-    terms: np.ndarray
-    kept: np.ndarray
-    integrated: np.ndarray
-    memory: float
-    n_jobs: int | None
+    top: np.ndarray  # (n,): log of the largest term of the row
+    terms: np.ndarray  # (n, m): terms a of the centres, divided by the largest one of the row
+    integrated: np.ndarray  # columns of the centres that are integrated out
+    overlaps: Overlaps
 
     @cached_property
-    def _matrix(self) -> np.ndarray | None:
-        """G, if it fits in half of the memory."""
-        if 16 * len(self.kept) ** 2 > self.memory or not len(self.integrated):
-            return None
-        return self.density._overlaps(self.kept, self.kept, self.integrated, self.n_jobs)
-
-    def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        if self._matrix is not None:
-            return self._matrix[np.ix_(rows, columns)]
-        return self.density._overlaps(self.kept[rows], self.kept[columns], self.integrated, self.n_jobs)
+    def pairs(self) -> QuadraticForms:
+        """Sums over pairs of centres, for squared densities."""
+        # Centres that change a sum over all pairs in double precision, for at least one of the rows.
+        m = self.terms.shape[1]
+        kept = np.flatnonzero(self.terms.max(axis=0) > _NEGLIGIBLE / m)
+        if 2 * len(kept) > m:  # leaving the others out costs as much as it saves
+            kept = np.arange(m)
+        terms = np.ascontiguousarray(self.terms[:, kept])
+        return QuadraticForms(self.overlaps, terms, kept, self.integrated)
 
     @cached_property
-    def _product(self) -> np.ndarray:
-        if not len(self.integrated):
-            return np.repeat(self.terms.sum(axis=1)[:, None], len(self.kept), axis=1)
-        if self._matrix is not None:
-            return self.terms @ self._matrix
-        everything, out = np.arange(len(self.kept)), np.empty_like(self.terms)
-        step = max(1, int(self.memory / (16 * len(self.kept))))
-        for start in range(0, len(self.kept), step):
-            part = everything[start : start + step]
-            out[:, part] = self.terms @ self._block(everything, part)
-        return out
+    def _parts(self) -> np.ndarray:
+        """Part of each centre in the density at the row, (n, m), in units of the largest term or of its square."""
+        if not self.density.squared:
+            return self.terms
+        parts = np.zeros_like(self.terms)
+        parts[:, self.pairs.kept] = self.pairs.terms * self.pairs.times_overlaps()
+        return parts
 
-    def times_overlaps(self) -> np.ndarray:
-        """Return the product of the terms with G, of shape (n, k)."""
-        return self._product
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Share of each centre in the density at the row, (n, m); each row has sum 1."""
+        return np.asarray(self._parts / self._parts.sum(axis=1)[:, None])
 
-    def total(self) -> np.ndarray:
-        """Return the sum over all pairs, of shape (n,)."""
-        return np.asarray(np.einsum("ij,ij->i", self.terms, self._product))
-
-    def within(self, codes: np.ndarray, size: int) -> np.ndarray:
-        """Return for each code the sum over pairs of centres that both have it, of shape (n, size)."""
-        own = codes[self.kept]
-        out = np.zeros((len(self.terms), size))
-        if len(self.terms) == 1 and self._matrix is not None:  # one product for all categories
-            mine = np.zeros((len(own), size))
-            mine[np.arange(len(own)), own] = self.terms[0]
-            out[0] = np.einsum("ij,ij->j", mine, self._matrix @ mine)
-            return out
-        step = max(1, int(self.memory / (16 * len(self.kept))))
-        for code in np.unique(own):
-            members = np.flatnonzero(own == code)
-            inside = self.terms[:, members]
-            for start in range(0, len(members), step):
-                part = members[start : start + step]
-                block = self._block(members, part)
-                out[:, code] += np.einsum("ij,ij->i", inside @ block, inside[:, start : start + step])
-        return out
+    @property
+    def log_p(self) -> np.ndarray:
+        """Log density of the observed cells, (n,), without the normaliser."""
+        top = 2.0 * self.top if self.density.squared else self.top
+        return np.asarray(top + np.log(self._parts.sum(axis=1)) + self.density._log_integral(self.integrated))
 
 
 def _one_a_row(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:

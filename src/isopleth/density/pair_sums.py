@@ -1,0 +1,138 @@
+"""Sums over pairs of centres, weighted by the overlaps of their kernels over the columns that are integrated out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from isopleth.kernels.product import ColumnKernel
+from isopleth.operators import Operator
+
+# Doubles of a block of overlaps that stays in the cache of a processor.
+_BLOCK = 2**17
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Overlaps of centres over columns, relative to those of equal centres.
+
+    Many patterns of gaps have the same columns. So the overlaps over each of these are kept, and those over several are products.
+    """
+
+    kernel: ColumnKernel
+    centers: np.ndarray  # (m, d)
+    memory: float  # bytes for blocks of them
+    n_jobs: int | None
+    shared: frozenset[int] = frozenset()  # columns whose overlaps are kept
+    _kept: dict[int, np.ndarray] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def sharing(self, patterns: Sequence[np.ndarray], memory: float) -> Overlaps:
+        """Return these for columns that are integrated out in several patterns, as many as fit in the memory."""
+        counts = np.bincount(np.concatenate(patterns), minlength=self.centers.shape[1])
+        often = np.argsort(-counts, kind="stable")[: int(memory / (8 * len(self.centers) ** 2))]
+        return replace(self, shared=frozenset(often[counts[often] > 1].tolist()))
+
+    def between(self, rows: np.ndarray, columns: np.ndarray, over: np.ndarray) -> np.ndarray:
+        """Compute the overlaps of the centres `rows` and `columns` over the columns `over`; 1 if there are none."""
+        if not len(over):
+            return np.ones((len(rows), len(columns)))
+        kernel = self.kernel.take(over).overlap
+        x, y = (np.ascontiguousarray(self.centers[np.ix_(part, over)]) for part in (rows, columns))
+        return Operator(kernel, x, y, memory_limit=self.memory, n_jobs=self.n_jobs).dense()
+
+    def product(self, rows: np.ndarray, over: np.ndarray) -> np.ndarray:
+        """Return the overlaps of the centres `rows` and all over shared columns."""
+        start, stop = int(rows[0]), int(rows[-1]) + 1
+        place = slice(start, stop) if stop - start == len(rows) else rows  # consecutive rows need no copy
+        first, *others = (self._table(int(j)) for j in over)
+        out = np.array(first[place])
+        for table in others:
+            out *= table[place]
+        return out
+
+    def _table(self, column: int) -> np.ndarray:
+        with self._lock:
+            if column not in self._kept:
+                everything = np.arange(len(self.centers))
+                self._kept[column] = self.between(everything, everything, np.array([column]))
+            return self._kept[column]
+
+
+@dataclass(frozen=True)
+class QuadraticForms:
+    """Quadratic forms of `terms` of shape (n, k) with the overlaps G of the centres `kept` over the `integrated` columns."""
+
+    overlaps: Overlaps
+    terms: np.ndarray
+    kept: np.ndarray
+    integrated: np.ndarray
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether blocks of G are products of overlaps that are kept; of few centres they are computed as fast."""
+        m = len(self.overlaps.centers)
+        return len(self.integrated) > 0 and self.overlaps.shared.issuperset(self.integrated) and 4 * len(self.kept) > m
+
+    @cached_property
+    def _matrix(self) -> np.ndarray | None:
+        """G, if it fits in half of the memory."""
+        if self._shared or 16 * len(self.kept) ** 2 > self.overlaps.memory or not len(self.integrated):
+            return None
+        return self.overlaps.between(self.kept, self.kept, self.integrated)
+
+    def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        if self._shared:
+            block = self.overlaps.product(self.kept[rows], self.integrated)
+            return block if len(columns) == block.shape[1] else block[:, self.kept[columns]]
+        if self._matrix is not None:
+            return self._matrix[np.ix_(rows, columns)]
+        return self.overlaps.between(self.kept[rows], self.kept[columns], self.integrated)
+
+    @property
+    def _step(self) -> int:
+        """Number of rows of a block."""
+        k = len(self.kept)
+        return max(1, _BLOCK // k if self._shared else int(self.overlaps.memory / (16 * k)))
+
+    def times_overlaps(self) -> np.ndarray:
+        """Return the product of the terms with G, of shape (n, k)."""
+        return self._product
+
+    @cached_property
+    def _product(self) -> np.ndarray:
+        if not len(self.integrated):
+            return np.repeat(self.terms.sum(axis=1)[:, None], len(self.kept), axis=1)
+        if self._matrix is not None:
+            return self.terms @ self._matrix
+        everything, out = np.arange(len(self.kept)), np.empty_like(self.terms)
+        for start in range(0, len(self.kept), self._step):
+            part = everything[start : start + self._step]
+            out[:, part] = self.terms @ self._block(part, everything).T
+        return out
+
+    def total(self) -> np.ndarray:
+        """Return the sum over all pairs, of shape (n,)."""
+        return np.asarray(np.einsum("ij,ij->i", self.terms, self._product))
+
+    def within(self, codes: np.ndarray, size: int) -> np.ndarray:
+        """Return for each code the sum over pairs of centres that both have it, of shape (n, size)."""
+        own = codes[self.kept]
+        out = np.zeros((len(self.terms), size))
+        if len(self.terms) == 1 and self._matrix is not None:  # one product for all categories
+            mine = np.zeros((len(own), size))
+            mine[np.arange(len(own)), own] = self.terms[0]
+            out[0] = np.einsum("ij,ij->j", mine, self._matrix @ mine)
+            return out
+        for code in np.unique(own):
+            members = np.flatnonzero(own == code)
+            inside = self.terms[:, members]
+            for start in range(0, len(members), self._step):
+                part = members[start : start + self._step]
+                block = self._block(part, members)
+                out[:, code] += np.einsum("ij,ij->i", inside @ block.T, inside[:, start : start + self._step])
+        return out
