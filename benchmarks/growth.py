@@ -1,11 +1,11 @@
 """Cost of every estimator and task against the number of rows, and of several threads against one.
 
     python -m benchmarks.growth [--only NAME ...] [--limit 600] [--sizes ROWS ...] [--out DIR] [--picture FILE]
-    python -m benchmarks.growth --threads [--out DIR]
+    python -m benchmarks.growth --threads [--only NAME ...] [--rounds 3] [--out DIR]
 
-Each run has a process of its own. A size is left out when the two sizes before it predict more than `--limit` seconds of the
+Each run has a process of its own, whose peak memory is printed. A size is left out when the two sizes before it predict more than `--limit` seconds of the
 processor. The files in DIR hold the runs, one a line; a run that was interrupted goes on where it ended. `--threads` compares the
-processor seconds with all threads to those with one, at 200 to 2,000 rows. `--picture` draws the runs of DIR and measures none.
+processor seconds with all threads to those with one, at 200 to 2,000 rows, medians of some rounds in one process. `--picture` draws the runs of DIR and measures none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from benchmarks.power_law import expected, fitted
 COLUMNS = 10
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 SMALL_SIZES = (200, 500, 1_000, 2_000)
-ROUNDS = 3
 FIELDS = ("task", "rows", "threads", "cpu_seconds", "wall_seconds", "peak_mb")
 
 
@@ -135,8 +134,8 @@ def tasks() -> dict[str, Task]:
     }
 
 
-def measured(name: str, n: int, threads: int | None, limit: float, rounds: int = 1) -> list[tuple[float, float, float]]:
-    """Return processor seconds, wall seconds and peak memory of each round; shorter if the limit or an error ended it."""
+def measured(name: str, sizes: Sequence[int], threads: int | None, limit: float) -> list[tuple[float, float, float]]:
+    """Return processor seconds, wall seconds and peak memory at each size; fewer if the limit or an error ended it."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     kept = {key: os.environ.get(key) for key in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
@@ -144,14 +143,14 @@ def measured(name: str, n: int, threads: int | None, limit: float, rounds: int =
         os.environ.pop(key, None)
         if threads is not None:
             os.environ[key] = str(threads)
-    process = context.Process(target=_work, args=(theirs, name, n, threads, rounds), daemon=True)
+    process = context.Process(target=_work, args=(theirs, name, sizes, threads), daemon=True)
     process.start()
     os.environ.update({key: value for key, value in kept.items() if value is not None})
     theirs.close()
     found: list[tuple[float, float, float]] = []
     end = time.monotonic() + 10.0 * limit + 60.0  # other programs may have most of the processors
     try:
-        while len(found) < rounds and ours.poll(max(0.0, end - time.monotonic())):
+        while len(found) < len(sizes) and ours.poll(max(0.0, end - time.monotonic())):
             found.append(ours.recv())
     except EOFError:
         pass
@@ -160,7 +159,7 @@ def measured(name: str, n: int, threads: int | None, limit: float, rounds: int =
     return found
 
 
-def _work(pipe: Connection, name: str, n: int, threads: int | None, rounds: int) -> None:
+def _work(pipe: Connection, name: str, sizes: Sequence[int], threads: int | None) -> None:
     warnings.simplefilter("ignore")
     if threads == 1 and hasattr(os, "sched_setaffinity"):  # our own threads count the processors of the process
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
@@ -169,7 +168,7 @@ def _work(pipe: Connection, name: str, n: int, threads: int | None, rounds: int)
 
     with parallel_config("threading", n_jobs=threads):
         chosen(200)()  # imports and compiled code
-        for _ in range(rounds):
+        for n in sizes:
             run = chosen(n)
             wall, processor = time.perf_counter(), time.process_time()
             run()
@@ -204,7 +203,7 @@ def grown(names: Sequence[str], path: Path, limit: float, sizes: Sequence[int]) 
             if known is None:
                 if expected(seconds, n) > limit:
                     break
-                found = measured(name, n, None, limit)
+                found = measured(name, [n], None, limit)
                 if not found:
                     append(path, [name, n, "all", "", "", ""])
                     break
@@ -216,15 +215,16 @@ def grown(names: Sequence[str], path: Path, limit: float, sizes: Sequence[int]) 
             seconds[n] = float(known[0])
 
 
-def threaded(names: Sequence[str], path: Path, limit: float) -> None:
+def threaded(names: Sequence[str], path: Path, limit: float, rounds: int) -> None:
     """Measure each task at small sizes with one thread and with all."""
     for name in names:
-        for n in SMALL_SIZES:
-            for threads, word in ((1, "one"), (None, "all")):
-                if (name, n, word) in journal(path):
-                    continue
-                found = measured(name, n, threads, limit, ROUNDS)
-                middle = [f"{statistics.median(column):.4g}" for column in zip(*found, strict=True)] or ["", "", ""]
+        for threads, word in ((1, "one"), (None, "all")):
+            if (name, SMALL_SIZES[-1], word) in journal(path):
+                continue
+            found = measured(name, SMALL_SIZES * rounds, threads, limit)
+            for i, n in enumerate(SMALL_SIZES):
+                each = found[i :: len(SMALL_SIZES)]
+                middle = [f"{statistics.median(column):.4g}" for column in zip(*each, strict=True)] or ["", "", ""]
                 append(path, [name, n, word, *middle])
                 print(name, n, word, *middle, flush=True)
 
@@ -311,6 +311,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--limit", type=float, default=600.0, help="processor seconds of one run")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="ROWS", help="numbers of rows, growing")
     parser.add_argument("--threads", action="store_true", help="several threads against one, instead of growth")
+    parser.add_argument("--rounds", type=int, default=3, help="runs of each size with --threads")
     parser.add_argument("--out", type=Path, default=Path(), help="folder of the files with the runs")
     parser.add_argument("--picture", type=Path, help="draw the runs and measure none")
     options = parser.parse_args(arguments)
@@ -321,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / ("threads.csv" if options.threads else "growth.csv")
     if options.threads:
-        threaded(names, path, options.limit)
+        threaded(names, path, options.limit, options.rounds)
     else:
         grown(names, path, options.limit, options.sizes)
     table = thread_table(path) if options.threads else growth_table(path, options.limit)
