@@ -3,9 +3,10 @@
     python -m benchmarks.growth [--only NAME ...] [--limit 600] [--sizes ROWS ...] [--out DIR] [--picture FILE]
     python -m benchmarks.growth --threads [--only NAME ...] [--rounds 3] [--out DIR]
 
-Each run has a process of its own, whose peak memory is printed. A size is left out when the two sizes before it predict more than `--limit` seconds of the
-processor. The files in DIR hold the runs, one a line; a run that was interrupted goes on where it ended. `--threads` compares the
-processor seconds with all threads to those with one, at 200 to 2,000 rows, medians of some rounds in one process. `--picture` draws the runs of DIR and measures none.
+Each run has a process of its own, whose peak memory is printed. A size is left out when the two sizes before it predict more than
+`--limit` seconds of the processor. The files in DIR hold the runs, one a line; a run that was interrupted goes on where it ended.
+`--threads` compares the processor seconds with all threads to those with one, at 200 to 2,000 rows, medians of some rounds in one
+process. `--picture` draws the runs of DIR and measures none.
 """
 
 from __future__ import annotations
