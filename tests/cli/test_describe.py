@@ -13,12 +13,17 @@ from cli.shell import found as as_json
 
 @pytest.fixture
 def odd(tmp_path):
-    """60 rows: the last five repeat others but for the id; one temperature in nine is -999; town has ten gaps."""
-    rows = ["id,temp,town,still,rate"]
+    """60 rows: the last five repeat others but for the id; one temperature in nine is -999; town has ten gaps.
+
+    The load is -999 as often, but no farther from other loads than these are from each other.
+    """
+    rows = ["id,temp,town,still,rate,load"]
     for i in range(60):
         k = i if i < 55 else i - 50
         town = "" if k % 6 == 0 else ["Rome", "Oslo"][k % 2]
-        rows.append(f"{i},{-999 if k % 9 == 4 else round(15 + 5 * np.sin(k), 4)},{town},1,{k % 11 - 1}")
+        rows.append(
+            f"{i},{-999 if k % 9 == 4 else round(15 + 5 * np.sin(k), 4)},{town},1,{k % 11 - 1},{-999 if k % 9 == 5 else 70 * k}"
+        )
     path = tmp_path / "odd.csv"
     path.write_text("\n".join([*rows, ""]))
     return path
@@ -27,12 +32,13 @@ def odd(tmp_path):
 def test_what_is_odd_is_said(odd):
     said = run("describe", odd).stdout
     for words in (
-        "odd.csv has 60 rows of 5 columns.",
+        "odd.csv has 60 rows of 6 columns.",
         "5 of 60 rows repeat an earlier one in the columns that are used.",
         "One value only: still.",
         "Nearly every row has a word or number of its own: id.",
         "Missing cells: town 18.3 %.",
-        "temp holds -999 in 6 rows, far from its other values",
+        "temp holds -999 in 6 rows, beyond all its other values",
+        "load holds -999 in 7 rows, beyond all its other values",
     ):
         assert words in " ".join(said.split())
     assert "rate holds" not in said  # -1 among 0 to 9 is a number like the others
@@ -40,7 +46,10 @@ def test_what_is_odd_is_said(odd):
 
 def test_json_and_a_table_with_nothing_odd(odd, tmp_path):
     found = as_json("describe", odd)
-    assert (found["repeated_rows"], found["codes"]) == (5, {"temp": {"value": -999.0, "rows": 6}})
+    assert (found["repeated_rows"], found["codes"]) == (
+        5,
+        {"temp": {"value": -999.0, "rows": 6}, "load": {"value": -999.0, "rows": 7}},
+    )
     taken = {row["column"]: row["taken as"] for row in found["table"]}
     assert taken == {
         "id": "left out: identifier",
@@ -48,6 +57,7 @@ def test_json_and_a_table_with_nothing_odd(odd, tmp_path):
         "town": "category",
         "still": "number",
         "rate": "number",
+        "load": "number",
     }
     plain = tmp_path / "plain.csv"
     plain.write_text("a\n" + "".join(f"{i * i % 97}.5\n" for i in range(20)))

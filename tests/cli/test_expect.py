@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cli.shell import fine, refused, run
 from cli.shell import found as as_json
-from cli.shell import refused, run
 from isopleth import DensityImputer, read_table
 
 N = 150
@@ -66,7 +66,23 @@ def test_values_that_cannot_be_given(rides):
     assert "'speed' holds numbers; expected one" in run("expect", rides[0], "--given", "speed=fast").stderr
     assert "'speed' holds numbers; expected one with a point" in run("expect", rides[0], "--given", "speed=2,5").stderr
     assert "names column 'nose', which is not used" in run("expect", rides[0], "--given", "nose=1").stderr
-    assert "write a column and its value" in run("expect", rides[0], "--given", "speed").stderr
+    assert "write a column and one value" in run("expect", rides[0], "--given", "speed>3").stderr
+    assert "such as 3.5, and no range" in run("expect", rides[0], "--given", "speed=3-5").stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("speed=200", "speed = 200.0 is beyond all rows, whose values are from"),
+        ("day=2019-05-01", "day = 2019-05-01 is beyond all rows, whose values are from 2024-01-01 to 2024-05-29"),
+        ("speed=18,day=2024-01-01,wet=false", ""),
+    ],
+)
+def test_values_beyond_all_rows_are_said(rides, given, said):
+    result = run("expect", rides[0], "--given", given)
+    assert result.exit_code == 0
+    assert said in result.stderr
+    assert ("extrapolates" in result.stderr) == bool(said)
 
 
 def test_gaps_are_filled_and_known_cells_stay(rides, tmp_path):
@@ -117,3 +133,17 @@ def test_a_table_without_gaps_is_written_as_it_is(tmp_path):
     assert run("fill", path, "--out", tmp_path / "same.csv").stdout.startswith("0 missing cells of 3 rows were filled")
     assert (tmp_path / "same.csv").read_text() == path.read_text()
     assert "same file" in refused("fill", path, "--out", path)
+
+
+def test_delimiter_decimal_sign_and_encoding_stay(tmp_path):
+    rows = [f"{'Köln' if i % 2 else 'Bonn'};{f'{i % 7},5' if i % 9 else ''}" for i in range(40)]
+    (tmp_path / "orte.csv").write_text("Ort;Größe\n" + "\n".join(rows) + "\n", encoding="latin-1")
+    for to, delimiter in (("filled.csv", ";"), ("filled.tsv", "\t")):
+        fine("fill", tmp_path / "orte.csv", "--out", tmp_path / to, "--encoding", "auto")
+        written = (tmp_path / to).read_text(encoding="latin-1").splitlines()
+        assert written[:3] == [f"Ort{delimiter}Größe", written[1], f"Köln{delimiter}1,5"]
+        assert len(written) == 41
+        assert "." not in "".join(written)
+        assert written[1].startswith(f"Bonn{delimiter}")
+    fine("sample", tmp_path / "orte.csv", "-n", 3, "--out", tmp_path / "made.csv", "--encoding", "latin-1")
+    assert (tmp_path / "made.csv").read_text(encoding="latin-1").startswith("Ort;Größe\n")

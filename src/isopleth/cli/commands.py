@@ -370,7 +370,7 @@ def demo() -> None:
     required=True,
     type=ColumnList(),
     metavar="COL=VALUE,...",
-    help="Values that are known; quote a part that holds a comma.",
+    help="Known values, one a column, as in price=3.5,colour=red; no ranges. Quote a part that holds a comma.",
 )
 @_confidence_option
 @_size_option

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run
 from isopleth.cli.sample import fitted
 from isopleth.density.table_density import TableDensity
-from isopleth.errors import InputError, listed
+from isopleth.errors import DataWarning, InputError, listed
+from isopleth.results.text import cell_text
+from isopleth.tables.schema import decode_cells, encode_cell
 from isopleth.tables.table import FileTable
 from isopleth.tasks.expected_values import Expectation
 
@@ -20,6 +25,7 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     run.stage("reading")
     table = run.read(file, gaps=False)
     known = values_of(given, table)
+    warn_beyond(known, table)
     run.stage("fitting")
     density = fitted(table, size, 0)
     asked = density.conditional(known)
@@ -55,7 +61,9 @@ def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
     for part in parts:
         name, sign, value = (word.strip() for word in part.partition("="))
         if not sign or not value:
-            raise InputError(f"--given has {part!r}; write a column and its value, as in --given price=3,colour=red.")
+            raise InputError(
+                f"--given has {part!r}; write a column and one value, as in --given price=3,colour=red; ranges are not taken."
+            )
         if name not in kinds:
             raise InputError(
                 f"--given names column {name!r}, which is not used; expected one of {listed(list(kinds))}."
@@ -66,6 +74,19 @@ def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
                 found[name] = float(value)
             except ValueError:
                 raise InputError(
-                    f"--given {part}: column {name!r} holds numbers; expected one with a point, such as 3.5."
+                    f"--given {part}: column {name!r} holds numbers; expected one with a point, such as 3.5, and no range."
                 ) from None
     return found
+
+
+def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
+    """Warn of given numbers and times that no row of the table comes up to: there the density extrapolates."""
+    columns = [column for column in table.schema.columns if column.kind != "categorical"]
+    for column, cells in zip(columns, table.encoded().numeric.T, strict=True):
+        name = str(column.name)
+        if name in known and not np.nanmin(cells) <= encode_cell(column, known[name]) <= np.nanmax(cells):
+            low, high = (
+                cell_text(cell) for cell in decode_cells(column, np.array([np.nanmin(cells), np.nanmax(cells)]))
+            )
+            text = f"{name} = {known[name]} is beyond all rows, whose values are from {low} to {high}: the answer extrapolates."
+            warnings.warn(DataWarning(text), stacklevel=2)

@@ -31,7 +31,7 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
         if interval:
             filled = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
     run.stage("writing")
-    write_frame(run.out, filled.replace_schema_metadata(None), raw_text=run.raw_text)
+    write_frame(run.out, filled.replace_schema_metadata(None), raw_text=run.raw_text, like=table.dialect)
     left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
     found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
     run.write(found)

@@ -54,7 +54,7 @@ def sample(
         if file is not None:
             made = kept(made, relations_of({name: table.data.column(name).to_pylist() for name in table.names}))
     run.stage("writing")
-    write_frame(run.out, made, raw_text=run.raw_text)
+    write_frame(run.out, made, raw_text=run.raw_text, like=None if file is None else table.dialect)
     found = MadeRows.of(made, None if file is None else table.data)
     run.write(found, model=density)
     if run.as_json:

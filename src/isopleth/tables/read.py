@@ -299,14 +299,14 @@ class Reader:
                 f"{self.source} has {has}; at least {max(min_rows, 1)} {'are' if min_rows > 1 else 'is'} needed."
             )
         labels = {name: self._labels(columns, name) for name in how.labels}
-        data = self.typed(columns, how.schema)
+        data, named = self.typed(columns, how.schema), self.named
+        if how.schema is not None:  # columns of a file without names are matched by position
+            data, named = data.rename_columns([str(name) for name in how.schema.names]), how.schema.named
+        schema = how.schema or Schema.of_numbers(self.names, True)
+        of_file = (columns.lines, self._notes(), how.choices, labels, self.dialect)
+        table = FileTable(data, schema, self.source.shown, named, *of_file)
         if how.schema is not None:
-            data = data.rename_columns([str(name) for name in how.schema.names])
-            # Columns of a file without names are matched by position, and have the names of the schema.
-            named, said = how.schema.named, self._notes()
-            return FileTable(data, how.schema, self.source.shown, named, columns.lines, said, how.choices, labels)
-        empty = Schema.of_numbers(self.names, True)
-        table = FileTable(data, empty, self.source.shown, self.named, columns.lines, (), how.choices, labels)
+            return table
         for option, names in (
             ("identifiers", how.identifiers),
             ("categorical", how.categorical),
@@ -326,7 +326,7 @@ class Reader:
         except InputError as error:
             raise error.located(self.source, table.place) from None
         notes = [note.located(self.source, table.place) for note in schema.notes]
-        return replace(table, schema=schema, notes=(*self._notes(), *notes))
+        return replace(table, schema=schema, notes=(*table.notes, *notes))
 
     def _labels(self, columns: Columns, name: str) -> np.ndarray:
         """Return a column as it is written: words of text, numbers or words of other formats."""

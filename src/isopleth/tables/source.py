@@ -36,6 +36,7 @@ class Source:
     shown: Path
     suffix: str
     limit: int = MAX_UNPACKED
+    encoding: str = "utf-8"  # that the text had before it was transcoded
 
     def __str__(self) -> str:
         return str(self.shown)
@@ -230,7 +231,7 @@ def as_utf8(source: Source, encoding: str | None) -> Source:
         hint = Hint("name its encoding with {encoding}, or 'auto'", encoding=...)
         raise InputError(f"{source} is not {name} text", parameter="encoding", hint=hint) from None
     copy.seek(0)
-    return Source(cast(BinaryIO, copy), source.shown, source.suffix, source.limit)
+    return Source(cast(BinaryIO, copy), source.shown, source.suffix, source.limit, str(name))
 
 
 def decoder_of(encoding: str) -> codecs.IncrementalDecoder:

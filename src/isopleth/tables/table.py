@@ -13,6 +13,7 @@ import numpy as np
 from isopleth.errors import Hint, InputError, Message, quoted
 from isopleth.tables.schema import Choices, EncodedTable, Schema, attached
 from isopleth.tables.source import choice
+from isopleth.tables.text import Dialect
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +38,8 @@ class FileTable:
         What the user said of columns.
     labels : mapping of str to ndarray
         Columns that hold the class or group of each row, which are not among the others.
+    dialect : Dialect, optional
+        How a text file is written: its delimiter, decimal sign and encoding.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class FileTable:
     notes: tuple[Message, ...] = ()
     choices: Choices = field(default_factory=Choices)
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
+    dialect: Dialect | None = None
 
     @classmethod
     def of_array(cls, values: np.ndarray, names: list[str], source: Path) -> Self:

@@ -49,6 +49,7 @@ class Dialect:
     first: list[str]  # cells of the first line
     place: Place  # where the first row begins
     commented: bool = False  # whether lines that begin with # are comments: some stand above the header
+    encoding: str = "utf-8"  # of the file
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +95,7 @@ def recognised(source: Source, delimiter: str | None, decimal: str | None) -> Di
     place = start if names is None else Place(0, start.byte + sum(lengths), start.line + used)
     commented = above > 0 and start.line > 0
     found = names or [f"x{j + 1}" for j in range(len(first))]
-    return Dialect(delimiter, numerals, found, names is not None, first, place, commented)
+    return Dialect(delimiter, numerals, found, names is not None, first, place, commented, source.encoding)
 
 
 def _sample(source: Source) -> tuple[list[str], int, bool, Place]:

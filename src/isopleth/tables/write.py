@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.tables.output_files import atomic_write, check_target
+
+if TYPE_CHECKING:
+    from isopleth.tables.text import Dialect
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 
@@ -72,8 +75,10 @@ def write_blocks(
             _write_csv(file, blocks, str if raw_text else spreadsheet_safe)
 
 
-def write_frame(path: str | os.PathLike[str], table: Any, *, raw_text: bool = False) -> None:
-    """Write an Arrow table, whole or not at all, with empty cells for nulls."""
+def write_frame(
+    path: str | os.PathLike[str], table: Any, *, raw_text: bool = False, like: Dialect | None = None
+) -> None:
+    """Write an Arrow table, whole or not at all, with empty cells for nulls; text as the file `like` is written."""
     suffix = check_suffix(path, FRAME_SUFFIXES)
     if suffix == ".npy":
         write_array(path, table.shape, iter([_numbers_only(path, table)]))
@@ -90,7 +95,10 @@ def write_frame(path: str | os.PathLike[str], table: Any, *, raw_text: bool = Fa
                 file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         else:
             columns = {name: _object_array(_plain_cells(table.column(name))) for name in table.column_names}
-            _write_csv(file, iter([columns]), str if raw_text else spreadsheet_safe, "\t" if suffix == ".tsv" else ",")
+            how = {} if like is None else {"encoding": like.encoding, "decimal": like.numerals.decimal}
+            delimiter = "," if like is None or like.delimiter == "\t" else like.delimiter
+            delimiter = "\t" if suffix == ".tsv" else delimiter
+            _write_csv(file, iter([columns]), str if raw_text else spreadsheet_safe, delimiter, **how)
 
 
 def _plain_cells(column: Any) -> list[Any]:
@@ -142,14 +150,19 @@ def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: It
 
 
 def _write_csv(
-    file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]], written: Callable[[str], str], delimiter: str = ","
+    file: IO[bytes],
+    blocks: Iterator[Mapping[str, np.ndarray]],
+    written: Callable[[str], str],
+    delimiter: str = ",",
+    encoding: str = "utf-8",
+    decimal: str = ".",
 ) -> None:
-    text = TextIOWrapper(file, encoding="utf-8", newline="")
+    text = TextIOWrapper(file, encoding=encoding, newline="")
     writer = csv.writer(_UnixLines(text), delimiter=delimiter, lineterminator="\r\n")
     for number, columns in enumerate(blocks):
         if not number:
             writer.writerow(map(written, columns))
-        writer.writerows(zip(*(_cells(column, written) for column in columns.values()), strict=True))
+        writer.writerows(zip(*(_cells(column, written, decimal) for column in columns.values()), strict=True))
     text.detach()  # a wrapper that is collected would close the file under the one who opened it
 
 
@@ -166,8 +179,10 @@ class _UnixLines:
         return self._text.write(f"{line[:-2]}\n")
 
 
-def _cells(column: np.ndarray, written: Callable[[str], str]) -> list[Any]:
+def _cells(column: np.ndarray, written: Callable[[str], str], decimal: str = ".") -> list[Any]:
     cells = column.tolist()
+    if decimal != ".":
+        cells = [repr(cell).replace(".", decimal) if isinstance(cell, float) else cell for cell in cells]
     if column.dtype.kind in "biuf":
         return cells
     return [written(cell) if isinstance(cell, str) else cell for cell in cells]

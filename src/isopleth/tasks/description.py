@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -78,7 +79,10 @@ class TableDescription(Result):
         used = [each for each, name in zip(place, names, strict=True) if not kinds[name].startswith("left out")]
         codes = np.column_stack([each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in used])
         numeric = [column.name for column in table.schema.columns if column.kind == "numeric"]
-        found = {str(name): _code(table.data.column(str(name))) for name in numeric}
+        values = {str(name): np.asarray(table.data.column(str(name)).drop_null().cast("float64")) for name in numeric}
+        found = {name: _code(column) for name, column in values.items()}
+        known = {code[0] for code in found.values() if code is not None}
+        found |= {name: _code(column, known) for name, column in values.items() if found[name] is None}
         return cls(
             str(table.source),
             len(table),
@@ -119,7 +123,7 @@ class TableDescription(Result):
         for name, (value, count) in self.codes.items():
             word = cell_text(value)
             said.append(
-                f"{name} holds {word} in {counted(count, 'row')}, far from its other values: if it stands for a missing cell, "
+                f"{name} holds {word} in {counted(count, 'row')}, beyond all its other values: if it stands for a missing cell, "
                 f"name it in missing (--missing {word})."
             )
         return said + self.notes
@@ -142,19 +146,18 @@ class TableDescription(Result):
         ]
 
 
-def _code(column: Any) -> tuple[float, int] | None:
+def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:
     """Return the smallest or largest value of a column and its count if it looks like a code for missing cells.
 
-    It is one of the usual codes, and farther from all other values than these are from each other.
+    It is one of the usual codes, and farther from all other values than these are from each other; codes that are `known` from
+    other columns need not be far.
     """
-    values = np.asarray(column.drop_null().cast("float64"))
     counts = Counter(values.tolist())
     for value in (values.min(initial=np.inf), values.max(initial=-np.inf)):
         rest = values[values != value]
-        if (
-            value in _CODES
-            and len(rest) > 1
-            and np.abs(rest - value).min() > max(float(np.ptp(rest)), abs(float(value)) / 10.0)
-        ):
+        if value not in _CODES or len(rest) < 2:
+            continue
+        far = np.abs(rest - value).min() > max(float(np.ptp(rest)), abs(float(value)) / 10.0)
+        if far or value in known:
             return float(value), counts[value]
     return None
