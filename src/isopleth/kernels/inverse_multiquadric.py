@@ -1,15 +1,12 @@
-"""Inverse multiquadric kernel."""
+"""Inverse multiquadric kernel, a preset of the rational quadratic one with arithmetic of its own."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from isopleth.backend import Array, namespace, overwrite
-from isopleth.errors import InputError
-from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, names_of_kernels, register
+from isopleth.kernels.base import SelfConvolution, Workspace, names_of_kernels, register
 from isopleth.kernels.rational_quadratic import RationalQuadratic
 
 # s^floor(n/2) phi^(n) = c (s/(1+s))^floor(n/2) (1+s)^(-e/2); these are the (c, e).
@@ -43,7 +40,7 @@ def _convolved(s: Array, work: Workspace) -> Array:
 
 @register("imq")
 @dataclass(frozen=True)
-class IMQ(Kernel):
+class IMQ(RationalQuadratic):
     r"""Inverse multiquadric kernel, :math:`\varphi(s) = (1 + s)^{-1/2}`.
 
     It has no integral in any dimension, and its square has one in one dimension only: use it for scores and Stein
@@ -62,20 +59,10 @@ class IMQ(Kernel):
     0.5
     """
 
-    @property
-    def smoothness(self) -> float:
-        """Infinite: the kernel is analytic."""
-        return math.inf
+    shape: float = field(default=0.5, init=False, repr=False)
 
-    @property
-    def integrable(self) -> bool:
-        """False: the kernel has no integral in any dimension."""
-        return False
-
-    @property
-    def square_integrable(self) -> bool:
-        """True in one dimension."""
-        return self.bound_dim == 1
+    def _others(self, query: str, least: float) -> str:
+        return names_of_kernels(query, self.bound_dim)
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
         xp = namespace(s)
@@ -101,17 +88,6 @@ class IMQ(Kernel):
         root *= factor
         return root
 
-    def _log(self, s: Array, work: Workspace) -> Array:
-        out = overwrite(namespace(s).log1p, s)
-        out *= -0.5
-        return out
-
-    def _log_slope(self, s: Array, work: Workspace) -> Array:
-        s += 1.0
-        out = _inverse(s)
-        out *= -0.5
-        return out
-
     def self_convolution(self) -> SelfConvolution:
         r"""Return a complete elliptic integral, in one dimension.
 
@@ -125,30 +101,4 @@ class IMQ(Kernel):
         InputError
             In two dimensions and more, where the square has no integral.
         """
-        if not self.square_integrable:
-            others = names_of_kernels("square_integrable", self.bound_dim)
-            raise InputError(f"{self!r} has a square that does not integrate, so that f^2 is no density: use {others}.")
-        return SelfConvolution(math.log(math.pi), _convolved)
-
-    def log_integral(self) -> float:
-        """Raise InputError: the kernel has no integral in any dimension."""
-        raise self._no_integral()
-
-    def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Raise InputError, as :meth:`log_integral` does."""
-        raise self._no_integral()
-
-    def _no_integral(self) -> InputError:
-        others = names_of_kernels("integrable", self.bound_dim)
-        return InputError(f"{self!r} does not integrate and is no density: use {others}.")
-
-    def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        r"""Draw products of a standard normal vector and a standard normal number.
-
-        The kernel is a mixture of Gaussian kernels: :math:`(1+s)^{-1/2} = \mathbb{E}\, e^{-g^2 s/2}` for a standard normal g.
-        """
-        return rng.standard_normal((n, 1)) * rng.standard_normal((n, self.bound_dim))
-
-    def log_spectral_density(self, omega: np.ndarray) -> np.ndarray:
-        r"""Return the log of a density :math:`\propto |\omega|^{-b} K_b(|\omega|)`, :math:`b = (d-1)/2`: infinite at 0."""
-        return RationalQuadratic(self.bound_dim, shape=0.5).log_spectral_density(omega)
+        return SelfConvolution(math.log(math.pi), _convolved) if self.square_integrable else super().self_convolution()

@@ -15,13 +15,7 @@ from scipy.special import gammaln, kve
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap, register
-from isopleth.kernels.radial_table import RadialTable, tabulate
-
-
-def _rescaled(table: RadialTable, factor: float, s: Array, work: Workspace) -> Array:
-    """Compute table(factor s), overwriting `s`."""
-    s *= factor
-    return table(s, work)
+from isopleth.kernels.radial_table import RadialTable, rescaled, tabulate
 
 
 class MaternFamily(Kernel):
@@ -79,7 +73,7 @@ class MaternFamily(Kernel):
         d, nu = self.bound_dim, self.smoothness
         # The integral of M_nu is its spectrum at 0, and the spectrum of k * k is the square of that of k.
         log_constant = 2.0 * self.log_integral() - _log_integral(2.0 * nu + 0.5 * d, nu, d)
-        return SelfConvolution(log_constant, partial(_rescaled, matern_table(2.0 * nu + 0.5 * d), 2.0 * nu))
+        return SelfConvolution(log_constant, partial(rescaled, matern_table(2.0 * nu + 0.5 * d), 2.0 * nu))
 
     def log_integral(self) -> float:
         r"""Return the logarithm of :math:`(2\nu)^{-d/2}\, 2^d \pi^{d/2}\, \Gamma(\nu + d/2)/\Gamma(\nu)`."""

@@ -119,6 +119,12 @@ class RadialTable:
         return xp.reshape(value, s.shape)
 
 
+def rescaled(table: RadialTable, factor: float, s: Array, work: Workspace) -> Array:
+    """Compute table(factor s), overwriting `s`."""
+    s *= factor
+    return table(s, work)
+
+
 @lru_cache(maxsize=64)
 def _cells_as(table: RadialTable, xp: Any, dtype: Any, device: Any) -> Array:
     """Return the cells of `table` as an array of another library. The cache avoids a transfer with every tile."""

@@ -13,7 +13,7 @@ from scipy.special import gammaln, kve, logsumexp
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, names_of_kernels, register
-from isopleth.kernels.radial_table import RadialTable, tabulate
+from isopleth.kernels.radial_table import RadialTable, rescaled, tabulate
 
 
 @register("rational_quadratic")
@@ -128,14 +128,11 @@ class RationalQuadratic(Kernel):
         """
         d, shape = self.bound_dim, self.shape
         if not self.square_integrable:
-            others = names_of_kernels("square_integrable", d)
-            raise InputError(
-                f"{self!r} has a square that does not integrate, so that f^2 is no density: use shape above {d / 4:g}, or "
-                f"{others}."
-            )
+            others = self._others("square_integrable", d / 4)
+            raise InputError(f"{self!r} has a square that does not integrate, so that f^2 is no density: use {others}.")
         a = 2.0 * shape - 0.5 * d
         log_constant = 0.5 * d * math.log(2.0 * math.pi * shape) + gammaln(a) - gammaln(2.0 * shape)
-        return SelfConvolution(float(log_constant), partial(_scaled_table, convolution_table(shape, a), 0.125 / shape))
+        return SelfConvolution(float(log_constant), partial(rescaled, convolution_table(shape, a), 0.125 / shape))
 
     def log_integral(self) -> float:
         r"""Return the logarithm of :math:`(2\pi\alpha)^{d/2}\, \Gamma(\alpha - d/2)/\Gamma(\alpha)`."""
@@ -152,11 +149,12 @@ class RationalQuadratic(Kernel):
 
     def _check_integrable(self) -> None:
         if not self.integrable:
-            d = self.bound_dim
-            raise InputError(
-                f"{self!r} does not integrate and is no density: use shape above {d / 2:g}, or "
-                f"{names_of_kernels('integrable', d)}."
-            )
+            others = self._others("integrable", self.bound_dim / 2)
+            raise InputError(f"{self!r} does not integrate and is no density: use {others}.")
+
+    def _others(self, query: str, least: float) -> str:
+        """Return the shapes and kernels for which the capability `query` is true, as words for a message."""
+        return f"shape above {least:g}, or {names_of_kernels(query, self.bound_dim)}"
 
     def sample_frequencies(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw standard normal vectors, each times the root of a Gamma distributed precision."""
@@ -176,11 +174,6 @@ class RationalQuadratic(Kernel):
         apart = r > 0.0
         out[apart] = b * np.log(r[apart]) + log_bessel_k(b, r[apart])
         return np.asarray(out + constant)
-
-
-def _scaled_table(table: RadialTable, factor: float, s: Array, work: Workspace) -> Array:
-    s *= factor
-    return table(s, work)
 
 
 _LARGEST_ARGUMENT = 1e6  # of SciPy's scaled Bessel function, which fails for much larger ones
