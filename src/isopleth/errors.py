@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from numbers import Integral, Real
 from types import ModuleType
 from typing import Any, Self
 
@@ -210,6 +212,21 @@ class InputError(_Told, ValueError):
     Traceback (most recent call last):
     isopleth.errors.InputError: column 'a' holds 'x' in row 3; leave the column out.
     """
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """Return a parameter that has to be a whole number, at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        text = f"{{parameter}} = {{value}}: expected a whole number, at least {least}."
+        raise InputError(text, parameter=name, value=value)
+    return int(value)
+
+
+def positive_number(name: str, value: Any) -> float:
+    """Return a parameter that has to be a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
+        raise InputError("{parameter} = {value}: expected a positive, finite number.", parameter=name, value=value)
+    return float(value)
 
 
 class TooLargeError(InputError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from typing import Any
 
@@ -15,18 +16,6 @@ import isopleth
 from isopleth.cli.run import Run
 from isopleth.results.text import aligned
 
-_NEEDED = (
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "joblib",
-    "threadpoolctl",
-    "array-api-compat",
-    "narwhals",
-    "click",
-    "skops",
-    "pyarrow",
-)
 # Optional libraries and what each one adds.
 _OPTIONAL = {
     "matplotlib": "pictures (--plot)",
@@ -57,7 +46,7 @@ def findings() -> dict[str, Any]:
         "memory_bytes": _memory(),
         "blas": _blas(),
         "threads": {name: os.environ[name] for name in sorted(os.environ) if name.endswith("_NUM_THREADS")},
-        "versions": {name: _version(name) for name in _NEEDED},
+        "versions": {name: _version(name) for name in _needed()},
         "optional": {name: _version(name) for name in _OPTIONAL},
         "gpu": _gpus(),
     }
@@ -77,6 +66,12 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
         *((name, text or f"not installed: adds {_OPTIONAL[name]}") for name, text in found["optional"].items()),
     ]
     return [*lines, ("GPU", "  ".join(found["gpu"]) or "none that PyTorch sees")]
+
+
+def _needed() -> list[str]:
+    """Return the libraries that isopleth needs, by its own metadata."""
+    given = [text for text in requires("isopleth") or () if "extra ==" not in text]
+    return [match[0] for text in given if (match := re.match(r"[\w.-]+", text))]
 
 
 def _version(name: str) -> str | None:

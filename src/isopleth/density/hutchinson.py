@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend, to_numpy
-from isopleth.errors import InputError
+from isopleth.errors import InputError, whole_number
 from isopleth.tables.checks import on_host
 
 # At this h the rounding error of second differences, eps/h^2, equals their truncation error, h^2 times a fourth derivative.
@@ -91,8 +90,7 @@ def hutchinson_loss(
     backend = Backend.of(X)
     X = _rows(X)
     unit = _units(unit, X.shape[1])
-    if isinstance(n_probes, bool) or not isinstance(n_probes, Integral) or n_probes < 2:
-        raise InputError(f"n_probes = {n_probes!r}: expected a whole number of probes, at least 2.")
+    n_probes = whole_number("n_probes", n_probes, 2)
     rng = check_random_state(random_state)
     varied = np.isfinite(unit)
     d = int(varied.sum())

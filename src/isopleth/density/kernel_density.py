@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -33,7 +33,7 @@ from isopleth.density.table_fit import (
     product_factor,
     weights_of,
 )
-from isopleth.errors import InputError
+from isopleth.errors import InputError, whole_number
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
 from isopleth.kernels import get_kernel
@@ -533,8 +533,7 @@ class KernelDensity(DensityEstimator):
         (:class:`~isopleth.SOSREP`) draws a pair of centres for the Gaussian kernel, and is sampled by rejection for all others.
         """
         check_is_fitted(self, "log_normalizer_")
-        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
+        n_samples = whole_number("n_samples", n_samples)
         if as_recorded:
             density = replace(self._table_density(), library=self._library)
             return Backend.of(self.dual_coef_).array(density.sample(n_samples, given, random_state, as_recorded))
@@ -542,7 +541,7 @@ class KernelDensity(DensityEstimator):
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        z = self._fitted().sample(int(n_samples), rng, self.verbose)
+        z = cast(Any, self._fitted()).sample(n_samples, rng, self.verbose)
         return Backend.of(self.dual_coef_).array(self._rows_at(z))
 
     def _rows_at(self, z: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from isopleth.density.calibration import Calibration
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
-from isopleth.errors import DataWarning, InputError, caller_level, quoted
+from isopleth.errors import DataWarning, InputError, caller_level, quoted, whole_number
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.scaled_columns import ScaledColumns
@@ -456,8 +456,7 @@ class TableDensity(ColumnAnswers):
         InputError
             If `n_samples` is not positive, and as :meth:`conditional`.
         """
-        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of rows, at least 1.")
+        n_samples = whole_number("n_samples", n_samples)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         values = {} if given is None else self._given(given)
         for place, value in values.items():

@@ -16,6 +16,7 @@ from dask.utils import is_dataframe_like
 from isopleth.errors import InputError
 from isopleth.operators.threads import processors_taken
 from isopleth.parts import Add, Parts, S, column_labels, part_sums
+from isopleth.tables.cells import refuse_names
 
 # Sums that are merged in one task.
 FAN = 8
@@ -110,12 +111,7 @@ def _table(rows: Any, what: str) -> Any:
 
 
 def _check_frame(rows: Any, what: str) -> None:
-    columns = list(rows.columns)
-    if not columns:
-        raise InputError(f"{what} has no columns; expected at least one column of numbers.")
-    twice = sorted({str(name) for name in columns if columns.count(name) > 1})
-    if twice:
-        raise InputError(f"{what} has several columns named {twice[0]!r}; give each a name of its own.")
+    refuse_names(rows, what)
     for name, kind in rows.dtypes.items():
         if getattr(kind, "kind", "O") not in "fiub":
             raise InputError(

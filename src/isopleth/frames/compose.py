@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.backend import Array, namespace
-from isopleth.errors import InputError
+from isopleth.errors import InputError, whole_number
 from isopleth.frames.base import ColumnMap, Frame, FrameMap, MapAt, like
 from isopleth.frames.linear import RIDGE, Scale, Whiten
 from isopleth.frames.marginal import Marginal
@@ -188,8 +188,7 @@ class Gaussianize(Frame):
     ridge: float = RIDGE
 
     def __post_init__(self) -> None:
-        if isinstance(self.layers, bool) or not isinstance(self.layers, (int, np.integer)) or self.layers < 1:
-            raise InputError(f"layers = {self.layers!r}: expected a positive integer.", parameter="layers")
+        whole_number("layers", self.layers)
 
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> ComposedMap:
         maps: list[FrameMap] = []

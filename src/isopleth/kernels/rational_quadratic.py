@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from numbers import Real
 
 import numpy as np
 from scipy.special import gammaln, kve, logsumexp
 
 from isopleth.backend import Array, namespace, overwrite
-from isopleth.errors import InputError
+from isopleth.errors import InputError, positive_number
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, names_of_kernels, register
 from isopleth.kernels.radial_table import RadialTable, rescaled, tabulate
 
@@ -53,9 +52,7 @@ class RationalQuadratic(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.shape, bool) or not isinstance(self.shape, Real) or not 0.0 < float(self.shape) < math.inf:
-            raise InputError(f"shape = {self.shape!r}: RationalQuadratic needs a positive, finite number.")
-        object.__setattr__(self, "shape", float(self.shape))
+        object.__setattr__(self, "shape", positive_number("shape", self.shape))
 
     @property
     def smoothness(self) -> float:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth.errors import InputError
+from isopleth.errors import InputError, whole_number
 from isopleth.operators.threads import check_stopped
 from isopleth.progress import Progress
 from isopleth.sampling.chains import Chains
@@ -235,8 +235,7 @@ def _check(
     whole |= {} if warm_up is None else {"warm_up": (warm_up, 0)}
     whole |= {} if thin is None else {"thin": (thin, 1)}
     for name, (value, least) in whole.items():
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-            raise InputError(f"{name} = {value!r}: expected a whole number, at least {least}.")
+        whole_number(name, value, least)
     if step_size is not None and not (_is_number(step_size) and 0 < step_size < math.inf):
         raise InputError(f"step_size = {step_size!r}: expected a positive number, or None to adapt it.")
     if not (_is_number(widest) and 1 < widest < math.inf):

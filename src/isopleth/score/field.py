@@ -6,7 +6,6 @@ import math
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.special import logsumexp
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import InputError
+from isopleth.errors import whole_number
 from isopleth.score.spaces import DirectedPairs, Space, summed
 
 
@@ -273,8 +272,7 @@ class Normalizer:
         InputError
             If `n_samples` is not a positive whole number, or the field has no energy.
         """
-        if isinstance(n_samples, bool) or not isinstance(n_samples, Integral) or n_samples < 1:
-            raise InputError(f"n_samples = {n_samples!r}: expected a whole number of draws, at least 1.")
+        n_samples = whole_number("n_samples", n_samples)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = base.sample(int(n_samples), rng)
         log_ratio = to_numpy(field.energy(backend.array(z))) - base.energy(z)

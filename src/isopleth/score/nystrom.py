@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.errors import InputError
+from isopleth.errors import InputError, whole_number
 from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
@@ -113,8 +113,7 @@ def choose_landmarks(
     >>> len(choose_landmarks(z, 2, "kmeans++", kernel=IMQ(), random_state=0))
     2
     """
-    if isinstance(n_landmarks, bool) or not isinstance(n_landmarks, Integral) or n_landmarks < 1:
-        raise InputError(f"n_landmarks = {n_landmarks!r}: expected a whole number of samples, at least 1.")
+    n_landmarks = whole_number("n_landmarks", n_landmarks)
     if method not in METHODS:
         raise InputError(f"landmark_method = {method!r}: expected one of {', '.join(map(repr, METHODS))}.")
     first, w = _distinct(z, np.ones(len(z)) if weights is None else weights)

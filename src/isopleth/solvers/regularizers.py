@@ -10,30 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from isopleth.backend import Array, namespace, to_numpy
-from isopleth.errors import InputError
+from isopleth.errors import InputError, positive_number, whole_number
 
 # Eigenvalues at or below this share of the largest one count as 0 in truncated forms.
 RANK_TOLERANCE = 1e-12
 
 # Largest number of steps for a strength; more would take hours.
 MOST_STEPS = 10**6
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Raise InputError unless `value` is a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
-        raise InputError(f"{name} = {value!r}: expected a positive, finite number.")
-
-
-def check_count(name: str, value: Any) -> None:
-    """Raise InputError unless `value` is a whole number, at least 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(f"{name} = {value!r}: expected a whole number, at least 1.")
 
 
 def above_rank_tolerance(sigma: Array) -> Array:
@@ -107,9 +95,9 @@ class IterativeRegularizer(Regularizer):
         if (self.alpha is None) == (self.steps is None):
             raise InputError(f"{type(self).__name__} takes either alpha or steps; give one of the two.")
         if self.alpha is not None:
-            check_positive("alpha", self.alpha)
+            positive_number("alpha", self.alpha)
         if self.steps is not None:
-            check_count("steps", self.steps)
+            whole_number("steps", self.steps)
 
     @abstractmethod
     def steps_for(self, bound: float) -> int:
@@ -191,7 +179,7 @@ class SpectralCutoff(Regularizer):
         if len(given) != 1:
             raise InputError("SpectralCutoff takes one of threshold, count and energy; give exactly one.")
         if self.threshold is not None:
-            check_positive("threshold", self.threshold)
+            positive_number("threshold", self.threshold)
         if self.count is not None and not _is_count(self.count):
             raise InputError(
                 f"count = {self.count!r}: expected a whole number, at least 1, or a share between 0 and 1."
@@ -282,7 +270,7 @@ class LandweberIteration(IterativeRegularizer):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.step_size is not None:
-            check_positive("step_size", self.step_size)
+            positive_number("step_size", self.step_size)
 
     @property
     def qualification(self) -> float:
@@ -352,9 +340,9 @@ class NuIteration(IterativeRegularizer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("nu", self.nu)
+        positive_number("nu", self.nu)
         if self.largest is not None:
-            check_positive("largest", self.largest)
+            positive_number("largest", self.largest)
 
     @property
     def qualification(self) -> float:
@@ -422,7 +410,7 @@ class Tikhonov(Regularizer):
     truncated: bool = True
 
     def __post_init__(self) -> None:
-        check_positive("alpha", self.alpha)
+        positive_number("alpha", self.alpha)
         if not isinstance(self.truncated, bool):
             raise InputError(f"truncated = {self.truncated!r}: expected True or False.")
 

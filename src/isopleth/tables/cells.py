@@ -127,17 +127,27 @@ def as_frame(X: Any) -> Any:
         if not hasattr(X, "__arrow_c_stream__"):
             return None
         frame = _read_stream(X)
-    if not frame.columns:
-        raise InputError("X has no columns; expected at least one.")
     return frame
 
 
+def refuse_names(X: Any, parameter: str = "X") -> None:
+    """Refuse frames without columns or with several columns of one name, and structured arrays."""
+    names = None if hasattr(X, "collect") else frame_names(X)
+    if names is None:
+        if isinstance(X, np.ndarray) and X.dtype.names is not None:
+            how = "pass a plain array of numbers or a data frame"
+            raise InputError("{parameter} is a structured array", parameter=parameter, hint=how)
+        return
+    if not names:
+        raise InputError("{parameter} has no columns; expected at least one column of numbers.", parameter=parameter)
+    if twice := sorted(str(name) for name, count in Counter(names).items() if count > 1):
+        text, how = f"{{parameter}} has several columns named {quoted(twice)}", "give each a name of its own"
+        raise InputError(text, parameter=parameter, column=twice[0], hint=how)
+
+
 def _narwhal(X: Any) -> Any:
-    """Return a frame as one of narwhals, and anything else as it is; refuse columns of the same name."""
-    names = [] if hasattr(X, "collect") else frame_names(X) or []
-    twice = sorted(str(name) for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise InputError(f"X has several columns named {quoted(twice)}; give each a name of its own.")
+    """Return a frame as one of narwhals, and anything else as it is."""
+    refuse_names(X)
     return nw.from_native(X, pass_through=True)
 
 
@@ -215,12 +225,6 @@ class Cells:
     @classmethod
     def of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
         """Read a column of an array."""
-        if column.dtype == object and not any(isinstance(cell, (str, bool, date, time, timedelta)) for cell in column):
-            with suppress(TypeError, ValueError):
-                cells = [None if is_missing(cell) else cell for cell in column]
-                if any(isinstance(cell, int) and abs(cell) >= ALL_INTEGERS for cell in cells):
-                    return cls._of_large(name, cells)
-                column = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
         if column.dtype.kind in "iu":
             if len(column) and max(int(column.max()), -int(column.min())) >= ALL_INTEGERS:
                 return cls._of_large(name, column.tolist())
@@ -228,11 +232,8 @@ class Cells:
         if column.dtype.kind == "f":
             return cls(name, "real", column.astype(np.float64))
         if column.dtype.kind == "M":
-            return cls(
-                name,
-                "time",
-                np.where(np.isnat(column), np.nan, column.astype("datetime64[us]").astype(np.float64) * 1e-6),
-            )
+            seconds = column.astype("datetime64[us]").astype(np.float64) * 1e-6
+            return cls(name, "time", np.where(np.isnat(column), np.nan, seconds))
         return cls._of_objects(name, column.tolist(), missing, None)
 
     @classmethod
@@ -321,10 +322,13 @@ class Cells:
             return cls(name, "time", np.array([_clock(cell) for cell in cells], dtype=float), zone=zone)
         if known and all(isinstance(cell, (bool, np.bool_)) for cell in known):
             return cls._of_truth(name, cells)
-        if known and all(isinstance(cell, (int, Decimal)) for cell in known):
-            if all(cell == int(cell) for cell in known):
-                return cls._of_large(name, [None if cell is None else int(cell) for cell in cells])
-            return cls(name, "real", np.array([np.nan if cell is None else float(cell) for cell in cells]))
+        if known and all(isinstance(cell, (int, Decimal)) and cell == int(cell) for cell in known):
+            return cls._of_large(name, [None if cell is None else int(cell) for cell in cells])
+        if not any(isinstance(cell, (str, bool, np.bool_)) for cell in known):
+            with suppress(TypeError, ValueError):
+                numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
+                lost = any(isinstance(cell, int) and int(float(cell)) != cell for cell in known)
+                return cls._of_large(name, cells) if lost else cls(name, "real", numbers)
         if numerals is not None and known and all(isinstance(cell, str) for cell in known):
             import pyarrow as pa
 

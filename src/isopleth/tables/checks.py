@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -21,7 +20,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level, listed, quoted
+from isopleth.errors import DataWarning, InputError, caller_level, listed
 from isopleth.tables.cells import (
     ALL_INTEGERS,
     MISSING_WORDS,
@@ -31,6 +30,7 @@ from isopleth.tables.cells import (
     in_memory,
     is_missing,
     is_table_of_kinds,
+    refuse_names,
     refuse_sparse_columns,
     some_rows,
 )
@@ -147,7 +147,7 @@ def _kinds_of(
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     _refuse_kinds(X, parameter, times=True)
-    _refuse_names(X, parameter)
+    refuse_names(X, parameter)
     read, other = Attached.of(X), Attached.of(also)
     if kinds_from is not None:
         tables = [X] = [some_rows(X, kinds_from)]
@@ -211,7 +211,7 @@ def _warn_of_identifiers(X: Any) -> None:
 def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X", *, warn: bool = True) -> np.ndarray:
     """Return a table of the columns of the fit as numbers, then codes, NaN where a cell is missing; warn of unseen words."""
     _refuse_kinds(X, name, times=True)
-    _refuse_names(X, name)
+    refuse_names(X, name)
     encoded = columns.encode(X, typed=Attached.of(X) is not None)
     if len(encoded.numeric) < min_samples:
         raise ValueError(
@@ -259,26 +259,6 @@ def _columns(X: Any) -> list[tuple[str | int, Any]]:
         return [(str(name), X[name]) for name in names]
     table = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     return [(j, table[:, j]) for j in range(table.shape[1])] if table.ndim == 2 else []
-
-
-def _refuse_names(X: Any, parameter: str) -> None:
-    """Refuse frames without columns or with several columns of one name."""
-    names = frame_names(X)
-    if names is None:
-        if isinstance(X, np.ndarray) and X.dtype.names is not None:
-            how = "pass a plain array of numbers or a data frame"
-            raise InputError("{parameter} is a structured array", parameter=parameter, hint=how)
-        return
-    if not names:
-        raise InputError("{parameter} has no columns; expected at least one column of numbers.", parameter=parameter)
-    twice = sorted(str(name) for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise InputError(
-            f"{{parameter}} has several columns named {quoted(twice)}",
-            parameter=parameter,
-            column=twice[0],
-            hint="give each a name of its own",
-        )
 
 
 _TIMES = ("date", "time", "duration", "period", "interval")
@@ -392,7 +372,7 @@ def check_rows(
     """
     X = _unmasked(on_host(X, name))
     _refuse_kinds(X, name)
-    _refuse_names(X, name)
+    refuse_names(X, name)
     _refuse_width(estimator, X, name, reset)
     try:
         checked = validate_data(

@@ -260,9 +260,9 @@ class Reader:
             table.encoded()  # which names a cell that is not of the kind of its column
         return table
 
-    def first(self, rows: int = FIRST_ROWS, min_rows: int = 1) -> FileTable:
+    def first(self) -> FileTable:
         """Return the first rows."""
-        return self._table(self._all(rows), min_rows)
+        return self._table(self._all(FIRST_ROWS), 1)
 
     def _all(self, most: int | None) -> Columns:
         import pyarrow as pa

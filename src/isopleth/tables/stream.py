@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.errors import Hint, InputError, quoted
-from isopleth.tables.read import FIRST_ROWS, Reader, Reading, typed_columns
+from isopleth.tables.read import Reader, Reading, typed_columns
 from isopleth.tables.readers import Columns
 from isopleth.tables.schema import Schema
 from isopleth.tables.source import (
@@ -89,7 +89,7 @@ class FileRows:
     ) -> None:
         self.file = Reader(path, how if schema is None else replace(how, schema=schema))
         self._stamp = self.file.source.stamp
-        first = self.file.first(FIRST_ROWS)
+        first = self.file.first()
         if schema is None:
             first = first.with_truth_as_numbers()
             refuse_words(first)

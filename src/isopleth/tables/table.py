@@ -129,16 +129,13 @@ class FileTable:
         """Return the table with truth values taken as 0 and 1, for what takes numbers only."""
         return self.using(self.schema.with_truth_as_numbers())
 
-    def encoded(self, schema: Schema | None = None) -> EncodedTable:
+    def encoded(self) -> EncodedTable:
         """Return the columns as numbers and codes.
 
-        Raises
-        ------
-        InputError
-            For cells that are not of the kind of their column; the message names file and line.
+        An InputError about a cell names the file and the line.
         """
         try:
-            return (schema or self.schema).encode(self.data, typed=True)
+            return self.schema.encode(self.data, typed=True)
         except InputError as error:
             raise error.located(self.source, self.place) from None
 

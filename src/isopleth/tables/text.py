@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO, TextIOWrapper
-from itertools import islice, product
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -233,6 +233,7 @@ class Text:
                 skip -= len(piece.lines)
                 continue
             table = _parsed(self.source, piece, self.dialect.names, where)
+            _refuse_repeated_header(self.source, self.dialect, table, piece.lines, where)
             yield table.slice(skip), piece.lines[skip:]
             skip = 0
 
@@ -266,9 +267,24 @@ class Text:
             rest, here = data[piece.behind.byte - here.byte :], piece.behind
 
 
-def repeated_header(source: object, line: int, first: int) -> InputError:
-    """Return the refusal of a row that repeats the header, as files that were joined have it."""
-    return InputError(f"{source}, line {line} repeats the header of line {first}; delete that line.")
+def _refuse_repeated_header(
+    source: Source, dialect: Dialect, table: Any, lines: np.ndarray, where: Sequence[int]
+) -> None:
+    """Refuse a row that repeats the header, as files that were joined have it."""
+    import pyarrow.compute as compute
+
+    names = [dialect.first[j] for j in where]
+    # A single one of several columns may well hold its own name.
+    if not dialect.named or not any(names) or len(names) == 1 < len(dialect.first):
+        return
+    alike: Any = None
+    for cells, name in zip(table.columns, names, strict=True):
+        same = np.flatnonzero(compute.equal(cells if alike is None else cells.take(alike), name))
+        alike = same if alike is None else alike[same]
+        if not len(alike):
+            return
+    line = lines[alike[0]]
+    raise InputError(f"{source}, line {line} repeats the header of line {dialect.place.line}; delete that line.")
 
 
 def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whole: bool) -> Piece | None:
@@ -299,7 +315,6 @@ def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whol
     first = bytes_[np.minimum(starts, len(data) - 1)]
     blank = (starts == ends) | ((first == _RETURN) & (ends == starts + 1)) | (starts >= len(data))
     lines = here.line + 1 + (np.searchsorted(every, starts) if several_lines else np.arange(len(starts)))
-    _refuse_repeated_header(source, dialect, bytes_, starts, ends, lines)
     if dialect.commented and (comment := ~blank & (first == _COMMENT)).any():
         keep = np.ones(len(starts), dtype=bool) & ~comment
         text = b"".join(text[a : b + 1] for a, b in zip(starts[keep].tolist(), ends[keep].tolist(), strict=True))
@@ -307,23 +322,6 @@ def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whol
     passed = int(np.searchsorted(every, size - 1, side="right"))
     behind = Place(here.row + int((~blank).sum()), here.byte + size, here.line + passed)
     return Piece(text, dialect.delimiter, lines[~blank], behind, several_lines)
-
-
-def _refuse_repeated_header(
-    source: Source, dialect: Dialect, bytes_: np.ndarray, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray
-) -> None:
-    """Refuse the first of the records that is the header, with or without quotes."""
-    if not dialect.named or not any(dialect.first):
-        return
-    for quote, tail in product(("", '"'), ("", "\r")):
-        header = dialect.delimiter.join(f"{quote}{name}{quote}" for name in dialect.first) + tail
-        alike = np.flatnonzero(ends - starts == len(header.encode()))
-        for k, byte in enumerate(header.encode()):
-            if not len(alike):
-                break
-            alike = alike[bytes_[starts[alike] + k] == byte]
-        if len(alike):
-            raise repeated_header(source, int(lines[alike[0]]), dialect.place.line)
 
 
 def _line_ends(bytes_: np.ndarray, data: bytes) -> np.ndarray:
@@ -451,10 +449,6 @@ def _records(source: Source, text: Any, dialect: Dialect, before: int) -> Iterat
         for record in reader:
             if record:
                 _check_width(source, line, record, len(dialect.names))
-                if dialect.named and any(dialect.first) and record == dialect.first:
-                    raise InputError(
-                        f"{source}, line {line} repeats the header of line {dialect.place.line}; delete that line."
-                    )
                 yield line, record
             line = before + reader.line_num + 1
     except csv.Error as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import to_numpy
-from isopleth.errors import InputError
+from isopleth.errors import InputError, whole_number
 from isopleth.frames import Frame
 from isopleth.frames.stein import stein_coordinates
 from isopleth.inference import normal_scores, permutation_pvalue
@@ -249,7 +249,7 @@ def stein_test(
     >>> stein_test(X, lambda X: -4 * X / (3 + X**2), random_state=0).pvalue > 0.05  # or Student's t, as it is?
     True
     """
-    resamples = _check_resamples(n_resamples)
+    resamples = whole_number("n_resamples", n_resamples)
     if isinstance(flip, bool) or not isinstance(flip, Real) or not 0.0 < flip < 1.0:
         raise InputError(f"flip = {flip!r}: expected a probability between 0 and 1.")
     check_memory_limit(memory_limit)
@@ -276,12 +276,6 @@ def stein_test(
         resampled=statistics[1:],
         n_rows=n,
     ).like(X)
-
-
-def _check_resamples(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(f"n_resamples = {value!r}: expected a whole number, at least 1.")
-    return int(value)
 
 
 def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np.ndarray:

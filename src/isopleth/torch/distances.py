@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from numbers import Real
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 
 from isopleth.backend import full_precision, on_processor
 from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.errors import InputError
+from isopleth.errors import InputError, positive_number
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
@@ -98,7 +97,7 @@ def squared_l2(
     for name, sample in (("x", x), ("y", y)):
         if len(sample) == 0:
             raise InputError(f"{name} has no rows; expected at least one.")
-    _check_alpha(alpha)
+    positive_number("alpha", alpha)
     dtype, (x, y) = x.dtype, (computed(x), computed(y))
     if is_auto(length_scale):  # wider Gaussians than that see little of a difference in many columns
         length_scale = median_distance(x, y) / math.sqrt(x.shape[1])
@@ -129,11 +128,6 @@ def _solved(gram: Tensor, alpha: float, h: Tensor) -> Tensor:
     if on_processor(failed) and bool(failed):  # reading it would wait for another device, whose result is NaN then
         raise InputError(f"alpha = {alpha!r} is too small for {gram.dtype} and these centers; use a larger one.")
     return torch.cholesky_solve(h[:, None], factor)[:, 0]
-
-
-def _check_alpha(alpha: Any) -> None:
-    if isinstance(alpha, bool) or not isinstance(alpha, Real) or not 0.0 < float(alpha) < math.inf:
-        raise InputError(f"alpha = {alpha!r}: expected a positive number.")
 
 
 def _spread(x: Tensor, y: Tensor) -> Tensor:

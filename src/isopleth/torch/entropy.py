@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from isopleth.backend import host_view
-from isopleth.errors import InputError
+from isopleth.errors import InputError, whole_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.base import ScoreEstimator
@@ -250,10 +249,8 @@ class EntropyGradient:
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
-        if isinstance(renew_every, bool) or not isinstance(renew_every, Integral) or renew_every < 1:
-            raise InputError(f"renew_every = {renew_every!r}: expected a positive number of calls.")
         self.estimator: Any = estimator
-        self.renew_every: int = int(renew_every)
+        self.renew_every: int = whole_number("renew_every", renew_every)
         self.memory_limit: float = memory_limit
         self.n_jobs: int | None = n_jobs
         self.n_calls_: int = 0

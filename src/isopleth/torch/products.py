@@ -143,58 +143,47 @@ def _keep(ctx: Any, inputs: tuple[Any, ...]) -> None:
     ctx.save_for_backward(*tensors)
 
 
-class _GradientProduct(TensorFunction):
-    """out_i = sum_j grad_x k(x_i, y_j) v_j for coefficients of shape (m,)."""
+def _product_with(block: Block, slopes: Callable[..., Slopes]) -> type[TensorFunction]:
+    """Return the function out_i = sum_j B(x_i, y_j) v_j for coefficients of shape (m,), which has first derivatives."""
 
-    @staticmethod
-    def forward(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums, one_set: bool) -> Tensor:
-        return sums.about(y)(x, x if one_set else y, v, GRADIENT)
+    class Product(TensorFunction):
+        @staticmethod
+        def forward(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums, one_set: bool) -> Tensor:
+            return sums.about(y)(x, x if one_set else y, v, block)
 
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _keep(ctx, inputs)
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+            _keep(ctx, inputs)
 
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+            sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
 
-        def compute(x: Tensor, y: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
-            at, y = sums.about(y), x if one_set else y
-            slopes: Slopes = (
-                lambda: at(x, y, v, PairedHessian(g))[:, : x.shape[1]],
-                lambda: at(y, x, g, CURL_FREE) * v[:, None],
-                lambda: -at(y, x, g, FLUX),
-            )
-            return tuple(slope() for slope, needed in zip(slopes, wanted, strict=True) if needed)
+            def compute(x: Tensor, y: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
+                at = slopes(sums.about(y), x, x if one_set else y, v, g)
+                return tuple(slope() for slope, needed in zip(at, wanted, strict=True) if needed)
 
-        return *spread_out(first_derivatives(compute, *ctx.saved_tensors, grad), wanted), None, None
+            return *spread_out(first_derivatives(compute, *ctx.saved_tensors, grad), wanted), None, None
+
+    return Product
 
 
-class _LaplacianProduct(TensorFunction):
-    """out_i = sum_j Laplacian_x k(x_i, y_j) v_j for coefficients of shape (m,)."""
-
-    @staticmethod
-    def forward(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums, one_set: bool) -> Tensor:
-        return sums.about(y)(x, x if one_set else y, v, LAPLACIAN)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _keep(ctx, inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
-
-        def compute(x: Tensor, y: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:
-            at, y = sums.about(y), x if one_set else y
-            slopes: Slopes = (
-                lambda: g[:, None] * at(x, y, v, GRADIENT_OF_LAPLACIAN),
-                lambda: v[:, None] * at(y, x, g, GRADIENT_OF_LAPLACIAN),
-                lambda: at(y, x, g, LAPLACIAN),
-            )
-            return tuple(slope() for slope, needed in zip(slopes, wanted, strict=True) if needed)
-
-        return *spread_out(first_derivatives(compute, *ctx.saved_tensors, grad), wanted), None, None
+_GradientProduct = _product_with(
+    GRADIENT,
+    lambda at, x, y, v, g: (
+        lambda: at(x, y, v, PairedHessian(g))[:, : x.shape[1]],
+        lambda: at(y, x, g, CURL_FREE) * v[:, None],
+        lambda: -at(y, x, g, FLUX),
+    ),
+)
+_LaplacianProduct = _product_with(
+    LAPLACIAN,
+    lambda at, x, y, v, g: (
+        lambda: g[:, None] * at(x, y, v, GRADIENT_OF_LAPLACIAN),
+        lambda: v[:, None] * at(y, x, g, GRADIENT_OF_LAPLACIAN),
+        lambda: at(y, x, g, LAPLACIAN),
+    ),
+)
 
 
 def laplacian_product(x: Tensor, y: Tensor, v: Tensor, sums: KernelSums) -> Tensor:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from sklearn.utils import check_random_state
 from isopleth.backend import frame_names
 from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import enter_both
-from isopleth.errors import DataWarning, InputError, caller_level, listed
+from isopleth.errors import DataWarning, InputError, caller_level, listed, whole_number
 from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
@@ -164,12 +163,6 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
     warnings.warn(message, DataWarning, stacklevel=caller_level())
 
 
-def _check_count(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise InputError(f"{name} = {value!r}: expected a whole number, at least 1.")
-    return int(value)
-
-
 def two_sample_test(
     X: Any,
     Y: Any,
@@ -301,7 +294,7 @@ def compare_samples(
     verbose: bool | int = False,
 ) -> TwoSampleResult:
     """Return the result of :func:`two_sample_test`; `columns` keeps the kinds of the columns."""
-    permutations, most = _check_count(n_resamples, "n_resamples"), _check_count(centers, "centers")
+    permutations, most = whole_number("n_resamples", n_resamples), whole_number("centers", centers)
     check_memory_limit(memory_limit)
     effective_n_jobs(n_jobs)
     if groups is not None and not compare_missing:
