@@ -132,7 +132,10 @@ class FileTable:
     def encoded(self) -> EncodedTable:
         """Return the columns as numbers and codes.
 
-        An InputError about a cell names the file and the line.
+        Raises
+        ------
+        InputError
+            For cells that are not of the kind of their column; the message names file and line.
         """
         try:
             return self.schema.encode(self.data, typed=True)
