@@ -16,14 +16,23 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 MAX_ROWS = 10_000
 TIMES = 5  # copies of each anomaly, on average: draws with replacement
+CLEAN = "clean reference"
 SETTINGS = {
     "as they are": "the rows as they are, anomalies among them",
     "copies": "every anomaly five times, exact",
     "copies moved 1 %": "every anomaly five times, each moved by 1 % of a column's standard deviation",
     "copies moved 5 %": "every anomaly five times, each moved by 5 % of a column's standard deviation",
-    "clean reference": "fitted to ordinary rows only",
+    "copies, all moved 1 %": "every anomaly five times, and every row moved by 1 % of a column's standard deviation",
+    CLEAN: "fitted to ordinary rows only",
 }
-MOVED = {"copies": 0.0, "copies moved 1 %": 0.01, "copies moved 5 %": 0.05}
+# Standard deviations by which rows are moved: of anomalies only, or of all rows. Where only anomalies are moved, the noise itself
+# marks them in columns of few values.
+MOVED = {
+    "copies": (0.0, False),
+    "copies moved 1 %": (0.01, False),
+    "copies moved 5 %": (0.05, False),
+    "copies, all moved 1 %": (0.01, True),
+}
 
 
 class Task(NamedTuple):
@@ -35,14 +44,15 @@ class Task(NamedTuple):
 
 
 def with_copies(
-    X: np.ndarray, y: np.ndarray, spread: np.ndarray, rng: np.random.Generator
+    X: np.ndarray, y: np.ndarray, setting: str, deviation: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Anomalies replaced by TIMES as many draws with replacement, each moved at random by `spread`."""
+    """Anomalies replaced by TIMES as many draws with replacement, and rows moved at random as the setting says."""
+    share, all_rows = MOVED[setting]
     anomalies = np.flatnonzero(y == 1)
     rows = np.concatenate([np.flatnonzero(y == 0), rng.choice(anomalies, size=TIMES * len(anomalies))])
     X, y = X[rows], y[rows]
-    moved = y == 1
-    X[moved] += spread * rng.normal(size=(int(moved.sum()), X.shape[1]))
+    moved = (y == 1) | all_rows
+    X[moved] += share * deviation * rng.normal(size=(int(moved.sum()), X.shape[1]))
     return X, y
 
 
@@ -58,7 +68,7 @@ def adbench(path: Path, setting: str, seed: int) -> Task:
     if len(X) > MAX_ROWS:
         chosen = rng.choice(len(X), size=MAX_ROWS, replace=False)
         X, y = X[chosen], y[chosen]
-    if setting == "clean reference":
+    if setting == CLEAN:
         ordinary = rng.permutation(np.flatnonzero(y == 0))
         half = len(ordinary) // 2
         tested = np.concatenate([ordinary[half:], np.flatnonzero(y == 1)])
@@ -66,9 +76,9 @@ def adbench(path: Path, setting: str, seed: int) -> Task:
         return Task(scaler.transform(X[ordinary[:half]]), scaler.transform(X[tested]), y[tested])
     train, test, y_train, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
     if setting in MOVED:
-        spread = MOVED[setting] * train.std(axis=0)
-        train, y_train = with_copies(train, y_train, spread, rng)
-        test, y_test = with_copies(test, y_test, spread, rng)
+        deviation = train.std(axis=0)
+        train, y_train = with_copies(train, y_train, setting, deviation, rng)
+        test, y_test = with_copies(test, y_test, setting, deviation, rng)
     scaler = MinMaxScaler().fit(train)
     return Task(scaler.transform(train), scaler.transform(test), y_test)
 
@@ -78,11 +88,11 @@ def oddbench(path: Path, setting: str, seed: int) -> Task:
     with np.load(path) as file:
         train, test = file["train"].astype(float), file["test"].astype(float)
         y = file["test_labels"].astype(int).ravel()
-    if setting == "clean reference":
+    if setting == CLEAN:
         scaler = StandardScaler().fit(train)
         return Task(scaler.transform(train), scaler.transform(test), y)
     if setting in MOVED:
-        test, y = with_copies(test, y, MOVED[setting] * test.std(axis=0), np.random.default_rng(seed))
+        test, y = with_copies(test, y, setting, test.std(axis=0), np.random.default_rng(seed))
     return Task(StandardScaler().fit_transform(test), None, y)
 
 

@@ -70,7 +70,8 @@ def reliability(probabilities: list[np.ndarray], labels: list[np.ndarray]) -> li
 def draw(probabilities: list[np.ndarray], labels: list[np.ndarray], path: Path) -> None:
     """Draw the reliability diagram: what was said, and how many of these rows are labelled as anomalies."""
     p, y = np.concatenate(probabilities), np.concatenate(labels)
-    inside = [(p >= low) & (p < high) for low, high in pairwise(EDGES)]
+    classes = ((p >= low) & (p < high) for low, high in pairwise(EDGES))
+    inside = [rows for rows in classes if rows.any()]
     said, true = (np.array([100 * values[rows].mean() for rows in inside]) for values in (p, y))
     figure = new_figure(5, 4.4)
     axes = figure.subplots()

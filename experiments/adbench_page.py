@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.adbench_boards import SETTINGS
 from experiments.adbench_kernels import KERNELS
-from experiments.adbench_methods import DETECTORS, OURS
+from experiments.adbench_methods import OURS
 
 Lines = list[dict[str, str]]
 Found = dict[str, dict[tuple[str, str], np.ndarray]]
@@ -24,6 +24,11 @@ def by_task(lines: Lines, board: str, setting: str) -> Found:
             values = np.array([float(line[name]) for name in ("auc", "pr", "seconds")])
             found[line["method"]][line["seed"], line["table"]] = values
     return found
+
+
+def detectors(lines: Lines) -> set[str]:
+    """Methods that are not densities with one of the kernels."""
+    return {line["method"] for line in lines} - set(KERNELS)
 
 
 def whole_seeds(tasks: dict[tuple[str, str], np.ndarray], tables: set[str]) -> tuple[str, ...]:
@@ -115,7 +120,7 @@ def lead(compared: Comparison, name: str) -> str:
 def section(lines: Lines, board: str, setting: str) -> list[str]:
     """One board in one setting: detectors side by side, and densities by their kernels."""
     out = []
-    for what, among in (("detectors", DETECTORS), ("densities and their kernels", [OURS, *KERNELS])):
+    for what, among in (("detectors", detectors(lines)), ("densities and their kernels", {OURS, *KERNELS})):
         for compared in comparisons(lines, board, setting, among):
             title = f"{board}, {SETTINGS[setting]}: {len(compared.tables)} tables, {compared.seeds_in_words()}; {what}"
             out += ["", title, *block(compared)]

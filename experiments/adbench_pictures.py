@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import studentized_range
 
 from experiments.adbench_kernels import KERNELS
-from experiments.adbench_methods import DETECTORS, OURS
-from experiments.adbench_page import Comparison, Lines, comparisons, ranks
+from experiments.adbench_methods import FAST, OURS
+from experiments.adbench_page import Comparison, Lines, comparisons, detectors, ranks
 from isopleth.results.figures import BLACK, BLUE, GREY, VERMILLION, new_figure, save_figure
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SETTING = "as they are"
 TITLES = {"adbench": "ADBench", "oddbench": "OddBench"}
 LEVEL = 0.05
-VARIANTS = ("isopleth, rule of anomalies",)
+VARIANTS = ("isopleth, rule of anomalies", FAST)
 PALE_BLUE, PALE_GREY = "#8FBEDD", "#E3E3E3"
 
 
@@ -98,15 +98,16 @@ def draw_pictures(lines: Lines, folder: Path) -> list[Path]:
 
     Files: ``anomalies_board_boxes.png``, ``_ranks.png``, ``_heat.png`` and ``_kernels.png``.
     """
+    among = detectors(lines)
     kinds = {
-        "boxes": (draw_boxes, DETECTORS, "row"),
-        "ranks": (draw_ranks, DETECTORS, "row"),
-        "heat": (draw_heat, DETECTORS, "column"),
+        "boxes": (draw_boxes, among, "row"),
+        "ranks": (draw_ranks, among, "row"),
+        "heat": (draw_heat, among, "column"),
         "kernels": (draw_boxes, [OURS, *KERNELS], "row"),
     }
     written = []
-    for kind, (draw, among, layout) in kinds.items():
-        found = {board: widest(lines, board, among) for board in TITLES}
+    for kind, (draw, chosen, layout) in kinds.items():
+        found = {board: widest(lines, board, chosen) for board in TITLES}
         there = {board: compared for board, compared in found.items() if compared}
         if not there:
             continue

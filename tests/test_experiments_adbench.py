@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 from experiments import adbench
-from experiments.adbench_boards import TIMES, Task, oddbench, tables
+from experiments.adbench_boards import TIMES, Task, oddbench, tables, with_copies
 from experiments.adbench_boards import adbench as adbench_task
 from experiments.adbench_kernels import KERNELS, density_score, length_scale, median_distance
 from experiments.adbench_page import page
@@ -35,6 +35,10 @@ def test_copies_are_exact_or_moved_and_stay_on_their_side_of_the_split(data):
     anomalies = exact.test[exact.labels == 1]
     assert len(np.unique(anomalies, axis=0)) <= plain.labels.sum()
     assert len(np.unique(moved.test[moved.labels == 1], axis=0)) == moved.labels.sum()
+    rows, y = np.zeros((20, 2)), np.arange(20) < 3
+    for setting, still in (("copies", 20 - 3 + 5 * 3), ("copies moved 1 %", 20 - 3), ("copies, all moved 1 %", 0)):
+        found, labels = with_copies(rows, y.astype(int), setting, np.ones(2), np.random.default_rng(0))
+        assert ((found == 0.0).all(axis=1).sum(), labels.sum()) == (still, 15)
     seen = {row.tobytes() for row in np.round(exact.train, 9)}
     assert not any(row.tobytes() in seen for row in np.round(anomalies, 9))
 

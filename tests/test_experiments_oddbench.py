@@ -2,10 +2,11 @@
 
 import csv
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import certificates, oddbench
+from experiments import certificates, oddbench, probabilities
 
 
 @pytest.fixture
@@ -24,25 +25,58 @@ def test_halves_are_disjoint_and_leave_out_tables_that_were_given_before(folder)
     assert halves == [list("abcde"), ["a", "d"], ["c", "e"]]
 
 
-def test_a_run_goes_on_and_the_page_compares_methods(folder, monkeypatch, capsys):
-    out = folder / "out.csv"
-
-    def run(*more):
-        monkeypatch.setattr(sys, "argv", ["oddbench", "--data", str(folder), "--out", str(out), *more])
-        oddbench.main()
-        with out.open(newline="") as file:
-            return list(csv.DictReader(file))
-
-    first = run("--methods", "5-NN")
-    again = run("--methods", "5-NN", "isopleth", "--most", "40")
-    assert again[: len(first)] == first
-    assert len(again) == 2 * len(first) == 10
-    assert all(float(line["auc"]) > 0.95 for line in again)
-    monkeypatch.setattr(sys, "argv", ["oddbench", "--page", str(out)])
+def run(monkeypatch, out, *arguments):
+    """Run the command, and return the lines of its file."""
+    monkeypatch.setattr(sys, "argv", ["oddbench", "--out", str(out), *arguments])
     oddbench.main()
+    with out.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_goes_on_and_the_page_compares_methods(folder, monkeypatch, capsys):
+    out, data = folder / "out.csv", ["--data", str(folder)]
+    first = run(monkeypatch, out, *data, "--methods", "5-NN", "--seeds", "1", "2")
+    again = run(monkeypatch, out, *data, "--methods", "5-NN", "isopleth", "--most", "40", "--seeds", "1")
+    assert again[: len(first)] == first
+    assert len(again) == 2 * len(first) == 10  # a method without chance is run once
+    assert all(float(line["auc"]) > 0.95 for line in again)
+    run(monkeypatch, out, "--page", str(out))
     said = capsys.readouterr().out
     assert "5 tables" in said
     assert said.count("5-NN") == 1
+    leads = [float(b["auc"]) - float(a["auc"]) for a, b in zip(first, again[5:], strict=True)]
+    assert f"{100 * np.mean(leads):+.1f} ({100 * np.std(leads, ddof=1) / 5**0.5:.1f})" in said
+
+
+def test_a_file_of_ten_lines_enters_the_board_and_failures_are_named(folder, monkeypatch, capsys):
+    own = Path(oddbench.__file__).parent / "own_method.py"
+    assert len(own.read_text().splitlines()) <= 12
+    (folder / "broken.py").write_text("def half(train, test, seed):\n    return test[:3, 0]\n")
+    methods = [f"{own}:mixture", f"{folder / 'broken.py'}:half", f"{own}:missing", "unknown"]
+    arguments = ["--data", str(folder), "--half", "kept", "--methods", *methods]
+    lines = run(monkeypatch, folder / "out.csv", *arguments, "--seeds", "1", "2")
+    found = {line["method"]: line for line in lines}
+    assert set(found) == {"mixture", "half"}
+    assert len(lines) == 2 * 2 * 2
+    assert float(found["mixture"]["auc"]) > 0.95
+    assert found["half"]["failure"].startswith("ValueError")
+    run(monkeypatch, folder / "out.csv", "--page", str(folder / "out.csv"))
+    said = capsys.readouterr()
+    assert "half failed on c: ValueError" in said.out
+    assert "has no function missing" in said.err
+    assert "unknown: expected FILE.py:FUNCTION or one of" in said.err
+
+
+def test_probabilities_of_labelled_and_of_ordinary_rows(folder, monkeypatch, capsys):
+    monkeypatch.setattr(probabilities, "JUDGED", 20)
+    out = str(folder / "p.csv")
+    for arguments in (["--data", str(folder), "--tables", "2", "--out", out], ["--page", out]):
+        monkeypatch.setattr(sys, "argv", ["probabilities", *arguments])
+        probabilities.main()
+    said = capsys.readouterr().out
+    assert "2 tables of OddBench" in said
+    assert "0.00 to 0.05" in said
+    assert "2 tables, 20 ordinary rows each" in said
 
 
 def test_certificates_count_planted_anomalies_and_levels_are_shares(tmp_path, monkeypatch, capsys):
