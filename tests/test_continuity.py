@@ -16,6 +16,7 @@ from isopleth import (
     ClassPriorEstimator,
     DensityImputer,
     InputError,
+    KernelScore,
     stein_test,
     two_sample_test,
 )
@@ -136,6 +137,16 @@ def test_estimators(estimator, kind):
             fitted(estimator, X)
         return
     same(answers(estimator, X), answers(estimator, moved(X)))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", [SOSREP(), KernelScore()], ids=repr)
+def test_repeated_values(estimator):
+    """Values that are equal in the table, and rows that are, behave as those that differ by rounding."""
+    X = np.round(table("numbers"))
+    assert len(np.unique(X, axis=0)) < N
+    here, there = (fitted(estimator, some).grad_log_density(X) for some in (X, moved(X)))
+    np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["gaps", "words"])

@@ -9,6 +9,11 @@ from typing import Self
 import numpy as np
 
 
+# Values are equal if they differ by rounding only: by less than this share of the range of most values; or of that of all, if they
+# agree in eleven digits, because most values may be one.
+_ROUNDING, _DIGITS = 1e-9, 4e-12
+
+
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return distinct rows of positive weight in lexical order, their summed weights, and the place of each row (or -1)."""
     positive = w > 0
@@ -17,38 +22,54 @@ def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
         rows, inverse = np.unique(kept, return_inverse=True)
         rows = rows[:, None]
     else:
-        rows, inverse = _unique_rows(kept)
-    place = np.full(len(X), -1)
-    place[positive] = inverse.ravel()
-    return rows, np.bincount(inverse.ravel(), weights=w[positive], minlength=len(rows)), place
+        order, starts = _runs(kept)
+        rows, inverse = kept[order[starts]], _inverse(order, starts)
+    return rows, *_summed(inverse.ravel(), positive, w)
 
 
-def _unique_rows(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return distinct rows and the inverse, as np.unique does, but by one stable sort for each column, which is faster.
+def _summed(inverse: np.ndarray, positive: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the summed weights of distinct rows, and the place of each row, -1 without weight."""
+    place = np.full(len(w), -1)
+    place[positive] = inverse
+    return np.bincount(inverse, weights=w[positive]), place
 
-    If the first column has no ties, one sort suffices.
+
+def _runs(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the lexical order of rows, and where runs of equal ones start, by one stable sort for each column.
+
+    If the first column has no ties, one sort suffices. np.unique is slower.
     """
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
     if (first[1:] == first[:-1]).any():
         order = np.lexsort(X.T[::-1])
     ordered = X[order]
-    starts = np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)])
-    inverse = np.empty(len(X), dtype=np.intp)
-    inverse[order] = np.cumsum(starts) - 1
-    return ordered[starts], inverse
+    return order, np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
+
+
+def _inverse(order: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Return the run of each row."""
+    inverse = np.empty(len(order), dtype=np.intp)
+    inverse[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
+    return inverse
 
 
 def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Merge rows as :func:`merge_rows` does, in an order that does not depend on the order of rows or columns.
+    """Merge rows that are equal up to rounding, in an order that does not depend on the order of rows or columns.
 
     Folds and samples that are drawn by places in this order are therefore the same for every order of rows and columns. The order
-    is computed from ranks within each column, so that it does not depend on the units of the columns either.
+    is computed from ranks within each column, so that it does not depend on the units of the columns either, nor on whether
+    repeated values differ by rounding.
     Rows of weight 0 are left out; `place` has the index of each row of `X` among the distinct ones, or -1.
     """
-    rows, weights, place = merge_rows(X, w)
+    positive = w > 0
+    kept = X[positive] + 0.0  # -0.0 is 0.0
+    ranks = _dense_ranks(kept)
+    order, starts = _runs(ranks)
+    rows = np.minimum.reduceat(kept[order], starts)
+    weights, place = _summed(_inverse(order, starts), positive, w)
     # For rows with equal keys, which are permutations of one another, the weight decides, then the lexical order.
-    order = np.lexsort([weights, keys_by_rank(rows)])
+    order = np.lexsort([weights, _keys(ranks[order[starts]])])
     new = np.empty(len(rows), dtype=np.intp)
     new[order] = np.arange(len(rows))
     place[place >= 0] = new[place[place >= 0]]
@@ -61,7 +82,11 @@ def keys_by_rank(rows: np.ndarray) -> np.ndarray:
     A sum over columns alone would give the same key to rows whose ranks are permutations of one another. So each column gets a
     key too, from its ranks and the first keys of the rows, and the second keys of the rows combine ranks with keys of columns.
     """
-    found = _dense_ranks(rows)
+    return _keys(_dense_ranks(rows))
+
+
+def _keys(found: np.ndarray) -> np.ndarray:
+    """Return the keys of rows from the ranks of their values."""
     found = found[:, found.any(axis=0)]  # models drop constant columns, so these must not change keys
     if found.shape[1] < 2:
         return np.asarray(found.sum(axis=1, dtype=np.uint64))
@@ -82,12 +107,15 @@ def columns_by_key(rows: np.ndarray) -> np.ndarray:
 
 
 def _dense_ranks(rows: np.ndarray) -> np.ndarray:
-    """Return the place of each value among the distinct values of its column."""
+    """Return the place of each value among the values of its column that are distinct beyond rounding."""
     columns = np.ascontiguousarray(rows.T)
     order = np.argsort(columns, axis=1)
     ordered = np.take_along_axis(columns, order, axis=1)
     steps = np.zeros(columns.shape, dtype=np.uint64)
-    np.cumsum(ordered[:, 1:] != ordered[:, :-1], axis=1, out=steps[:, 1:])
+    last = rows.shape[0] - 1
+    most, every = (ordered[:, [last - k]] - ordered[:, [k]] for k in (last // 20, 0))
+    digits = np.minimum(_DIGITS * np.abs(ordered[:, 1:]), _ROUNDING * every)
+    np.cumsum(np.diff(ordered) > np.maximum(_ROUNDING * most, digits), axis=1, out=steps[:, 1:])
     ranks = np.empty_like(steps)
     np.put_along_axis(ranks, order, steps, axis=1)
     return ranks.T
