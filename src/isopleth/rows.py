@@ -8,9 +8,8 @@ from typing import Self
 
 import numpy as np
 
-
-# Values are equal if they differ by rounding only: by less than this share of the range of most values; or of that of all, if they
-# agree in eleven digits, because most values may be one.
+# Values are equal if they differ by rounding only: by less than this share of the range of most values; or of that of all, if
+# they agree in eleven digits, because most values may be one.
 _ROUNDING, _DIGITS = 1e-9, 4e-12
 
 
