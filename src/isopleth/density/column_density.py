@@ -539,7 +539,8 @@ class _Look:
         if 2 * len(kept) > m:  # leaving the others out costs as much as it saves
             kept = np.arange(m)
         terms = np.ascontiguousarray(self.terms[:, kept])
-        return QuadraticForms(self.overlaps, terms, kept, self.integrated)
+        words = bool((self.integrated >= self.density.kernel.n_numeric).any())
+        return QuadraticForms(self.overlaps, terms, kept, self.integrated, words)
 
     @cached_property
     def _parts(self) -> np.ndarray:

@@ -71,6 +71,7 @@ class QuadraticForms:
     terms: np.ndarray
     kept: np.ndarray
     integrated: np.ndarray
+    categories: bool  # whether sums over categories are asked for too
 
     @cached_property
     def _shared(self) -> bool:
@@ -80,24 +81,31 @@ class QuadraticForms:
 
     @cached_property
     def _matrix(self) -> np.ndarray | None:
-        """G, if it fits in half of the memory."""
-        if self._shared or 16 * len(self.kept) ** 2 > self.overlaps.memory or not len(self.integrated):
+        """G, if it fits in half of the memory and is needed more than once or computed at once."""
+        k = len(self.kept)
+        if 16 * k**2 > self.overlaps.memory or not len(self.integrated) or (self._shared and not self.categories):
             return None
-        return self.overlaps.between(self.kept, self.kept, self.integrated)
+        if not self._shared:
+            return self.overlaps.between(self.kept, self.kept, self.integrated)
+        out = np.empty((k, k))
+        for part in self._parts():
+            out[part] = self._of_shared(part)
+        return out
+
+    def _parts(self) -> list[np.ndarray]:
+        """Rows of G by blocks that stay in the cache of a processor, or fit in memory."""
+        k = len(self.kept)
+        step = max(1, _BLOCK // k if self._shared else int(self.overlaps.memory / (16 * k)))
+        return [np.arange(start, min(start + step, k)) for start in range(0, k, step)]
+
+    def _of_shared(self, rows: np.ndarray) -> np.ndarray:
+        block = self.overlaps.product(self.kept[rows], self.integrated)
+        return block if len(self.kept) == block.shape[1] else block[:, self.kept]
 
     def _block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        if self._shared:
-            block = self.overlaps.product(self.kept[rows], self.integrated)
-            return block if len(columns) == block.shape[1] else block[:, self.kept[columns]]
         if self._matrix is not None:
             return self._matrix[np.ix_(rows, columns)]
         return self.overlaps.between(self.kept[rows], self.kept[columns], self.integrated)
-
-    @property
-    def _step(self) -> int:
-        """Number of rows of a block."""
-        k = len(self.kept)
-        return max(1, _BLOCK // k if self._shared else int(self.overlaps.memory / (16 * k)))
 
     def times_overlaps(self) -> np.ndarray:
         """Return the product of the terms with G, of shape (n, k)."""
@@ -110,9 +118,9 @@ class QuadraticForms:
         if self._matrix is not None:
             return self.terms @ self._matrix
         everything, out = np.arange(len(self.kept)), np.empty_like(self.terms)
-        for start in range(0, len(self.kept), self._step):
-            part = everything[start : start + self._step]
-            out[:, part] = self.terms @ self._block(part, everything).T
+        for part in self._parts():
+            block = self._of_shared(part) if self._shared else self._block(part, everything)
+            out[:, part] = self.terms @ block.T
         return out
 
     def total(self) -> np.ndarray:
@@ -128,11 +136,12 @@ class QuadraticForms:
             mine[np.arange(len(own)), own] = self.terms[0]
             out[0] = np.einsum("ij,ij->j", mine, self._matrix @ mine)
             return out
+        step = max(1, int(self.overlaps.memory / (16 * len(self.kept))))
         for code in np.unique(own):
             members = np.flatnonzero(own == code)
             inside = self.terms[:, members]
-            for start in range(0, len(members), self._step):
-                part = members[start : start + self._step]
-                block = self._block(part, members)
-                out[:, code] += np.einsum("ij,ij->i", inside @ block.T, inside[:, start : start + self._step])
+            for start in range(0, len(members), step):
+                part = slice(start, start + step)
+                block = self._block(members[part], members)
+                out[:, code] += np.einsum("ij,ij->i", inside @ block.T, inside[:, part])
         return out
