@@ -36,11 +36,12 @@ ORDER, UNIT, SHIFT = np.array([2, 0, 1]), np.array([1e3, 1.0, 1e-2]), np.array([
 
 @dataclass(frozen=True)
 class Case:
-    """An estimator, the method that answers, what units do to the answer, and the accuracy of its solver."""
+    """An estimator, the method that answers, the accuracy of its solver, and the bytes that are hardly enough for it."""
 
     estimator: object
     answer: str = "score_samples"
     rtol: float = 1e-7
+    memory: float = 1e5
 
     def fit(self, X, Y=OTHERS, weights=None, **parameters):
         model = clone(self.estimator).set_params(**parameters)
@@ -63,8 +64,8 @@ class Case:
         return self.answer == "score_samples" and not isinstance(self.estimator, AnomalyDetector)
 
 
-def score(estimator, rtol=1e-6):
-    return Case(estimator, "grad_log_density", rtol)
+def score(estimator, memory=3e5):
+    return Case(estimator, "grad_log_density", 1e-6, memory)
 
 
 CASES = {
@@ -75,9 +76,9 @@ CASES = {
     "kde": Case(KDE(frame="scale")),
     "matern": Case(KDE(kernel="matern52", frame="scale")),
     "debiased": Case(KDE(debias=True, frame="scale"), rtol=1e-5),
-    "features": Case(RandomFeatureSOSREP(n_frequencies=60, random_state=0), rtol=1e-5),
+    "features": Case(RandomFeatureSOSREP(n_frequencies=60, random_state=0), rtol=1e-5, memory=1e6),
     "stein": score(Stein(frame="whiten")),
-    "kef": score(KEF(frame="whiten", base="gaussian")),
+    "kef": score(KEF(frame="whiten", base="gaussian"), memory=2e6),
     "ssge": score(SSGE(frame="whiten", energy=0.9)),
     "nu": score(NuMethod(frame="whiten", steps=9)),
     "fixed": score(KernelScore(frame="smooth", length_scale=1.5, regularizer=Tikhonov(0.1, truncated=False))),
@@ -116,8 +117,9 @@ def test_neither_units_nor_the_order_of_columns_matter(name, fitted):
 
 
 @EACH
-def test_threads_change_nothing(name, fitted):
-    close(CASES[name].ask(CASES[name].fit(ROWS, n_jobs=2)), CASES[name].ask(fitted[name]), CASES[name].rtol)
+def test_threads_and_little_memory_change_nothing(name, fitted):
+    case = CASES[name]
+    close(case.ask(case.fit(ROWS, n_jobs=2, memory_limit=case.memory)), case.ask(fitted[name]), case.rtol)
 
 
 @pytest.mark.parametrize(

@@ -53,30 +53,6 @@ def test_a_density_of_words_times_and_gaps_is_that_of_a_fit_in_memory(folder):
     assert "row" in found
 
 
-def test_lines_and_runs_that_go_on(folder, monkeypatch):
-    out = folder / "m.model"
-    fine("fit", folder / "t.csv", "--out", out)
-    whole = fine("score", out, folder / "t.csv", "--out", folder / "a.csv", "--chunk-rows", 100).stdout
-    assert whole == f"300 rows: log_density in {folder / 'a.csv'}\n"
-    assert pd.read_csv(folder / "a.csv")["line"].tolist() == list(range(2, 302))
-    from isopleth.cli import score
-
-    answered, calls = score._answered, []
-
-    def stopped_later(*arguments):
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return answered(*arguments)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(score, "_answered", stopped_later)
-        result = run("score", out, folder / "t.csv", "--out", folder / "b.csv", "--chunk-rows", 100)
-    assert result.exit_code == 130
-    fine("score", out, folder / "t.csv", "--out", folder / "b.csv", "--chunk-rows", 100, "--resume")
-    assert (folder / "a.csv").read_bytes() == (folder / "b.csv").read_bytes()
-
-
 def test_a_random_part_of_a_long_table_is_fitted(folder):
     result = fine("fit", folder / "t.csv", "--out", folder / "small.model", "--size", 100, "--chunk-rows", 30)
     assert "the density is fitted to 100 of 300 rows, drawn at random" in result.stderr
@@ -97,45 +73,6 @@ def test_scores_take_numbers_only_and_say_so(folder):
     assert "fill the missing cells, or drop their rows" in told
 
 
-def test_words_that_were_not_there_are_counted_once(folder):
-    fine("fit", folder / "t.csv", "--out", folder / "m.model")
-    frame = table(90, 1)
-    frame.loc[::3, "kind"] = "tram"
-    frame.to_csv(folder / "new.csv", index=False)
-    result = fine("score", folder / "m.model", folder / "new.csv", "--out", folder / "n.csv", "--chunk-rows", 20)
-    assert result.stderr.count("\n") == 1
-    assert "'kind' (30)" in result.stderr
-
-
-def test_files_that_do_not_fit_a_model_are_refused_with_the_line(folder):
-    fine("fit", folder / "t.csv", "--out", folder / "m.model")
-    frame = table(90, 1)
-    frame.drop(columns="kind").to_csv(folder / "new.csv", index=False)
-    assert "lacks 'kind' of the columns" in refused(
-        "score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv"
-    )
-    frame["speed"] = frame["speed"].astype(str)
-    frame.loc[50, "speed"] = "fast"
-    frame.to_csv(folder / "new.csv", index=False)
-    told = refused("score", folder / "m.model", folder / "new.csv", "--out", folder / "x.csv", "--chunk-rows", 20)
-    assert "column 'speed' holds 'fast' in line 52" in told
-    assert "line 52" in told
-    assert not (folder / "x.csv").exists()
-
-
-def test_a_typo_among_numbers_is_named_and_not_taken_as_a_word(folder):
-    frame = table()
-    frame["speed"] = frame["speed"].astype(str)
-    frame.loc[7, "speed"] = "12a"
-    frame.to_csv(folder / "typo.csv", index=False)
-    for verb in (["fit", "--out"], ["sample", "-n", 5, "--out"]):
-        told = refused(verb[0], folder / "typo.csv", *verb[1:], folder / "x.csv")
-        assert "'speed' holds '12a' in line 9" in told
-        assert "line 9" in told
-        assert "--categorical speed" in told
-    fine("sample", folder / "typo.csv", "-n", 5, "--out", folder / "x.csv", "--missing", "12a,NA")
-
-
 def test_models_fitted_in_python_to_arrays(folder):
     rows = np.random.default_rng(0).normal(size=(80, 2))
     rows[::4, 1] = np.nan
@@ -144,4 +81,4 @@ def test_models_fitted_in_python_to_arrays(folder):
     np.save(folder / "x.npy", rows)
     fine("score", folder / "a.model", folder / "x.npy", "--out", folder / "o.npy")
     np.testing.assert_allclose(np.load(folder / "o.npy")[:, 0], density.score_samples(rows), rtol=1e-12)
-    assert "2 columns" not in refused("score", folder / "a.model", folder / "t.csv", "--out", folder / "x.csv")[:0]
+    assert "columns" in refused("score", folder / "a.model", folder / "t.csv", "--out", folder / "x.csv")

@@ -32,9 +32,7 @@ def run(path, *options):
         assert fit.exit_code == 2, fit.output
         assert fit.stderr.count("\n") == 1
         return fit.stderr
-    score = runner.invoke(
-        program, ["score", str(folder / "m"), str(path), "--out", str(folder / "o.csv"), *options[:0]]
-    )
+    score = runner.invoke(program, ["score", str(folder / "m"), str(path), "--out", str(folder / "o.csv")])
     assert score.exit_code == 0, score.output
     assert np.isfinite(pd.read_csv(folder / "o.csv")["log_density"]).all()
     sample = runner.invoke(program, ["sample", str(path), "-n", "20", "--out", str(folder / "s.csv"), *options])
@@ -45,11 +43,6 @@ def run(path, *options):
 
 def write(path, frame):
     frame.to_csv(path, index=False)
-
-
-def test_a_column_without_values_is_left_out(path):
-    write(path, numbers().assign(empty=np.nan))
-    assert "left out: empty (no value)" in run(path)
 
 
 def test_a_row_without_values_is_left_out(path):

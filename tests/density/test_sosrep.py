@@ -253,12 +253,6 @@ def test_a_million_rows_of_which_few_are_unique():
     assert model.weights_.sum() == 1_000_000
 
 
-def test_memory_limit_changes_nothing_but_the_memory():
-    X = mixture(700, 5)
-    a, b = SOSREP(frame="scale").fit(X), SOSREP(memory_limit=3e6, n_jobs=1, frame="scale").fit(X)
-    np.testing.assert_allclose(a.score_samples(X), b.score_samples(X), rtol=1e-7)
-
-
 def test_frames_keep_names_and_iris_runs():
     frame = load_iris(as_frame=True).data
     with warnings.catch_warnings():

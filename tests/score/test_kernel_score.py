@@ -246,13 +246,6 @@ def test_large_systems_are_solved_by_products_to_the_same_answer(monkeypatch, sp
         np.testing.assert_allclose(got, want, rtol=0, atol=tol * np.abs(want).max(), err_msg=repr(r))
 
 
-def test_memory_limit_changes_nothing_but_the_memory():
-    X, x = rows(300, 4), rows(50, 4, seed=1)
-    one = KEF(solver="cg", alpha=0.1, truncated=False, tol=1e-11).fit(X)
-    other = KEF(solver="cg", alpha=0.1, truncated=False, tol=1e-11, memory_limit=4e5, n_jobs=1).fit(X)
-    np.testing.assert_allclose(one.grad_log_density(x), other.grad_log_density(x), rtol=0, atol=1e-9)
-
-
 @pytest.mark.parametrize("shape", [(8, 20), (2, 3), (3, 3), pytest.param((30, 20), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("regularizer", REGULARIZERS[:4], ids=repr)
 def test_rows_that_are_no_more_than_their_columns(shape, regularizer):

@@ -240,19 +240,6 @@ def test_second_derivatives_of_products_agree_with_differences(name, columns):
     assert torch.autograd.gradgradcheck(lambda x: kernel_product(name, x, x, v[:3]), (x,))
 
 
-@pytest.mark.parametrize("name", [name for name in SMOOTH if name in PLAIN])
-def test_the_second_derivative_of_many_points_is_that_of_the_literal_form(name):
-    x, y, v = points(40, 3), points(50, 3, seed=1), points(50, seed=2)
-
-    def penalty(total):
-        (slope,) = torch.autograd.grad(total.square().sum(), x, create_graph=True)
-        return torch.autograd.grad(slope.square().sum(), (x, y, v))
-
-    got, want = penalty(kernel_product(name, x, y, v, 1.2)), penalty(plain_sum(name, x, y, v, 1.2))
-    for one, other in zip(got, want, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-
-
 FUNCTIONS = {
     "kernel_product": kernel_product,
     "columns": lambda kernel, x, y, v: kernel_product(kernel, x, y, torch.stack([v, v**2], dim=1)),

@@ -319,13 +319,6 @@ def test_frames_pipelines_grids_and_clones():
     assert clone(detector).get_params() == detector.get_params()
 
 
-def test_threads_and_memory_limit_change_nothing():
-    X = table(400)
-    a = AnomalyDetector(random_state=0, n_jobs=1).fit(X)
-    b = AnomalyDetector(random_state=0, n_jobs=2, memory_limit=2e6).fit(X)
-    np.testing.assert_allclose(a.training_scores_, b.training_scores_, rtol=1e-9, atol=1e-9)
-
-
 def test_an_anomaly_of_one_column_among_many_is_found():
     X = np.random.default_rng(0).normal(size=(300, 60))
     for cell, among in ((9.0, 15), (20.0, 1)):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from isopleth import AnomalyDetector, load, save
+from isopleth import AnomalyDetector
 from isopleth.errors import DataWarning, InputError
 from isopleth.tasks.anomaly.explanation import MOST_VALUES, Counterfactuals, Explanation
 from isopleth.tasks.anomaly.table import sums_of_others
@@ -283,11 +283,6 @@ def test_text_for_people(detector, rows):
     for row in (1, -2):
         with pytest.raises(InputError, match="one of the 1 rows"):
             moving.describe(row)
-
-
-def test_a_loaded_detector_explains_alike(detector, rows, tmp_path):
-    save(detector, tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").explain(rows[:5]).rise, detector.explain(rows[:5]).rise)
 
 
 def test_wrong_input(detector):
