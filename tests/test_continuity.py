@@ -140,12 +140,20 @@ def test_estimators(estimator, kind):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("estimator", [SOSREP(), KernelScore()], ids=repr)
-def test_repeated_values(estimator):
+@pytest.mark.parametrize(
+    ("estimator", "kind", "answer"),
+    [
+        (SOSREP(), "numbers", "score_samples"),
+        (KernelScore(), "numbers", "grad_log_density"),
+        (DensityImputer(), "gaps", "transform"),
+    ],
+    ids=str,
+)
+def test_repeated_values(estimator, kind, answer):
     """Values that are equal in the table, and rows that are, behave as those that differ by rounding."""
-    X = np.round(table("numbers"))
-    assert len(np.unique(X, axis=0)) < N
-    here, there = (fitted(estimator, some).grad_log_density(X) for some in (X, moved(X)))
+    X = np.round(table(kind))
+    assert len(np.unique(X, axis=0)) < len(X)
+    here, there = (getattr(fitted(estimator, some), answer)(some) for some in (X, moved(X)))
     np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
 
 

@@ -111,13 +111,29 @@ def _dense_ranks(rows: np.ndarray) -> np.ndarray:
     order = np.argsort(columns, axis=1)
     ordered = np.take_along_axis(columns, order, axis=1)
     steps = np.zeros(columns.shape, dtype=np.uint64)
-    last = rows.shape[0] - 1
-    most, every = (ordered[:, [last - k]] - ordered[:, [k]] for k in (last // 20, 0))
-    digits = np.minimum(_DIGITS * np.abs(ordered[:, 1:]), _ROUNDING * every)
-    np.cumsum(np.diff(ordered) > np.maximum(_ROUNDING * most, digits), axis=1, out=steps[:, 1:])
+    np.cumsum(_differ(ordered), axis=1, out=steps[:, 1:])
     ranks = np.empty_like(steps)
     np.put_along_axis(ranks, order, steps, axis=1)
     return ranks.T
+
+
+def _differ(ordered: np.ndarray) -> np.ndarray:
+    """Tell of each value, in ascending order along the last axis, whether it differs from the one before beyond rounding."""
+    last = ordered.shape[-1] - 1
+    most, every = (ordered[..., [last - k]] - ordered[..., [k]] for k in (last // 20, 0))
+    digits = np.minimum(_DIGITS * np.abs(ordered[..., 1:]), _ROUNDING * every)
+    return np.asarray(np.diff(ordered) > np.maximum(_ROUNDING * most, digits))
+
+
+def without_rounding(X: np.ndarray) -> np.ndarray:
+    """Return rows of numbers and NaN in which values that differ by rounding are equal, to the smallest of them."""
+    out = X.copy()
+    for column in out.T:
+        order = np.argsort(column)[: np.count_nonzero(~np.isnan(column))]
+        if len(order):
+            starts = np.concatenate([[True], _differ(column[order])])
+            column[order] = column[order][starts][np.cumsum(starts) - 1]
+    return out
 
 
 def mixed(keys: np.ndarray, seed: int) -> np.ndarray:

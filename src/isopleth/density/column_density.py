@@ -25,6 +25,8 @@ _NEGLIGIBLE = 1e-15
 # Total mass of the centres that are left out when quantiles are computed.
 _QUANTILE_MASS = 1e-7
 _SECANT_STEPS = 60
+# Cells of rows and centres nearer than this, in length scales, are equal.
+_SAME = 1e-8
 
 T = TypeVar("T")
 
@@ -189,6 +191,9 @@ class ColumnDensity:
         if not self._filled_centers:
             return None
         whole = np.where(np.isnan(Z), np.nan, Z) + 0.0  # one NaN and one zero
+        for column, values in zip(whole.T, map(np.unique, self.centers[:, self.columns].T), strict=True):
+            nearest = values[np.searchsorted(0.5 * (values[1:] + values[:-1]), column)] + 0.0
+            column[:] = np.where(np.abs(nearest - column) < _SAME, nearest, column)
         found = [self._filled_centers.get(row.tobytes(), []) for row in whole]
         out = np.full((len(Z), max(map(len, found), default=0)), -1, dtype=np.intp)
         for i, own in enumerate(found):
