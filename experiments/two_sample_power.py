@@ -25,6 +25,8 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
+from scipy.special import ndtr
+from sklearn.datasets import load_digits
 
 from experiments.resumed import resumed
 from isopleth import two_sample_test
@@ -113,6 +115,47 @@ def decays(rng: np.random.Generator, n: int = 300, share: float = 0.5) -> Pair:
         other = np.minimum(mass**2 / (2.0 * one * (np.cosh(gap) - np.cos(angle) + 0.3)), 50.0)
         samples.append(np.stack([np.log(one), np.log(other), rapidity, gap, angle], axis=1))
     return samples[0], samples[1]
+
+
+def copulas(rng: np.random.Generator, n: int = 200) -> Pair:
+    """Two uniform columns of Kendall's correlation .5: normal dependence, and Clayton's, which ties small values closer."""
+    normal = dependent(rng, n, 2, float(np.sin(np.pi / 4.0)))
+    clayton = (1.0 + rng.exponential(size=(n, 2)) / rng.gamma(0.5, size=(n, 1))) ** -0.5
+    return ndtr(normal), clayton
+
+
+def two_clusters(rng: np.random.Generator, n: int = 400, dim: int = 10) -> Pair:
+    """Two normal clusters, of which two columns are correlated in the second sample, in opposite directions (HDGM)."""
+    samples = []
+    for correlation in (0.0, 0.5):
+        cluster = rng.integers(0, 2, n)
+        z = rng.normal(size=(n, dim))
+        r = np.where(cluster == 0, correlation, -correlation)
+        z[:, 1] = r * z[:, 0] + np.sqrt(1.0 - r**2) * z[:, 1]
+        samples.append(z + 0.5 * cluster[:, None])
+    return samples[0], samples[1]
+
+
+def overdispersed(rng: np.random.Generator, n: int = 200, dim: int = 5) -> Pair:
+    """Counts of mean 3: Poisson, and negative binomial of twice the variance."""
+    return rng.poisson(3.0, (n, dim)).astype(float), rng.negative_binomial(3, 0.5, (n, dim)).astype(float)
+
+
+def related_pair(rng: np.random.Generator, n: int = 100, dim: int = 3, correlation: float = 0.5) -> Pair:
+    """Normal columns, of which the first two are correlated in the second sample."""
+    x, y = rng.normal(size=(2, n, dim))
+    y[:, 1] = correlation * y[:, 0] + np.sqrt(1.0 - correlation**2) * y[:, 1]
+    return x, y
+
+
+def mixed_digits(rng: np.random.Generator, n: int = 100, share: float = 0.3) -> Pair:
+    """Images of 64 pixels: all digits, and the same with a share replaced by zeros and ones."""
+    images, classes = load_digits(return_X_y=True)
+    x, y = images[rng.choice(len(images), 2 * n, replace=False)].reshape(2, n, -1)
+    few = np.flatnonzero(classes < 2)
+    replaced = rng.random(n) < share
+    y[replaced] = images[rng.choice(few, int(replaced.sum()))]
+    return x, y
 
 
 @cache

@@ -34,6 +34,16 @@ def test_frames_are_compared_in_their_common_columns():
     assert others == result.to_dict()["summary"]
 
 
+def test_columns_with_names_alike_and_of_one_kind_are_suggested_as_renamed():
+    before = pd.DataFrame({"x": RNG.normal(size=30), "price": RNG.normal(size=30), "size": 1.5, "q1": 2.5, "city": 3.5})
+    after = pd.DataFrame({"x": before["x"], "Price": before["price"], "sizes": ["S", "L"] * 15, "q2": 2.5, "area": 3.5})
+    found = compare_schemas(Schema.of(before), Schema.of(after))
+    assert found.renamed == (("price", "Price"),)  # "sizes" holds words; q1 and q2 differ in their number
+    assert "; perhaps 'price' was renamed to 'Price'; the common column is compared." in found.sentence
+    with pytest.raises(InputError, match=r"no common column is left .*; perhaps 'price' was renamed to 'Price'; give"):
+        compare_schemas(Schema.of(before[["price"]]), Schema.of(after[["Price"]]))
+
+
 def test_the_order_of_columns_is_no_change():
     schema = Schema.of(BEFORE)
     turned = compare_schemas(schema, Schema.of(BEFORE[BEFORE.columns[::-1]]))

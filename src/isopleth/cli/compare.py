@@ -10,7 +10,8 @@ import numpy as np
 from isopleth.cli.run import Run
 from isopleth.errors import InputError
 from isopleth.tables.table import FileTable
-from isopleth.tasks.two_sample.testing import TwoSampleResult, TwoSampleTest, compare_samples
+from isopleth.tasks.two_sample.result import TwoSampleResult
+from isopleth.tasks.two_sample.testing import two_sample_test
 
 
 def compare(
@@ -30,13 +31,13 @@ def compare(
     first, second, found = run.read_two(a, b, {} if groups is None else {groups: "groups"})
     of_rows = None if groups is None else (first.labels[groups], second.labels[groups])
     run.stage("testing")
-    result = compare_samples(
-        TwoSampleTest(keep_times=keep_times),
+    result = two_sample_test(
         first.frame,
         second.frame,
         n_resamples=n_resamples,
         compare_missing=not ignore_missing,
         groups=of_rows,
+        keep_times=keep_times,
         random_state=0,
     )
     named = [str(name) for name in first.names if name not in result.set_aside]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
-from isopleth.errors import InputError, quoted
+from isopleth.errors import InputError, listed, quoted
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.schema import Column, Schema
 
 _KINDS = {"numeric": "numbers", "categorical": "words", "time": "times"}
 _TRUTH_VALUES = "truth values"
+# Similarity of two names, between 0 and 1, from which one column is suggested to be the other one renamed.
+_SIMILAR = 0.75
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,13 @@ class SchemaComparison:
         out last.
     changes : tuple of ColumnChange
         The other columns: those of the first table, then those that only the second one has.
+    renamed : tuple of pair of str
+        Columns that only one table has, with names alike and values of one kind: perhaps one column that was renamed.
     """
 
     common: list[Any]
     changes: tuple[ColumnChange, ...]
+    renamed: tuple[tuple[str, str], ...] = ()
 
     @property
     def description(self) -> str:
@@ -64,7 +71,8 @@ class SchemaComparison:
             return ""
         count = len(self.common)
         compared = "the common column is compared" if count == 1 else f"the {count} common columns are compared"
-        return f"Change of schema: {self.description}; {compared}."
+        words = [self.description, *([renaming(self.renamed)] if self.renamed else []), compared]
+        return f"Change of schema: {'; '.join(words)}."
 
 
 def compare_schemas(before: Schema, after: Schema) -> SchemaComparison:
@@ -81,7 +89,7 @@ def compare_schemas(before: Schema, after: Schema) -> SchemaComparison:
     Returns
     -------
     SchemaComparison
-        With `common`, `changes` and `sentence`.
+        With `common`, `changes`, `renamed` and `sentence`.
 
     Raises
     ------
@@ -104,12 +112,41 @@ def compare_schemas(before: Schema, after: Schema) -> SchemaComparison:
     one, two = _kinds(before), _kinds(after)
     changes = [ColumnChange(n, one.get(n), two.get(n)) for n in (*one, *(n for n in two if n not in one))]
     changed = [change for change in changes if not _go_together(change)]
-    found = SchemaComparison([change.column for change in changes if change not in changed], tuple(changed))
-    if not found.common:
+    common = [change.column for change in changes if change not in changed]
+    pairs = []
+    for kind in dict.fromkeys(one.values()):
+        only = [[n for n in held if n not in other and held[n] == kind] for held, other in ((one, two), (two, one))]
+        pairs += alike(only[0], only[1])
+    found = SchemaComparison(common, tuple(changed), tuple(pairs))
+    if not common:
+        words = "; ".join([found.description, *([renaming(pairs)] if pairs else [])])
         raise InputError(
-            f"no common column is left to compare: {found.description}; give the columns to compare the same names and kinds."
+            f"no common column is left to compare: {words}; give the columns to compare the same names and kinds."
         )
     return found
+
+
+def alike(one: Sequence[Any], two: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return pairs of similar names, whatever their case: perhaps columns that were renamed.
+
+    Names with different digits, such as x1 and x2, are columns of one series and not one column.
+    """
+    left = {str(name).casefold(): str(name) for name in two}
+    pairs = []
+    for name in map(str, one):
+        candidates = [key for key in left if _digits(key) == _digits(name)]
+        near = get_close_matches(name.casefold(), candidates, n=1, cutoff=_SIMILAR)
+        pairs += [(name, left.pop(key)) for key in near]
+    return pairs
+
+
+def _digits(name: str) -> str:
+    return "".join(filter(str.isdigit, name))
+
+
+def renaming(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return the suggestion that columns were renamed, in words."""
+    return f"perhaps {listed([f'{one!r} was renamed to {other!r}' for one, other in pairs])}"
 
 
 def _kinds(schema: Schema) -> dict[Any, str]:

@@ -17,8 +17,8 @@ from .expected_values import FilledCells as FilledCells
 from .goodness_of_fit import SteinTestResult as SteinTestResult
 from .goodness_of_fit import stein_test as stein_test
 from .made_rows import MadeRows as MadeRows
+from .two_sample.result import ConfidenceInterval as ConfidenceInterval
+from .two_sample.result import TwoSampleResult as TwoSampleResult
+from .two_sample.result import Witness as Witness
 from .two_sample.separation import Separation as Separation
-from .two_sample.testing import ConfidenceInterval as ConfidenceInterval
-from .two_sample.testing import TwoSampleResult as TwoSampleResult
-from .two_sample.testing import Witness as Witness
 from .two_sample.testing import two_sample_test as two_sample_test

@@ -238,6 +238,6 @@ def test_tables_that_are_hardly_there():
         assert two_sample_test(X, Y, **FEW).pvalue > 0.01
     with pytest.raises(InputError, match=r"use separation\(\)"):
         result.confidence_interval()
-    with pytest.raises(InputError, match="Y lacks 'day'; choose"):
+    with pytest.raises(InputError, match="Y lacks 'day'; give the columns"):
         two_sample_test(X, Y.drop(columns="day"), **FEW)
     assert result.plot().axes

@@ -213,8 +213,12 @@ def test_names_of_columns_come_along():
     X = pandas.DataFrame(normal(40, 2), columns=["age", "income"])
     Y = X + [0.0, 9.0]
     assert two_sample_test(X, Y, **FEW).witness.columns() == ["income"]
-    with pytest.raises(InputError, match="Y lacks 'income' and X lacks 'height'; choose columns that both have"):
+    with pytest.raises(
+        InputError, match="Y lacks 'income' and X lacks 'height'; give the columns the same names, or leave"
+    ):
         two_sample_test(X, Y.rename(columns={"income": "height"}), **FEW)
+    with pytest.raises(InputError, match="X lacks 'Income'; perhaps 'income' was renamed to 'Income'; give"):
+        two_sample_test(X, Y.rename(columns={"income": "Income"}), **FEW)
     assert repr(two_sample_test(X, Y[["income", "age"]], **FEW)) == repr(two_sample_test(X, Y, **FEW))
     with pytest.raises(InputError, match="X lacks '2'"):
         two_sample_test(X.set_axis([0, 1], axis=1), Y.set_axis([0, 2], axis=1), **FEW)
@@ -320,7 +324,7 @@ def test_wrong_samples():
 
 
 def test_the_interval_uses_some_rows_of_many(monkeypatch):
-    monkeypatch.setattr("isopleth.tasks.two_sample.testing._ROWS_OF_INTERVAL", 30)
+    monkeypatch.setattr("isopleth.tasks.two_sample.result._ROWS_OF_INTERVAL", 30)
     assert len(two_sample_test(normal(50, 1), normal(40, 1, 1), **FEW)._difference.centers_) == 60
 
 

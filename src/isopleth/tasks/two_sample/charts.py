@@ -11,7 +11,7 @@ from isopleth.results.charts import LEVEL, Chart, Series, compared, dots, robust
 from isopleth.results.text import counted
 
 if TYPE_CHECKING:
-    from isopleth.tasks.two_sample.testing import TwoSampleResult
+    from isopleth.tasks.two_sample.result import TwoSampleResult
 
 _MOST_BARS, _MOST_HISTOGRAMS, _MOST_DOTS = 25, 6, 2000
 # Of the largest excess of a sample at its rows: those where it is at least this are drawn strong.

@@ -1,40 +1,30 @@
-"""Two-sample test, its result, and the columns and places in which the samples differ."""
+"""Two-sample test: the columns and rows that are compared."""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Iterable
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
-from typing import Any, NamedTuple, Self
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names
-from isopleth.difference.lsdd import LSDD
 from isopleth.difference.samples import enter_both
-from isopleth.errors import DataWarning, InputError, caller_level, listed, whole_number
-from isopleth.inference import adjusted_p_values, permutation_pvalue
+from isopleth.errors import DataWarning, InputError, caller_level, listed, quoted, whole_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.progress import checked_verbose
-from isopleth.results.charts import Chart, ShownTable
-from isopleth.results.result import Result, records, shown
-from isopleth.results.text import in_words
+from isopleth.results.charts import LEVEL
 from isopleth.tables.cells import as_frame, in_memory, with_columns
 from isopleth.tables.checks import CheckedRows, check_memory_limit, numbered_groups, used_names
-from isopleth.tables.schema import Attached, decode_cells, is_identifier
-from isopleth.tables.schema_changes import SchemaComparison
-from isopleth.tasks.two_sample.charts import charts
-from isopleth.tasks.two_sample.column_changes import in_order
-from isopleth.tasks.two_sample.permutation import Basis, tiles
+from isopleth.tables.schema import Attached, is_identifier
+from isopleth.tables.schema_changes import alike, renaming
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
-from isopleth.tasks.two_sample.separation import Separation, column_changes
+from isopleth.tasks.two_sample.result import TIMES_APART, TwoSampleResult
 
 
 class TwoSampleTest(BaseEstimator):
@@ -56,15 +46,25 @@ def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[CheckedRows, Checke
     """
     x, y = frame_names(X), frame_names(Y)
     if x is not None and y is not None and x != y:
-        lacks = [(name, [n for n in one if n not in other]) for name, one, other in (("Y", x, y), ("X", y, x))]
-        missing = [f"{name} lacks {listed([repr(str(n)) for n in names])}" for name, names in lacks if names]
-        if missing:
-            raise InputError(f"{' and '.join(missing)}; choose columns that both have.")
+        _check_same_columns(x, y)
         if len(x) == len(y):
             Y = with_columns(Y, x)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
         return enter_both(columns, X, Y, missing=True)
+
+
+def _check_same_columns(x: list[Any], y: list[Any]) -> None:
+    """Refuse samples of which one lacks a column of the other, and suggest which columns were renamed."""
+    only_x, only_y = ([name for name in one if name not in other] for one, other in ((x, y), (y, x)))
+    if not only_x and not only_y:
+        return
+    lacks = [f"{name} lacks {quoted(map(str, names))}" for name, names in (("Y", only_x), ("X", only_y)) if names]
+    pairs = alike(only_x, only_y)
+    guess = f"; {renaming(pairs)}" if pairs else ""
+    raise InputError(
+        f"{' and '.join(lacks)}{guess}; give the columns the same names, or leave out those that only one sample has."
+    )
 
 
 def _without_identifiers(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Any, Any, dict[str, str]]:
@@ -88,9 +88,6 @@ def _without_identifiers(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Any, A
     return X, Y, {str(name): "identifier" for name in found}
 
 
-_APART = "the times of the two tables do not overlap"
-
-
 def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows]:
     """Leave out columns of times that are all later in one of the samples: they only repeat which sample a row is from."""
     schema = x.columns
@@ -104,8 +101,8 @@ def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, C
     }
     if not apart or len(apart) == len(schema.columns):
         return x, y
-    _warn_of_left_out(apart.values(), _APART)
-    left = schema.without(apart.values(), _APART)
+    _warn_of_left_out(apart.values(), TIMES_APART)
+    left = schema.without(apart.values(), TIMES_APART)
     x, y = (replace(each, rows=np.delete(each.rows, list(apart), axis=1), columns=left) for each in (x, y))
     return x, y
 
@@ -147,16 +144,16 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
             "rows are independent."
         )
     of_ways, of_draws = problem.units.least_pvalue, 1.0 / (1.0 + problem.permutations)
-    if of_ways > _LEVEL:
+    if of_ways > LEVEL:
         kind = "groups" if grouped else "rows"
         message = (
             f"the {kind} can be assigned to the samples in {ways:.0f} ways only, so no p-value can be much below {of_ways:.2g} "
-            f"and no difference can be shown at level {_LEVEL}; more {kind} are needed."
+            f"and no difference can be shown at level {LEVEL}; more {kind} are needed."
         )
-    elif of_draws > _LEVEL:
+    elif of_draws > LEVEL:
         message = (
-            f"n_resamples = {problem.permutations} allows no p-value below {of_draws:.2g}; at level {_LEVEL} at least "
-            f"{math.ceil(1.0 / _LEVEL) - 1} are needed."
+            f"n_resamples = {problem.permutations} allows no p-value below {of_draws:.2g}; at level {LEVEL} at least "
+            f"{math.ceil(1.0 / LEVEL) - 1} are needed."
         )
     else:
         return
@@ -264,36 +261,7 @@ def two_sample_test(
     >>> result.witness.columns()
     ['column 1']
     """
-    return compare_samples(
-        TwoSampleTest(categorical, keep_identifiers, keep_times),
-        X,
-        Y,
-        n_resamples=n_resamples,
-        centers=centers,
-        compare_missing=compare_missing,
-        groups=groups,
-        memory_limit=memory_limit,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        verbose=verbose,
-    )
-
-
-def compare_samples(
-    columns: TwoSampleTest,
-    X: Any,
-    Y: Any,
-    *,
-    n_resamples: int = 999,
-    centers: int = 150,
-    compare_missing: bool = True,
-    groups: Any = None,
-    memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = DEFAULT_N_JOBS,
-    random_state: Any = None,
-    verbose: bool | int = False,
-) -> TwoSampleResult:
-    """Return the result of :func:`two_sample_test`; `columns` keeps the kinds of the columns."""
+    columns = TwoSampleTest(categorical, keep_identifiers, keep_times)
     permutations, most = whole_number("n_resamples", n_resamples), whole_number("centers", centers)
     check_memory_limit(memory_limit)
     effective_n_jobs(n_jobs)
@@ -320,555 +288,5 @@ def compare_samples(
         "verbose": checked_verbose(verbose),
     }
     problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
-    sizes = problem.sizes
     _check_assignments(problem)
-    if len(problem.samples.rows) == 1:  # all rows are equal
-        return TwoSampleResult(
-            0.0, 1.0, sizes, names, permutations, 1, np.full(len(names), np.nan), {}, problem, 0, set_aside=aside
-        ).like(X, Y)
-    with ONE_BLAS_THREAD:
-        scores = problem.scores
-    statistics = scores.max(axis=0)
-    best = int(np.argmax(scores[: len(problem.kernels), 0]))
-    scale = np.full(len(problem.varying), np.nan)
-    scale[problem.varying] = problem.column_units.scale * problem.kernels[best][0].length_scale
-    return TwoSampleResult(
-        float(statistics[0]),
-        permutation_pvalue(statistics),
-        sizes,
-        names,
-        permutations,
-        problem.units.group,
-        problem.encoding.by_column(scale),
-        dict(zip(problem.score_names, scores[:, 0].tolist(), strict=True)),
-        problem,
-        best,
-        set_aside=aside,
-    ).like(X, Y)
-
-
-# Parameters, with their options in the shell, that compare columns that are set aside for a reason.
-_KEPT_BY = {"keep_times (--keep-times)": _APART, "keep_identifiers (--keep-id)": "identifier"}
-# Share of rows in both samples from which it is said, beyond those that repeat within a sample.
-_SHARED = 0.05
-SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
-# p-value up to which a difference is reported in words.
-_LEVEL = 0.05
-_ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
-_MOST_REPEATED = 0.5
-
-
-class ConfidenceInterval(NamedTuple):
-    """Confidence interval with lower and upper limits."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TwoSampleResult(Result):
-    """Result of :func:`two_sample_test`.
-
-    Parameters
-    ----------
-    statistic : float
-        Largest of the ten scores. Under permutations nine are standard normal, and that of products and cubes less by 0.2.
-    pvalue : float
-        Share of the label vectors, the observed one and the permuted ones, whose statistic is no smaller.
-    sizes : tuple of two int
-        Rows of X and Y.
-    names : list of str
-        Names of the columns.
-    n_resamples : int
-        Number of permutations.
-    group : int
-        Number of rows that were permuted as one; 0 for the groups of `groups`.
-    length_scale : ndarray of shape (n_features,)
-        Length scale of the kernel whose LSDD has the largest score, in the units of the columns; NaN for constant columns and
-        categories.
-    kernel_scores : dict of str to float
-        The ten scores by the names of the statistics; empty where all rows are equal.
-    problem : TwoSampleProblem
-        The prepared samples, from which the other answers are computed.
-    best : int
-        Position among the eight pairs of kernel and ridge of the one whose LSDD has the largest score.
-    labels : tuple of two str, default=("X", "Y")
-        Names of the samples in pictures and on pages.
-    schema : SchemaComparison, optional
-        How the columns changed between the tables that X and Y are the common columns of: the result of
-        :func:`isopleth.tables.schema_changes.compare_schemas`, set by ``dataclasses.replace(result, schema=...)``. Sentences,
-        pages and JSON begin with it.
-    set_aside : dict of str to str
-        Columns that were not compared, and why.
-    lines : pair of ndarray, optional
-        Line of each row in the file of its sample.
-    """
-
-    statistic: float
-    pvalue: float
-    sizes: tuple[int, int]
-    names: list[str]
-    n_resamples: int
-    group: int
-    length_scale: np.ndarray
-    kernel_scores: dict[str, float]
-    problem: TwoSampleProblem = field(repr=False)
-    best: int
-    labels: tuple[str, str] = ("X", "Y")
-    schema: SchemaComparison | None = None
-    set_aside: dict[str, str] = field(default_factory=dict)
-    lines: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
-
-    kind = "two_samples"
-    title = "Comparison of two tables"
-
-    def known_cells(self, column: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the known cells of a column in both samples: numbers, datetime64, or words as objects."""
-        encoding = self.problem.encoding
-        kind, place = encoding.kinds[column], encoding.cells[column].place
-        both = [rows[:, place] for rows in self.problem.tables]
-        both = [cells[~np.isnan(cells)] for cells in both]
-        if kind.kind == "categorical":
-            both = [np.array(decode_cells(kind, cells), dtype=object) for cells in both]
-        elif kind.kind == "time":
-            both = [decode_cells(kind, cells) for cells in both]
-        return both[0], both[1]
-
-    def _columns(self) -> dict[str, Any]:
-        """Return a row for each column of the samples, the surest change first: see :meth:`changes`."""
-        found = self.changes(significance_level=1.0)
-        scores = dict(zip(self.names, self.witness.statistics, strict=True))
-        return found | {"statistic": np.array([scores[name] for name in found["column"]])}
-
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "schema_changes": [asdict(change) for change in self.schema.changes] if self.schema else [],
-            "set_aside": self.set_aside,
-            "shared_rows": list(self.shared_rows),
-            "telling_rows": records(self.telling_rows()) if self.pvalue <= _LEVEL else [],
-            "pvalue": self.pvalue,
-            "statistic": self.statistic,
-            "rows": list(self.sizes),
-            "columns": self.names,
-            "n_resamples": self.n_resamples,
-            "rows_permuted_as_one": self.group,
-            "kernel_scores": self.kernel_scores,
-            "relations": [list(pair) for pair in self.witness.relations(_LEVEL)] if self.pvalue <= _LEVEL else [],
-            "separation": None if self._separation is None else asdict(self._separation),
-        }
-
-    def _sentences(self) -> list[str]:
-        changed = self.schema.sentence if self.schema else ""
-        aside = "; ".join(f"{name} ({why})" for name, why in self.set_aside.items())
-        keep = [what for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
-        how = f" {' and '.join(keep)} would compare more of them." if keep else ""
-        words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._shared()]
-        return [sentence for sentence in words if sentence] + self._finding()
-
-    @cached_property
-    def shared_rows(self) -> tuple[int, int]:
-        """Number of rows of each sample that are also in the other one, in the columns that were compared."""
-        one, two = self.problem.samples.weights.T
-        return int(one[two > 0].sum()), int(two[one > 0].sum())
-
-    def _shared(self) -> str:
-        """Return how many rows the samples share, if more than rows repeat within them."""
-        weights = self.problem.samples.weights
-        repeated = (weights - (weights > 0)).sum(axis=0) / self.sizes
-        shares = np.array(self.shared_rows) / self.sizes
-        if not (shares > _SHARED + 2.0 * repeated).any():
-            return ""
-        i = int(np.argmax(shares))
-        count = "All" if shares[i] == 1.0 else f"{self.shared_rows[i]:,} of"
-        names = ("first", "second")
-        return f"{count} {self.sizes[i]:,} rows of the {names[i]} sample are also in the {names[1 - i]}."
-
-    def telling_rows(self, most: int = 20) -> dict[str, Any]:
-        """Return the rows of each sample at which it has most more rows than the other, with their values.
-
-        Parameters
-        ----------
-        most : int, default=20
-            Largest number of rows, half of them from each sample.
-
-        Returns
-        -------
-        dict
-            Lists with one entry a row, the most telling of each sample first: "sample", "line" or "row" (counted from 0),
-            "difference" (the fitted density of the row's own sample less that of the other, times the volume of the kernel), and
-            the values by the names of the columns.
-        """
-        excess = np.concatenate([self.witness.x, -self.witness.y])
-        sample = np.repeat([0, 1], self.sizes)
-        order = np.lexsort([-excess, sample])
-        order = np.concatenate([order[(sample[order] == i) & (excess[order] > 0.0)][: most // 2] for i in (0, 1)])
-        sample = sample[order]
-        place = order - sample * self.sizes[0]
-        lines = [each for each in self.lines if each is not None]
-        in_lines = len(lines) == 2
-        where = [lines[i][j] if in_lines else j for i, j in zip(sample, place, strict=True)]
-        found: dict[str, Any] = {
-            "sample": [self.labels[i] for i in sample],
-            "line" if in_lines else "row": [int(j) for j in where],
-            "difference": excess[order].tolist(),
-        }
-        cells = [self._cells(j, order) for j in range(len(self.names))]
-        return found | {name: each for name, each in zip(self.names, cells, strict=True) if name not in found}
-
-    def _cells(self, column: int, rows: np.ndarray) -> list[Any]:
-        """Return the cells of a column at rows of both samples, as they were given; None where one is missing."""
-        encoding = self.problem.encoding
-        kind, place = encoding.kinds[column], encoding.cells[column].place
-        values = np.concatenate(self.problem.tables)[rows, place]
-        if kind.kind == "numeric":
-            return [None if np.isnan(value) else value for value in values.tolist()]
-        found: list[Any] = [None] * len(rows)
-        for i in np.flatnonzero(~np.isnan(values)).tolist():
-            found[i] = decode_cells(kind, values[i : i + 1])[0]
-        return found
-
-    def _finding(self) -> list[str]:
-        """Return what the test found in words."""
-        n, m = self.sizes
-        found = str(self._separation)
-        accuracy = [f"{found[0].upper()}{found[1:]}."] * (self._separation is not None)
-        if self.pvalue > _LEVEL:
-            words = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
-            doubt = "That is no proof that they are equal; small samples show large differences only."
-            return [words, *accuracy, doubt]
-        first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *accuracy]
-        named = self.changes(_LEVEL)["column"]
-        relations = self._relations
-        if not named:
-            where = relations or "the difference is in how columns go together"
-            return [*first, f"No column differs by itself: {where}."]
-        verb = "differs by itself" if len(named) == 1 else "differ by themselves"
-        columns = f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."
-        return [*first, columns, *([f"{relations[0].upper()}{relations[1:]}."] if relations else [])]
-
-    @property
-    def _relations(self) -> str:
-        """The pairs whose relation differs, in words; empty if there are none."""
-        pairs = self.witness.relations(_LEVEL)
-        if len(pairs) == 1:
-            return f"the relation between {pairs[0][0]} and {pairs[0][1]} differs"
-        return f"the relations {in_words([f'of {one} with {other}' for one, other in pairs])} differ" if pairs else ""
-
-    @cached_property
-    def _separation(self) -> Separation | None:
-        """Separation with an interval of 95 %; None for too few rows."""
-        with suppress(InputError):
-            return self.separation()
-        return None
-
-    def __repr__(self) -> str:
-        return f"TwoSampleResult(statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g})"
-
-    @cached_property
-    def witness(self) -> Witness:
-        """Columns and places in which the samples differ; computed at first use."""
-        return Witness.of(self.problem, self.best, self.names)
-
-    def separation(self, confidence_level: float = 0.95) -> Separation:
-        """Return the accuracy with which rows of the two samples can be classified, and the share of one sample that differs.
-
-        A classifier is fitted to nine tenths of the rows and judged on the rest, ten times; of each sample at most 5,000 rows,
-        drawn at random, are used. Its accuracy, with equal weights of the samples, is 0.5 without a difference and 1 if the
-        samples do not overlap. No classifier has an accuracy above (1 + t) / 2, where t is the total variation distance, the
-        share of one sample that would have to change to make the two alike. So 2 accuracy - 1 is a lower bound of that share,
-        and so is its lower confidence limit. The upper limit bounds what this classifier shows, not the share.
-
-        Parameters
-        ----------
-        confidence_level : float, default=0.95
-            Confidence of the interval.
-
-        Returns
-        -------
-        Separation
-            With `accuracy`, `low`, `high`, and the same as a `share`, `share_low` and `share_high`.
-
-        Raises
-        ------
-        InputError
-            If the level is not between 0 and 1, or a sample has fewer than five rows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from isopleth import two_sample_test
-        >>> rng = np.random.default_rng(0)
-        >>> before, after = rng.normal(size=(400, 2)), rng.normal([1.0, 0.0], size=(400, 2))
-        >>> found = two_sample_test(before, after, random_state=0).separation()
-        >>> bool(0.6 < found.low < 0.69 < found.high < 0.75)  # the best accuracy possible is 0.69
-        True
-        """
-        return Separation.of(self.problem, confidence_level)
-
-    def changes(self, significance_level: float = 0.05) -> dict[str, Any]:
-        """Return the columns that differ by themselves, the surest change first, as a table.
-
-        Parameters
-        ----------
-        significance_level : float, default=0.05
-            The chance to name any column falsely; 1 gives all columns.
-
-        Returns
-        -------
-        dict
-            Arrays "column", "share", "median_before", "median_after", "spread_before", "spread_after" and "pvalue", with
-            one entry a column, for ``pandas.DataFrame`` and ``polars.DataFrame``. X is before and Y is after. A spread is the
-            distance from the first quartile to the third. The share is an estimate of the largest difference of the distribution
-            functions or, for words, of the total variation distance, without what chance adds to it: at least this share of the
-            values would have to change to give the column the distribution it has in the other sample. Columns with equal
-            p-values, of which there are many where permutations give no smaller one, are in the order of approximate ones.
-
-            If the samples have words, times or missing cells, there are further entries: "level", the word whose share among
-            known cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times,
-            whose spreads are in seconds; "missing_before" and "missing_after", shares of missing cells; and "description", the
-            change in words.
-
-        Raises
-        ------
-        InputError
-            If `significance_level` is not above 0 and at most 1.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from isopleth import two_sample_test
-        >>> rng = np.random.default_rng(0)
-        >>> before, after = rng.normal(size=(200, 3)), rng.normal(size=(200, 3)) + [0.0, 2.0, 0.8]
-        >>> two_sample_test(before, after, random_state=0).changes()["column"]
-        ['column 1', 'column 2']
-        """
-        if not 0.0 < significance_level <= 1.0:
-            raise InputError(f"significance_level = {significance_level!r}: expected a number above 0 and at most 1.")
-        found = column_changes(self.problem) | {"pvalue": self.witness.p_values}
-        named = np.flatnonzero(self.witness.p_values <= significance_level)
-        order = named[np.lexsort([-found.pop("sureness")[named], self.witness.p_values[named]])]
-        return {"column": [self.names[j] for j in order]} | in_order(found, order)
-
-    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
-        r"""Return a confidence interval for the squared L2 distance :math:`\int (p - q)^2` of the two densities.
-
-        It is that of :meth:`LSDD.squared_l2_interval`, fitted with 200 centres to at most 5,000 rows of each sample, drawn at
-        random. It is for a distance that Gaussian sums of one length scale resolve, which is never above the one of the
-        densities: the lower end errs on the safe side, and the upper end does not cover differences in finer detail. Where it
-        holds 0 the interval does not tell the samples apart; the test is the sharper judge of that. Beyond five columns there
-        is no such interval; :meth:`separation` answers in any number. Where most rows of a sample
-        repeat others there is no density, and a ``DataWarning`` says so.
-
-        Parameters
-        ----------
-        confidence_level : float, default=0.95
-            Between 0 and 1.
-
-        Returns
-        -------
-        ConfidenceInterval
-            `low` and `high`, in reciprocal units of the volume of the columns that vary.
-
-        Raises
-        ------
-        InputError
-            If the level is not between 0 and 1, a sample has fewer than three rows, all rows are equal, more than five
-            columns vary, or the samples have words, times or missing cells.
-        """
-        if not self.problem.is_of_numbers:
-            raise InputError(
-                "words, times and missing cells leave no density with a squared L2 distance in known units; use separation()."
-            )
-        weights = self.problem.samples.weights
-        if (np.where(weights > 1.0, weights, 0.0).sum(axis=0) > _MOST_REPEATED * weights.sum(axis=0)).any():
-            warnings.warn(
-                "most rows of a sample repeat others: such samples have no densities, and the interval means nothing.",
-                DataWarning,
-                stacklevel=caller_level(),
-            )
-        return ConfidenceInterval(*self._difference.squared_l2_interval(confidence_level))
-
-    @cached_property
-    def _difference(self) -> LSDD:
-        """Density difference fitted by LSDD."""
-        if min(self.sizes) < 3 or len(self.problem.samples.rows) < 2:
-            raise InputError("a confidence interval needs three rows in each sample, and rows that differ.")
-        rng = np.random.default_rng([self.problem.seed, 3])
-        keep = self.problem.varying
-        X, Y = (rows[rng.permutation(len(rows))[:_ROWS_OF_INTERVAL]][:, keep] for rows in self.problem.given)
-        model = LSDD(
-            centers=_CENTERS_OF_INTERVAL,
-            memory_limit=self.problem.memory_limit,
-            n_jobs=self.problem.n_jobs,
-            random_state=self.problem.seed,
-            verbose=self.problem.verbose,
-        )
-        return model.fit(X, Y)
-
-    def _tables(self) -> list[ShownTable]:
-        columns = self._columns()
-        brief = ["pvalue", "share", "column", "change"]
-        said = columns.get("description")
-        if said is None:
-            four = [columns[f"{what}_{when}"] for what in ("median", "spread") for when in ("before", "after")]
-            said = [
-                f"median: {a:.4g} -> {b:.4g};  spread: {c:.4g} -> {d:.4g}" for a, b, c, d in zip(*four, strict=True)
-            ]
-        about = "Each column by itself, the largest change first."
-        columns["change"] = np.array(said, dtype=object)
-        ordered = {name: columns[name] for name in [*brief, *(name for name in columns if name not in brief)]}
-        tables = [shown("Columns", ordered, about, brief)]
-        if self.pvalue <= _LEVEL:
-            about = (
-                "Rows where their sample has most more rows than the other one: ten of each, the most telling first."
-            )
-            tables.append(shown("Rows that tell the samples apart", self.telling_rows(), about))
-        return tables
-
-    def _charts(self) -> list[Chart]:
-        return charts(self)
-
-    def _notes(self) -> list[str]:
-        notes = [
-            "pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is "
-            f"at most {_LEVEL:.0%}.",
-            "share: at least this share of the values would have to change to give the column its distribution in the other "
-            "table.",
-            f"before is {self.labels[0]}, after is {self.labels[1]}. spread: from the first quartile to the third.",
-            f"The p-value of the whole comparison is from {self.n_resamples} permutations and is exact.",
-        ]
-        return notes + [SPREAD_OF_TIMES] * ("time_before" in self.changes(1.0))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Witness:
-    """Places and columns in which two samples differ; see :attr:`TwoSampleResult.witness`.
-
-    Parameters
-    ----------
-    names : list of str
-        Names of the columns.
-    statistics : ndarray of shape (n_features,)
-        Largest score of each column alone; -inf for constant columns.
-    p_values : ndarray of shape (n_features,)
-        p-value of each column alone, adjusted for the number of columns.
-    x, y : ndarray of shape (n,) and (n',)
-        Fitted density difference at the rows of X and of Y, times the volume of the kernel: positive where there is more of X.
-        It is LSDD's with the kernel whose score is largest.
-    pairs : list of tuple of two str
-        Pairs of columns whose products were compared.
-    pair_p_values : ndarray of shape (n_pairs,)
-        p-value of the product of each pair, adjusted for the number of pairs.
-
-    Notes
-    -----
-    The p-values are step-down maxima over columns under the permutations of the joint test (Westfall and Young): the chance
-    to name any column falsely at level a is at most a, whichever columns do differ, as long as the others together have one
-    distribution in both samples. A difference of dependence alone shows in no column, but in pairs: their p-values are
-    step-down maxima over pairs, so the chance to name any pair falsely, whose two columns together have one distribution in both
-    samples, is at most a as well.
-    """
-
-    names: list[str]
-    statistics: np.ndarray
-    p_values: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
-    pairs: list[tuple[str, str]]
-    pair_p_values: np.ndarray
-
-    @classmethod
-    def of(cls, problem: TwoSampleProblem, best: int, names: list[str]) -> Self:
-        """Compute the witness from the problem; `best` is the index of the kernel with the largest score."""
-        n = problem.sizes[0]
-        if len(problem.samples.rows) == 1:
-            d = len(names)
-            return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]), [], np.ones(0))
-        scores = problem.column_scores()
-        values = _differences(problem, *problem.kernels[best])[problem.samples.place]
-        varying = np.flatnonzero(np.isfinite(scores[0]))
-        p_values = adjusted_p_values(scores)
-        if len(varying) == 1:  # its scores are those of the joint test
-            p_values[varying] = permutation_pvalue(scores[:, varying[0]])
-        pairs, contrasts = problem.pair_contrasts()
-        pair_names = [(names[i], names[j]) for i, j in pairs]
-        return cls(names, scores[0], p_values, values[:n], values[n:], pair_names, adjusted_p_values(contrasts))
-
-    def columns(self, significance_level: float = 0.05) -> list[str]:
-        """Return the names of the columns that differ by themselves, smallest p-values first.
-
-        Parameters
-        ----------
-        significance_level : float, default=0.05
-            The chance to name any column falsely.
-
-        Returns
-        -------
-        list of str
-
-        Raises
-        ------
-        InputError
-            If `significance_level` is not between 0 and 1.
-        """
-        if not 0.0 < significance_level < 1.0:
-            raise InputError(f"significance_level = {significance_level!r}: expected a number between 0 and 1.")
-        return [self.names[j] for j in self.order if self.p_values[j] <= significance_level]
-
-    def relations(self, significance_level: float = 0.05) -> list[tuple[str, str]]:
-        """Return the pairs of columns whose relation differs, smallest p-values first.
-
-        Pairs of which a column differs by itself are left out: their products differ for that reason too.
-
-        Parameters
-        ----------
-        significance_level : float, default=0.05
-            The chance to name any pair falsely.
-
-        Returns
-        -------
-        list of tuple of two str
-
-        Raises
-        ------
-        InputError
-            If `significance_level` is not between 0 and 1.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from isopleth import two_sample_test
-        >>> rng = np.random.default_rng(0)
-        >>> before, after = rng.normal(size=(200, 3)), rng.normal(size=(200, 3))
-        >>> after[:, 1] = 0.6 * after[:, 0] + 0.8 * after[:, 1]
-        >>> two_sample_test(before, after, random_state=0).witness.relations()
-        [('column 0', 'column 1')]
-        """
-        alone = set(self.columns(significance_level))
-        order = np.argsort(self.pair_p_values, kind="stable")
-        named = [self.pairs[k] for k in order if self.pair_p_values[k] <= significance_level]
-        return [pair for pair in named if not alone.intersection(pair)]
-
-    @property
-    def order(self) -> np.ndarray:
-        """Indices of the columns, smallest p-values first."""
-        return np.lexsort([-self.statistics, self.p_values])
-
-    def __repr__(self) -> str:
-        return f"Witness(columns={self.columns()!r})"
-
-
-def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.ndarray:
-    """Return the difference fitted to all rows of the samples at every distinct row, times the volume.
-
-    The kernel may be one of city-block distances, for which there is no operator.
-    """
-    rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
-    parts = list(tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers))
-
-    def kernel(part: slice) -> np.ndarray:
-        return basis.kernel(cdist(rows[part], basis.centers, basis.metric))
-
-    h = np.sum(map_threads(lambda part: contrast[part] @ kernel(part), parts, problem.workers), axis=0)
-    theta = basis.vectors @ ((h @ basis.vectors) / (basis.values + alpha))
-    return np.concatenate(map_threads(lambda part: kernel(part) @ theta, parts, problem.workers))
+    return TwoSampleResult.of(problem, names, aside).like(X, Y)
