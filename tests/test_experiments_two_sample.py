@@ -36,7 +36,7 @@ def test_the_study_of_the_power_adds_the_runs_that_are_missing(monkeypatch, tmp_
 
     def p_values(task, data):
         seen.append(task[1])
-        return [0.04 if task[1] else 0.06, np.nan, np.nan]
+        return [0.04 if task[1] else 0.06, 0.5, np.nan, np.nan]
 
     monkeypatch.setattr(two_sample_power, "SETTINGS", {name: two_sample_power.SETTINGS[name], "blobs": None})
     monkeypatch.setattr(two_sample_power, "p_values", p_values)

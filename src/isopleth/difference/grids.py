@@ -7,6 +7,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import pdist
+from scipy.stats import chi2
 
 from isopleth.backend import to_numpy
 from isopleth.difference.samples import TwoSamples
@@ -18,9 +20,45 @@ from isopleth.scaled_columns import deviations
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
 
 
-def factors(dim: int) -> np.ndarray:
-    """Return the default multiples of the standard deviations; distances between rows grow with the root of the dimension."""
-    return math.sqrt(dim) * 2.0 ** np.arange(-3.5, 1.75, 0.5)
+# Share of the pairs of rows of a sample that are the close ones, and their least number, below which chance would decide.
+CLOSE, FEW = 0.01, 20
+# Rows of each sample whose distances are computed. Rows nearer than this, in standard deviations, are repeated: rounded values
+# need no finer scale.
+_ROWS_OF_DISTANCES, _REPEATED = 400, 1e-6
+# Most half octaves by which the grid is extended.
+_MOST_STEPS = 12
+
+
+def factors(dim: int, ratio: float = 1.0) -> np.ndarray:
+    """Return the default multiples of the standard deviations; distances between rows grow with the root of the dimension.
+
+    The smallest one falls with `ratio`, that of :func:`closeness`: narrow clusters that are far apart have a large deviation.
+    """
+    steps = min(max(round(-2.0 * math.log2(ratio)), 0), _MOST_STEPS)
+    return math.sqrt(dim) * 2.0 ** np.arange(-3.5 - 0.5 * steps, 1.75, 0.5)
+
+
+def closeness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> float:
+    """Return the distance of close rows within the samples over that in normal samples of the same deviations.
+
+    `scaled` are distinct rows in units of the standard deviations, `weights` their weights, one column a sample.
+    """
+    distances, counts = [], []
+    for weight in weights.T:
+        mine = np.flatnonzero(weight > 0)
+        mine = np.sort(np.random.default_rng(seed).permutation(mine)[:_ROWS_OF_DISTANCES])
+        distances.append(pdist(scaled[mine]))
+        one, other = np.triu_indices(len(mine), 1)
+        counts.append(weight[mine][one] * weight[mine][other])
+    distance, count = np.concatenate(distances), np.concatenate(counts)
+    distance, count = distance[distance > _REPEATED], count[distance > _REPEATED]
+    if not len(distance):
+        return 1.0
+    share = min(max(CLOSE, FEW / len(distance)), 0.5)
+    order = np.argsort(distance)
+    below = np.cumsum(count[order])
+    found = distance[order[np.searchsorted(below, share * below[-1])]]
+    return float(found / math.sqrt(2.0 * chi2.ppf(share, scaled.shape[1])))
 
 
 TAILS = (0.25, 0.1, 0.025)
@@ -71,7 +109,7 @@ def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def length_scales(
-    given: Any, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, names: list[str]
+    given: Any, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, names: list[str], seed: int
 ) -> tuple[np.ndarray, bool]:
     """Return candidates of shape (k, d) for the kept columns of the centred `rows`, and whether there are several.
 
@@ -83,7 +121,7 @@ def length_scales(
         if bad.any():
             name = names[np.flatnonzero(keep)[np.argmax(bad)]]
             raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
-        return factors(rows.shape[1])[:, None] * spread, True
+        return factors(rows.shape[1], closeness(rows / spread, weights, seed))[:, None] * spread, True
     expected = f"expected 'auto', a number, one for each of {len(keep)} columns, or a table with one candidate a row"
     try:
         table = np.asarray(to_numpy(given), dtype=np.float64)

@@ -41,10 +41,12 @@ class Shares:
         priors = np.full(classes, 1.0 / classes)
         for _ in range(_ROUNDS):
             near = (1.0 - _AWAY) * priors + _AWAY / classes
-            moments = ClassMoments.of(_relative(held_out, near), labels)
+            known = _relative(held_out, near)
+            moments = ClassMoments.of(known, labels)
             scores = _relative(new, near)
             target = scores.mean(axis=(0, 1))
-            priors = solve(moments.positive_means, target, moments.noise(near, len(new), drawn=False))
+            means, steady = moments.with_modelled(_modelled_means(known, held_out, labels))
+            priors = solve(means, target, steady.noise(near, len(new), drawn=False))
         return cls(priors, moments, target, len(new), _jackknife(scores))
 
     def covariance(self, *, population: bool) -> np.ndarray:
@@ -122,6 +124,18 @@ def _relative(probabilities: np.ndarray, priors: np.ndarray) -> np.ndarray:
     return probabilities / (probabilities @ priors)[..., None] @ sum_zero_basis(len(priors))
 
 
+def _modelled_means(scores: np.ndarray, probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the mean scores of the classes if the calibrated probabilities were right: over all rows, weighted by them.
+
+    The doubt that calibration adds to labels is taken off, so that classes that do not overlap have the means of their rows.
+    """
+    counts = np.bincount(labels)
+    doubt = float((_UNSURE_ROWS / (counts + _UNSURE_ROWS)).mean())
+    sure = np.maximum(probabilities - doubt / len(counts), 0.0)
+    weight = sure / (sure.sum(axis=1) * counts[labels])[:, None]
+    return np.asarray(weight.T @ scores / weight.sum(axis=0)[:, None])
+
+
 def _jackknife(scores: np.ndarray) -> np.ndarray:
     """Return the covariance of scores of shape (rows, fits, m) over samples of labelled rows, averaged over the rows."""
     rows, fits, _ = scores.shape
@@ -160,6 +174,9 @@ def two_shares(means: np.ndarray, target: np.ndarray, noise: np.ndarray) -> np.n
 
 # Number of rows as which the pooled covariance counts in the covariance of a class.
 _POOLED_ROWS = 2.0
+# Rows as which the modelled mean scores count in the mean scores of a class. With ten labels a class one row on the wrong side
+# moves a mean by a tenth of the distance of the classes; the model uses all rows, but is only about right.
+_MODELLED_ROWS = 5.0
 # Share of its mean variance that is added to every covariance: a few rows of many classes leave it singular.
 _SHRINKAGE = 1e-3
 # Arrays of one covariance for each class that are held at once.
@@ -231,6 +248,12 @@ class ClassMoments:
         error = np.sqrt(np.einsum("kj,kj->j", np.square(basis @ vectors), spread))
         added = error * _mean_if_positive(values / error) - values
         return np.asarray(self.means + basis @ (vectors * added) @ vectors.T)
+
+    def with_modelled(self, modelled: np.ndarray) -> tuple[np.ndarray, Self]:
+        """Return means in which modelled ones count some rows, and moments whose noise is that of these means."""
+        share = self.counts / (self.counts + _MODELLED_ROWS)
+        means = modelled + share[:, None] * (self.positive_means - modelled)
+        return means, replace(self, counts=self.counts / share**2)
 
     def with_unseen_rows(self) -> Self:
         """Return moments whose covariances count half a row more in every class, of a class drawn at random.
@@ -326,10 +349,11 @@ def calibration(odds: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray
     odds = odds - odds.mean(axis=1, keepdims=True)
     # Newton's method starts where no probability is near 0 or 1, because there the second derivatives vanish.
     values = np.append(1.0 / max(1.0, float(np.abs(odds).max())), np.zeros(classes))
+    least = min(_LEAST_FACTOR, float(values[0]))  # classes of equal rows have log odds beyond all measure
     loss = _loss(values, odds, target, weight)
     for _ in range(_NEWTON_STEPS):
         gradient, curvature = _derivatives(values, odds, target, weight)
-        fixed = values[0] <= _LEAST_FACTOR and gradient[0] > 0.0
+        fixed = values[0] <= least and gradient[0] > 0.0
         if fixed:
             gradient[0] = curvature[0, 1:] = curvature[1:, 0] = 0.0
         step = np.linalg.solve(curvature, gradient)
@@ -337,7 +361,7 @@ def calibration(odds: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray
             break
         for length in 0.5 ** np.arange(30.0):
             tried = values - length * step
-            tried[0] = max(tried[0], _LEAST_FACTOR)
+            tried[0] = max(tried[0], least)
             new = _loss(tried, odds, target, weight)
             if new <= loss:
                 values, loss = tried, new
