@@ -20,45 +20,51 @@ from isopleth.scaled_columns import deviations
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
 
 
+# Half octaves from the smallest to the largest multiple of the standard deviations, and most further ones below them.
+_STEPS, _MOST_FURTHER = 10, 12
 # Share of the pairs of rows of a sample that are the close ones, and their least number, below which chance would decide.
-CLOSE, FEW = 0.01, 20
+_CLOSE, _FEW = 0.01, 20
 # Rows of each sample whose distances are computed. Rows nearer than this, in standard deviations, are repeated: rounded values
 # need no finer scale.
 _ROWS_OF_DISTANCES, _REPEATED = 400, 1e-6
-# Most half octaves by which the grid is extended.
-_MOST_STEPS = 12
 
 
-def factors(dim: int, ratio: float = 1.0) -> np.ndarray:
-    """Return the default multiples of the standard deviations; distances between rows grow with the root of the dimension.
+def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
+    """Return the default multiples of the standard deviations, of shape (k, d); distances grow with the root of the dimension.
 
-    The smallest one falls with `ratio`, that of :func:`closeness`: narrow clusters that are far apart have a large deviation.
+    The smallest is multiplied by `fineness`, one number a column: narrow clusters that are far apart have a large deviation.
     """
-    steps = min(max(round(-2.0 * math.log2(ratio)), 0), _MOST_STEPS)
-    return math.sqrt(dim) * 2.0 ** np.arange(-3.5 - 0.5 * steps, 1.75, 0.5)
+    fineness = np.clip(np.atleast_1d(fineness), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
+    further = round(-2.0 * math.log2(fineness.min()))
+    way = np.linspace(0.0, 1.0, _STEPS + further + 1)[:, None]
+    return math.sqrt(dim) * 2.0 ** (1.5 * way - 3.5 * (1.0 - way)) * fineness ** (1.0 - way)
 
 
-def closeness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> float:
-    """Return the distance of close rows within the samples over that in normal samples of the same deviations.
+def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
+    """Return how much closer the closest rows within the samples are than those of normal samples, by column, at most 1.
 
-    `scaled` are distinct rows in units of the standard deviations, `weights` their weights, one column a sample.
+    First for each column by itself, then for the rows in the units that follow. `scaled` are distinct rows in units of the
+    standard deviations, `weights` their weights, one column a sample.
     """
-    distances, counts = [], []
-    for weight in weights.T:
-        mine = np.flatnonzero(weight > 0)
-        mine = np.sort(np.random.default_rng(seed).permutation(mine)[:_ROWS_OF_DISTANCES])
-        distances.append(pdist(scaled[mine]))
-        one, other = np.triu_indices(len(mine), 1)
-        counts.append(weight[mine][one] * weight[mine][other])
-    distance, count = np.concatenate(distances), np.concatenate(counts)
-    distance, count = distance[distance > _REPEATED], count[distance > _REPEATED]
+    chosen = [np.flatnonzero(weight > 0) for weight in weights.T]
+    chosen = [np.sort(np.random.default_rng(seed).permutation(mine)[:_ROWS_OF_DISTANCES]) for mine in chosen]
+    samples = [(scaled[mine], weight[mine]) for mine, weight in zip(chosen, weights.T, strict=True)]
+    each = np.array([_closeness([(rows[:, [j]], weight) for rows, weight in samples]) for j in range(scaled.shape[1])])
+    return each * _closeness([(rows / each, weight) for rows, weight in samples])
+
+
+def _closeness(samples: list[tuple[np.ndarray, np.ndarray]]) -> float:
+    """Return the distance of close rows over that in normal samples, at most 1."""
+    distance = np.concatenate([pdist(rows) for rows, _ in samples])
+    pairs = np.concatenate([(weight[:, None] * weight)[np.triu_indices(len(weight), 1)] for _, weight in samples])
+    distance, pairs = distance[distance > _REPEATED], pairs[distance > _REPEATED]
     if not len(distance):
         return 1.0
-    share = min(max(CLOSE, FEW / len(distance)), 0.5)
+    share = min(max(_CLOSE, _FEW / len(distance)), 0.5)
     order = np.argsort(distance)
-    below = np.cumsum(count[order])
+    below = np.cumsum(pairs[order])
     found = distance[order[np.searchsorted(below, share * below[-1])]]
-    return float(found / math.sqrt(2.0 * chi2.ppf(share, scaled.shape[1])))
+    return float(min(found / math.sqrt(2.0 * chi2.ppf(share, samples[0][0].shape[1])), 1.0))
 
 
 TAILS = (0.25, 0.1, 0.025)
@@ -121,7 +127,7 @@ def length_scales(
         if bad.any():
             name = names[np.flatnonzero(keep)[np.argmax(bad)]]
             raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
-        return factors(rows.shape[1], closeness(rows / spread, weights, seed))[:, None] * spread, True
+        return factors(rows.shape[1], fineness(rows / spread, weights, seed)) * spread, True
     expected = f"expected 'auto', a number, one for each of {len(keep)} columns, or a table with one candidate a row"
     try:
         table = np.asarray(to_numpy(given), dtype=np.float64)

@@ -106,7 +106,7 @@ class LSDD(Streaming, FittedDifference):
         Length scale of the kernel, one for all columns or one for each, in the units of the data. A table is a grid of k
         candidates. "auto" is a grid of eleven multiples of the standard deviations within the samples, after values more than
         8 interquartile ranges beyond the quartiles are clipped, and of up to twelve smaller ones if the closest hundredth of
-        the pairs of rows of a sample is closer than that of a normal sample, as in narrow clusters that are far apart.
+        the pairs of rows within a sample, in a column or in all, is closer than in a normal sample, as in narrow clusters.
     alpha : None, float or sequence of float, optional
         The ridge :math:`\lambda` over the volume :math:`V = \pi^{d/2} \prod_j \sigma_j` of the kernel, which makes it
         comparable across length scales. A sequence is a grid. None is a grid from 0.001 to 10,000.
@@ -408,7 +408,7 @@ class LSDD(Streaming, FittedDifference):
             scales, many = length_scales(self.length_scale, rows, samples.weights, keep, column_names(self), seed)
         else:
             spread[categories.mask] = 1.0
-            scales, many = factors(self._encoding.kept_columns(keep))[:, None] * spread, True
+            scales, many = factors(self._encoding.kept_columns(keep)) * spread, True
         alphas, several = ridges(self.alpha)
         centers, chosen = choose_centers(self.centers, samples, seed)
         return Decisions(
