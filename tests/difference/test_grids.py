@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD
-from isopleth.difference.grids import spread_within
+from isopleth.difference.grids import factors, fineness, spread_within
 
 
 def one_and_one(n, m):
@@ -58,3 +58,38 @@ def test_one_extreme_row_hardly_changes_the_difference():
     x[0, 0], y[1, 1] = 1e12, -1e12
     assert model.fit(x, y).squared_l2_ == pytest.approx(calm, rel=0.35)
     assert (model.search_path_.length_scales.max(axis=0) < 10.0).all()
+
+
+def test_narrow_clusters_far_apart_have_smaller_scales_in_their_column_only():
+    rng = np.random.default_rng(4)
+    labels, place = one_and_one(300, 300), rng.choice([-2.0, 2.0], size=600)
+    rows = np.column_stack([place + rng.normal(scale=0.02, size=600), rng.normal(size=600)])
+    scaled = rows / rows.std(axis=0)
+    fine = fineness(scaled, labels, 0)
+    assert 0.02 < fine[0] < 0.1  # clusters are a hundredth of the deviation; half of their rows are not close
+    assert fine[1] == 1.0
+    grid = factors(2, fine)
+    np.testing.assert_allclose(grid[[0, -1]], np.sqrt(2.0) * 2.0 ** np.array([[-3.5], [1.5]]) * [fine, [1.0, 1.0]])
+    assert (np.diff(grid, axis=0) > 0.0).all()
+    # In units of any column; each row twice; by weights; with the least change.
+    np.testing.assert_allclose(fineness(scaled, 3.0 * labels, 0), fine)
+    np.testing.assert_allclose(fineness(scaled + 1e-12 * rng.normal(size=scaled.shape), labels, 0), fine, rtol=1e-6)
+    np.testing.assert_array_equal(fineness(scaled, labels[:, ::-1], 0), fine)
+
+
+@pytest.mark.parametrize(
+    "draw", [np.random.Generator.normal, np.random.Generator.random, np.random.Generator.exponential]
+)
+@pytest.mark.parametrize(("n", "d"), [(5, 1), (30, 2), (300, 1), (300, 5)])
+def test_ordinary_rows_have_the_grid_of_the_deviation(draw, n, d):
+    rows = draw(np.random.default_rng(5), size=(2 * n, d))
+    np.testing.assert_array_equal(fineness(rows / rows.std(axis=0), one_and_one(n, n), 0), 1.0)
+
+
+def test_rounded_rows_and_the_rounding_of_sums_ask_for_no_finer_scale():
+    rng = np.random.default_rng(6)
+    ages = np.round(rng.normal(40.0, 15.0, size=(600, 1))) / 15.0
+    rows, place = np.unique(ages, axis=0, return_inverse=True)
+    weights = np.array([np.bincount(place.ravel()[i::2], minlength=len(rows)) for i in (0, 1)]).T.astype(float)
+    assert fineness(rows, weights, 0) == 1.0
+    assert fineness(ages + 1e-12 * rng.normal(size=ages.shape), one_and_one(300, 300), 0) == 1.0

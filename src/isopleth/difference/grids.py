@@ -27,6 +27,9 @@ _CLOSE, _FEW = 0.01, 20
 # Rows of each sample whose distances are computed. Rows nearer than this, in standard deviations, are repeated: rounded values
 # need no finer scale.
 _ROWS_OF_DISTANCES, _REPEATED = 400, 1e-6
+# Rows closer by less than this factor need no smaller scale: chance makes as much of few rows, and the smallest one is an eleventh
+# of the deviation.
+_ALLOWED = 2.0
 
 
 def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
@@ -41,7 +44,7 @@ def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
 
 
 def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Return how much closer the closest rows within the samples are than those of normal samples, by column, at most 1.
+    """Return how much closer the closest rows within the samples are than half of those in normal samples, by column.
 
     First for each column by itself, then for the rows in the units that follow. `scaled` are distinct rows in units of the
     standard deviations, `weights` their weights, one column a sample.
@@ -50,11 +53,12 @@ def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
     chosen = [np.sort(np.random.default_rng(seed).permutation(mine)[:_ROWS_OF_DISTANCES]) for mine in chosen]
     samples = [(scaled[mine], weight[mine]) for mine, weight in zip(chosen, weights.T, strict=True)]
     each = np.array([_closeness([(rows[:, [j]], weight) for rows, weight in samples]) for j in range(scaled.shape[1])])
-    return each * _closeness([(rows / each, weight) for rows, weight in samples])
+    varying = np.any([np.ptp(rows, axis=0) > _REPEATED for rows, _ in samples], axis=0)
+    return each * _closeness([(rows[:, varying] / each[varying], weight) for rows, weight in samples])
 
 
 def _closeness(samples: list[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Return the distance of close rows over that in normal samples, at most 1."""
+    """Return the distance of close rows over half of that in normal samples, at most 1."""
     distance = np.concatenate([pdist(rows) for rows, _ in samples])
     pairs = np.concatenate([(weight[:, None] * weight)[np.triu_indices(len(weight), 1)] for _, weight in samples])
     distance, pairs = distance[distance > _REPEATED], pairs[distance > _REPEATED]
@@ -64,7 +68,8 @@ def _closeness(samples: list[tuple[np.ndarray, np.ndarray]]) -> float:
     order = np.argsort(distance)
     below = np.cumsum(pairs[order])
     found = distance[order[np.searchsorted(below, share * below[-1])]]
-    return float(min(found / math.sqrt(2.0 * chi2.ppf(share, samples[0][0].shape[1])), 1.0))
+    expected = math.sqrt(2.0 * chi2.ppf(share, samples[0][0].shape[1]))
+    return float(min(_ALLOWED * found / expected, 1.0))
 
 
 TAILS = (0.25, 0.1, 0.025)

@@ -45,7 +45,9 @@ class Shares:
             moments = ClassMoments.of(known, labels)
             scores = _relative(new, near)
             target = scores.mean(axis=(0, 1))
-            means, steady = moments.with_modelled(_modelled_means(known, held_out, labels))
+            means, steady = moments.positive_means, moments
+            if classes == 2:  # of more classes, one factor of calibration is not right for every pair of them
+                means, steady = moments.with_modelled(_modelled_means(known, held_out, labels))
             priors = solve(means, target, steady.noise(near, len(new), drawn=False))
         return cls(priors, moments, target, len(new), _jackknife(scores))
 
