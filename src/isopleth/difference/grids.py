@@ -27,8 +27,8 @@ _CLOSE, _FEW = 0.01, 20
 # Rows of each sample whose distances are computed. Rows nearer than this, in standard deviations, are repeated: rounded values
 # need no finer scale.
 _ROWS_OF_DISTANCES, _REPEATED = 400, 1e-6
-# Rows closer by less than this factor need no smaller scale: chance makes as much of few rows, and the smallest one is an eleventh
-# of the deviation.
+# Rows closer by less than this factor need no smaller scale: chance does as much to few rows, and the smallest scale is far
+# below the deviation.
 _ALLOWED = 2.0
 
 
