@@ -37,10 +37,10 @@ def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
 
     The smallest is multiplied by `fineness`, one number a column: narrow clusters that are far apart have a large deviation.
     """
-    fineness = np.clip(np.atleast_1d(fineness), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
-    further = round(-2.0 * math.log2(fineness.min()))
+    least = np.clip(np.atleast_1d(np.asarray(fineness)), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
+    further = round(-2.0 * math.log2(least.min()))
     way = np.linspace(0.0, 1.0, _STEPS + further + 1)[:, None]
-    return math.sqrt(dim) * 2.0 ** (1.5 * way - 3.5 * (1.0 - way)) * fineness ** (1.0 - way)
+    return math.sqrt(dim) * 2.0 ** (1.5 * way - 3.5 * (1.0 - way)) * least ** (1.0 - way)
 
 
 def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
