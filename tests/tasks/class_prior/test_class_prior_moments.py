@@ -13,6 +13,7 @@ from isopleth.tasks.class_prior.shares import (
     ClassMoments,
     Squash,
     _mean_if_positive,
+    _modelled_means,
     calibration,
     strangeness,
     sum_zero_basis,
@@ -134,6 +135,32 @@ class TestMoments:
         np.testing.assert_allclose(found[:5], -1.0 / distances[:5], rtol=1e-6)
         expected = quad(lambda x: x * norm.pdf(x, -3.0), 0.0, np.inf)[0] / norm.sf(3.0)
         assert found[5] == pytest.approx(expected, rel=1e-7)
+
+    def test_modelled_means_count_as_five_rows_and_are_those_of_right_probabilities(self):
+        rng = np.random.default_rng(8)
+        labels = np.repeat([0, 1], [200_000, 100_000])  # shares that differ: the classes weigh the same
+        x = rng.normal(size=len(labels)) + 1.5 * labels
+        right = 1.0 / (1.0 + np.exp(-1.5 * (x - 0.75)))
+        probabilities, scores = np.stack([1.0 - right, right], axis=1), np.tanh(x)[:, None]
+        modelled = _modelled_means(scores, probabilities, labels)
+        own = np.array([[scores[labels == k].mean()] for k in (0, 1)])
+        np.testing.assert_allclose(modelled, own, atol=0.01)
+        some = np.r_[:8, 200_000:200_020]
+        moments = ClassMoments.of(scores[some], labels[some])
+        means, steady = moments.with_modelled(modelled)
+        np.testing.assert_allclose(means[0], (8.0 * moments.positive_means[0] + 5.0 * modelled[0]) / 13.0)
+        shares = np.array([1.0, 0.0])
+        of_labelled = [each.noise(shares, 10**12, drawn=False) for each in (steady, moments)]
+        np.testing.assert_allclose(of_labelled[0], of_labelled[1] * (8.0 / 13.0) ** 2, rtol=1e-6)
+
+    def test_modelled_means_of_classes_that_do_not_overlap_are_those_of_their_rows(self):
+        labels = np.repeat([0, 1], 6)
+        doubt = 0.5 / 7.0  # what calibration makes of rows that are all on the right side
+        probabilities = np.where(labels[:, None] == [0, 1], 1.0 - doubt, doubt)
+        scores = np.random.default_rng(9).normal(size=(12, 1))
+        np.testing.assert_allclose(
+            _modelled_means(scores, probabilities, labels), scores.reshape(2, 6, 1).mean(axis=1), atol=1e-15
+        )
 
     def test_degrees_of_freedom_are_those_of_the_variance_estimate(self):
         rng = np.random.default_rng(0)
