@@ -500,18 +500,23 @@ def varying_columns(
     X: np.ndarray,
     names: Sequence[str] | None = None,
     blocks: Sequence[slice] | None = None,
+    constants: bool = False,
 ) -> np.ndarray:
     """Return a mask of the columns with two known cells that differ, and warn with the names of the others.
 
-    `names` are those of other columns than the fit has, and `blocks` their coordinates if one has several in `X`.
+    `names` are those of other columns than the fit has, and `blocks` their coordinates if one has several in `X`. With
+    `constants`, the mask has the columns with one known value as well.
     """
-    keep = np.asarray(np.fmin.reduce(X) < np.fmax.reduce(X))
+    low, high = np.fmin.reduce(X), np.fmax.reduce(X)
+    keep = np.asarray(low < high)
     of_columns = keep if blocks is None else np.array([keep[block].any() for block in blocks])
     if not of_columns.any():
         raise InputError(
             f"all rows of X are equal, those of weight 0 left out, so there is no density to fit (n_samples = 1 once merged); "
             f"expected at least two rows that differ in one of {len(of_columns)} columns."
         )
+    if constants:
+        of_columns = keep = np.asarray(low <= high)
     warn_of_constants(column_names(estimator) if names is None else [*map(in_quotes, names)], of_columns)
     return keep if blocks is None else np.repeat(of_columns, [block.stop - block.start for block in blocks])
 

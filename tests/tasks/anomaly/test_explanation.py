@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from isopleth import AnomalyDetector
-from isopleth.errors import DataWarning, InputError
+from isopleth import AnomalyDetector, load, save
+from isopleth.errors import InputError
 from isopleth.tasks.anomaly.explanation import MOST_VALUES, Counterfactuals, Explanation
 from isopleth.tasks.anomaly.table import sums_of_others
 
@@ -154,17 +154,29 @@ def test_explanations_follow_the_units_of_the_columns(detector, rows):
         np.testing.assert_allclose(got.best[far], (want.best * scale + shift)[far], rtol=1e-9)
 
 
-def test_constant_columns_explain_nothing_and_keep_their_value_at_fit(rows):
-    X = np.insert(rows, 1, 7.0, axis=1)
-    with pytest.warns(DataWarning, match="constant"):
-        detector = AnomalyDetector(n_estimators=60, random_state=0).fit(X)
-    elsewhere = np.insert(rows[:3], 1, 8.0, axis=1)
-    explanation = detector.explain(elsewhere)
-    assert (explanation.rise[:, 1] == 0.0).all()
-    assert (explanation.best[:, 1] == 7.0).all()
-    assert (explanation.values == elsewhere).all()
-    plain = AnomalyDetector(n_estimators=60, random_state=0).fit(rows).explain(rows[:3])
-    np.testing.assert_array_equal(np.delete(explanation.rise, 1, axis=1), plain.rise)
+@pytest.mark.parametrize("novelty", [False, True])
+@pytest.mark.parametrize("constant", [7.0, 0.0, -3e-9])
+def test_another_value_than_that_of_a_constant_column_is_beyond_all_training_rows(rows, novelty, constant, tmp_path):
+    settings = {"n_estimators": 40, "novelty": novelty, "fast": True, "random_state": 0}
+    plain = AnomalyDetector(**settings).fit(rows)
+    detector = AnomalyDetector(**settings).fit(np.insert(rows, 1, constant, axis=1))
+    np.testing.assert_allclose(detector.training_scores_, plain.training_scores_, rtol=1e-12)
+    new = rows[:4] + 0.01
+    cells = constant + np.array([0.0, 1e-12 * constant, 1e-3 * constant + 1e-30 * (constant == 0.0), np.nan])
+    found, usual = detector.score_samples(np.insert(new, 1, cells, axis=1)), plain.score_samples(new)
+    np.testing.assert_allclose(np.delete(found, 2), np.delete(usual, 2), rtol=1e-12)
+    step = len(detector._rule.kinds) * np.log(
+        len(rows) + 1
+    )  # the tail share of each kind of evidence is 1/(n + 1) of it
+    assert found[2] == pytest.approx(usual[2] - step)
+    explanation = detector.explain(np.insert(new, 1, cells, axis=1)[:3])
+    np.testing.assert_allclose(explanation.rise[:, 1], [0.0, 0.0, step], atol=1e-9)
+    assert explanation.top(1)[2] == ["column 1"]
+    assert (explanation.best[:, 1] == np.where(explanation.rise[:, 1] > 0.0, constant, cells[:3])).all()
+    np.testing.assert_allclose(np.delete(explanation.rise, 1, axis=1), plain.explain(new[:3]).rise, atol=1e-9)
+    save(detector, tmp_path / "d.isopleth")
+    again = load(tmp_path / "d.isopleth").score_samples(np.insert(new, 1, cells, axis=1))
+    np.testing.assert_array_equal(again, found)
 
 
 @pytest.mark.parametrize("wild", [1e9, 1e300])

@@ -207,7 +207,10 @@ def test_nothing_varies():
     with pytest.raises(InputError, match="two rows that differ"):
         AnomalyDetector().fit(np.array([[1.0, np.nan], [1.0, 2.0]]))
     with pytest.warns(DataWarning, match="constant columns are dropped: column 1"):
-        AnomalyDetector(random_state=0).fit(np.column_stack([np.arange(9.0), [np.nan, *np.ones(8)]]))
+        AnomalyDetector(random_state=0).fit(np.column_stack([np.arange(9.0), np.full(9, np.nan)]))
+    one = AnomalyDetector(random_state=0).fit(np.column_stack([np.arange(9.0), [np.nan, *np.ones(8)]]))
+    ordinary, gone, other = one.score_samples([[4.5, 1.0], [4.5, np.nan], [4.5, 2.0]])
+    assert ordinary == gone > other
 
 
 def test_gaps_cost_little_where_columns_say_the_same():

@@ -34,6 +34,7 @@ from isopleth.tables.checks import (
     warn_few_rows,
 )
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
+from isopleth.tasks.anomaly.constant_columns import WithConstants, fit_with_constants, frame_of_constants
 from isopleth.tasks.anomaly.explanation import (
     WHOLE_ROWS,
     Counterfactuals,
@@ -87,7 +88,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
     In either case a training row is judged without itself, and a row that equals a training row gets the same score
     as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
     many copies are a common value and count in full. So :meth:`fit` has no ``sample_weight``, which elsewhere means copies: a
-    weight of 2 would change nothing. Columns that are constant at fit are left out.
+    weight of 2 would change nothing. Where a column has one number only at fit, another
+    number in a new row has the tail share :math:`1/(n + 1)` in each kind of evidence. Columns of one word are left out.
 
     Tables may have words, truth values, times and missing cells. A category becomes indicators, scaled so that the column
     has a variance of 1; unlike categories are at the distance :math:`1/\sqrt{\sum_c p_c(1 - p_c)}` in the joint evidence. A
@@ -246,16 +248,20 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         self._counterfactuals = Counterfactuals.of(X, entered.n_numeric, whole)
         warn_few_rows(*table.rows.shape)
         seed = check_random_state(self.random_state).randint(2**31)
-        self._rule: PooledRule | ReferenceRule
+        self._rule: PooledRule | ReferenceRule | WithConstants
         if self.novelty:
-            self._rule, surprises = ReferenceRule.fit(table, seed, self.fast, self._limits)
+            self._rule, surprises = fit_with_constants(
+                lambda t: ReferenceRule.fit(t, seed, self.fast, self._limits), table
+            )
             # Rows of a group are not exchangeable with new rows, so that no certificate would hold.
             self._split = None if groups is not None else SplitScores.fit(in_frame, numeric, seed, self._limits)
         else:
             most = self.max_samples
             if isinstance(most, str):
                 most = SAMPLES if numeric == table.rows.shape[1] else SAMPLES_WITH_CATEGORIES
-            self._rule, surprises = PooledRule.fit(table, self.n_estimators, int(most), seed, self._limits)
+            self._rule, surprises = fit_with_constants(
+                lambda t: PooledRule.fit(t, self.n_estimators, int(most), seed, self._limits), table
+            )
         self._index = table.index
         self._judge(surprises.sum(axis=1), table)
         return entered.finish(self)
@@ -289,9 +295,9 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         return np.column_stack([np.where(gaps, np.nan, rows)[:, :numeric], words])
 
     def _framed(self, X: np.ndarray, table: CheckedRows) -> ScaledColumns:
-        """Return the frame of the columns that vary, in which numbers have a size of about 1 and codes stay as they are."""
+        """Return the frame of the columns with a known cell: numbers have a size of about 1, and codes stay as they are."""
         numeric, names = table.n_numeric, used_names(self, table.columns)
-        keep = varying_columns(self, X, [names[i] for i in table.order])
+        keep = varying_columns(self, X, [names[i] for i in table.order], constants=True)
         if np.isnan(X).any() or numeric < X.shape[1]:
             shift = np.where(keep, np.nanmedian(np.where(keep, X, 0.0), axis=0), 0.0)
             shift[numeric:] = 0.0
@@ -302,6 +308,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
         middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else medians(size)
         scale = np.where(middle > 0.0, middle, np.nanmax(size, axis=0))
+        scale = np.where(scale > 0.0, scale, frame_of_constants(frame.shift))
         scale[int(frame.keep[:numeric].sum()) :] = 1.0
         return frame.scaled(scale)
 
@@ -555,8 +562,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         Returns
         -------
         Explanation
-            Its arrays have the columns of X; one that was constant at fit has a rise of 0 and its value at fit as the
-            best. Its `evidence` says what each kind of evidence adds to minus the score.
+            Its arrays have the columns of X. Its `evidence` says what each kind of evidence adds to minus the score.
 
         Raises
         ------

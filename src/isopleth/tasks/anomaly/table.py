@@ -168,6 +168,13 @@ class TrainingTable:
         """Return this table with other rows in place of its distinct rows: the same with their gaps filled."""
         return replace(self, rows=rows)
 
+    def of_columns(self, keep: np.ndarray) -> TrainingTable:
+        """Return some columns of this table, in which the distinct rows still differ."""
+        numeric = self.categories.n_numeric
+        weights = [w for w, kept in zip(self.categories.weights, keep[numeric:], strict=True) if kept]
+        categories = CategoryColumns(int(keep[:numeric].sum()), weights)
+        return replace(self, rows=self.rows[:, keep], spread=self.spread[keep], categories=categories)
+
     @property
     def _single(self) -> np.ndarray:
         """Mask of the rows that are one observation; the others are common values, but no group judges its own rows."""
