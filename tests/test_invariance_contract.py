@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,9 +128,10 @@ def test_threads_and_little_memory_change_nothing(name, fitted):
     [n for n in CASES if CASES[n].answer != "grad_log_density" and n != "difference of kde"],
 )
 def test_a_constant_column_is_named_and_changes_nothing(name, fitted):
+    """The detector does not name it: it judges other numbers there in new rows."""
     case = CASES[name]
     wide, asked = (np.insert(X, 1, 7.0, axis=1) for X in (ROWS, ASKED))
-    with pytest.warns(DataWarning, match="constant"):
+    with nullcontext() if name == "anomalies" else pytest.warns(DataWarning, match="constant"):
         model = case.fit(wide, np.insert(OTHERS, 1, 7.0, axis=1))
     close(case.ask(model, asked), case.ask(fitted[name]), case.rtol)
 
