@@ -13,6 +13,7 @@ from isopleth.inference import (
     benjamini_hochberg,
     conformal_p_values,
     falling_density,
+    storey_number,
 )
 from isopleth.tasks.anomaly.pooled_rule import Tail
 
@@ -29,6 +30,17 @@ def test_benjamini_hochberg_rejects_what_scipy_s_adjusted_p_values_reject(p, rat
     if np.any(np.abs(adjusted - rate) < 1e-12):
         return  # on the line, where rounding decides
     np.testing.assert_array_equal(p <= benjamini_hochberg(p, rate), adjusted <= rate)
+
+
+def test_fewer_true_hypotheses_reject_more_at_the_same_rate():
+    """Half of 2,000 p-values are of anomalies: with the estimated number of the others the rate of false ones is 0.1, not 0.05."""
+    rng = np.random.default_rng(0)
+    p = np.where(np.arange(2000) < 1000, 1e-3, 1.0) * rng.random(2000)
+    assert abs(storey_number(p) / 1000 - 1.0) < 0.1
+    shares = [
+        (np.flatnonzero(p <= benjamini_hochberg(p, 0.1, number)) >= 1000).mean() for number in (None, storey_number(p))
+    ]
+    np.testing.assert_allclose(shares, [0.05, 0.1], atol=0.015)
 
 
 def test_conformal_p_values_by_counting():

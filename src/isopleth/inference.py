@@ -81,11 +81,20 @@ def conformal_p_values(training: np.ndarray, new: np.ndarray, groups: np.ndarray
     return (1.0 + beyond[place]) / (2.0 + groups.max())
 
 
-def benjamini_hochberg(p_values: np.ndarray, rate: float) -> float:
-    """Return the largest p-value rejected at the false discovery rate `rate`; 0 if none is."""
+def benjamini_hochberg(p_values: np.ndarray, rate: float, true_nulls: float | None = None) -> float:
+    """Return the largest p-value rejected at the false discovery rate `rate`; 0 if none is.
+
+    `true_nulls` is their estimated number, by default that of all p-values.
+    """
     ordered = np.sort(p_values)
-    passed = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
+    allowed = rate / (len(ordered) if true_nulls is None else true_nulls)
+    passed = np.flatnonzero(ordered <= allowed * np.arange(1, len(ordered) + 1))
     return float(ordered[passed[-1]]) if len(passed) else 0.0
+
+
+def storey_number(p_values: np.ndarray) -> float:
+    """Return the number of true null hypotheses, estimated by p-values above 1/2 (Storey, Taylor and Siegmund 2004)."""
+    return 2.0 * (1.0 + float((p_values > 0.5).sum()))
 
 
 def falling_density(ends: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

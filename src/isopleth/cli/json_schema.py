@@ -34,7 +34,7 @@ _JUDGED = {
     "pvalue_resolution": ("number", "smallest p-value that the rows can show; no p-value is smaller"),
     "certified_rows": (
         "integer or null",
-        "with --reference: rows of the list that the summary names; 0 if none is certified",
+        "with --reference: rows of the list that the summary names; 0 if every limit is 0",
     ),
     "certified_anomalies": ("integer or null", "lower limit on the number of anomalies in this list"),
     "confidence": ("number or null", "confidence of these limits, of all lists together"),

@@ -75,8 +75,29 @@ def test_where_there_are_no_limits():
     detector = AnomalyDetector(novelty=True).fit(X)
     assert detector.anomalies(X).at_least is None  # the rows of the fit
     assert AnomalyDetector(n_estimators=10).fit(X).anomalies(new).at_least is None
-    assert AnomalyDetector(novelty=True).fit(X, groups=np.arange(200) // 4).anomalies(new).at_least is None
+    assert AnomalyDetector(novelty=True).fit(X, groups=np.arange(200) // 11).anomalies(new).at_least is None
     assert AnomalyDetector(novelty=True).fit(X[:15]).anomalies(new).at_least is None
+
+
+def test_of_each_group_one_row_calibrates():
+    """With the rows of a group all equal, the limits are those of a reference of one row a group, up to the draw of halves."""
+    rng = np.random.default_rng(0)
+    X, labels, new = rng.normal(size=(80, 2)), np.repeat(np.arange(80), 5), rng.normal(size=(60, 2))
+    new[:30] += 9.0
+    detector = AnomalyDetector(novelty=True, fast=True, random_state=0).fit(X[labels], groups=labels)
+    assert len(detector._split.calibration) == 40
+    limit, alone = (d.anomalies(new).at_least[-1] for d in (detector, type(detector)(**detector.get_params()).fit(X)))
+    assert 20 < limit <= 30
+    assert abs(limit - alone) < 5
+
+
+def test_a_limit_of_zero_is_explained_beside_certain_rows():
+    rng = np.random.default_rng(0)
+    found = AnomalyDetector(novelty=True, fast=True).fit(rng.normal(size=(99, 2))).anomalies([[9.0, 9.0], [0.1, 0.2]])
+    assert found.certain.sum() == 1
+    assert not found.at_least.any()
+    assert "1 row is an anomaly" in found.text()
+    assert "is a stricter promise, and is 0 here" in found.text()
 
 
 def test_new_rows_state_their_least_p_value_and_why_more_rows_are_certain_than_flagged():

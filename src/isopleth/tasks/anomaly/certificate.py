@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -13,10 +14,13 @@ from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 
 CONFIDENCE = 0.95
-FEWEST_ROWS = 20  # training rows below which no certificate is tried
+FEWEST_ROWS = 20  # training rows, or groups of them, below which no certificate is tried
 MOST_ROWS = 2_500  # rows in each half of the split: more hardly change the bounds
-DRAWS = 10_000  # simulated orders of ordinary rows: the error of the level, 0.05, is then 0.002
+DRAWS = 40_000  # simulated orders of ordinary rows: the standard error of the level is then 0.001
 LEVELS = 64  # calibration rows, counted from the least likely one, at which new rows are counted
+DEEPEST = (
+    1 / 4
+)  # share of the calibration rows that are counted at: limits for lists need no others, which would widen the bounds
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,12 @@ class Certificate:
     the number :math:`V_i` of ordinary new rows that are less likely than the i-th least likely of n calibration rows has a
     joint law that does not depend on the data. Its quantiles :math:`b_i` at one level, chosen by simulation so that all
     :math:`V_i \le b_i` hold together with the confidence, bound the ordinary rows of any set S of new rows: S has at least
-    :math:`\max_i (|\{x \in S : x \text{ less likely than } c_i\}| - b_i)` anomalies. The bounds are first computed as if all
-    m new rows were ordinary. They show that some are not, and bounds for the largest number of ordinary rows that
-    contradicts none of its own bounds are valid as well, because the true number contradicts them only when they fail.
+    :math:`\max_i (|\{x \in S : x \text{ less likely than } c_i\}| - b_i)` anomalies.
+
+    The bounds are first computed as if all m new rows were ordinary, and again for the m - a of them that may be, if they show
+    that at least a are not, until they show no more. Where the bounds of the true number :math:`m_0` hold, no step goes below
+    :math:`m_0`: bounds rise with the number of ordinary rows, so those of a larger number show at most :math:`m - m_0`. So the
+    last bounds, which are no smaller, fail only where those of :math:`m_0` do.
     """
 
     place: np.ndarray  # (m,): first of the bounds that counts each new row; one more than the last for none
@@ -62,7 +69,8 @@ class Certificate:
 
 def levels_of(n: int) -> np.ndarray:
     """Return the ranks among n calibration rows, from the least likely one, at which new rows are counted."""
-    return np.unique(np.geomspace(1, n, min(n, LEVELS)).round().astype(int))
+    last = math.ceil(DEEPEST * n)
+    return np.unique(np.geomspace(1, last, min(last, LEVELS)).round().astype(int))
 
 
 @lru_cache(maxsize=64)  # tables of the same size come again, for instance day by day
@@ -77,8 +85,9 @@ def simultaneous_bounds(n: int, ordinary: int, confidence: float) -> np.ndarray:
     upper = np.stack([_upper_tail(n, i, ordinary) for i in levels])
     counts = _simulated_counts(n, levels, ordinary)
     least = np.take_along_axis(upper, counts.T, axis=1).min(axis=0)
-    # The rank that a further draw takes is uniform, so that the level is exact for any number of draws.
-    rank = int(np.floor((1.0 - confidence) * (DRAWS + 1)))
+    # Three standard errors of the simulation below the level, which then holds, whatever numbers were drawn.
+    fails = 1.0 - confidence
+    rank = int(DRAWS * fails - 3.0 * math.sqrt(DRAWS * fails * confidence))
     level = np.sort(least)[rank - 1]
     # Bounds must allow the count at which the level is reached: only counts with a smaller tail are excluded.
     return np.maximum.accumulate((upper >= level).sum(axis=1) - 1)
@@ -118,17 +127,29 @@ class SplitScores:
     calibration: np.ndarray  # (n,): surprise of the rows of the other half
 
     @classmethod
-    def fit(cls, rows: np.ndarray, n_numeric: int, seed: int, limits: Limits) -> Self | None:
-        """Split rows in the frame of a detector at random; None if they are too few or all equal in a half."""
-        if len(rows) < FEWEST_ROWS:
+    def fit(
+        cls, rows: np.ndarray, n_numeric: int, seed: int, limits: Limits, groups: np.ndarray | None = None
+    ) -> Self | None:
+        """Split rows in the frame of a detector at random; None if they are too few or all equal in a half.
+
+        Groups are split as a whole. One row of each, drawn at random, calibrates: rows of one group are not independent.
+        """
+        group = np.arange(len(rows)) if groups is None else groups
+        count = int(group.max()) + 1
+        if count < FEWEST_ROWS:
             return None
-        order = np.random.default_rng(seed).permutation(len(rows))[: 2 * MOST_ROWS]
-        fitted, held_out = rows[order[::2]], rows[order[1::2]]
+        rng = np.random.default_rng(seed)
+        order = rng.permutation(count)[: 2 * MOST_ROWS]
+        shuffled = rng.permutation(len(rows))
+        one = shuffled[np.unique(group[shuffled], return_index=True)[1]]  # a row of each group
+        inside, held_out = np.isin(group, order[::2]), rows[one[order[1::2]]]
+        fitted = rows[inside]
         known = np.where(np.isnan(fitted), np.inf, fitted).min(axis=0)
         columns = (fitted > known).any(axis=0)
         if not columns.any():
             return None
-        table = TrainingTable.of(fitted[:, columns], int(columns[:n_numeric].sum()))
+        groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
+        table = TrainingTable.of(fitted[:, columns], int(columns[:n_numeric].sum()), groups)
         found = cls(ReferenceRule.fit(table, seed, True, limits)[0], columns, np.empty(0))
         return cls(found.rule, columns, found.surprise(held_out, limits))
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.errors import DataWarning, Hint, InputError, caller_level
-from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values
+from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.progress import ReportsProgress
@@ -49,6 +49,7 @@ from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
+FEWEST_FOR_STOREY = 100  # new rows below which the number of ordinary ones is not estimated
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
 
 
@@ -253,8 +254,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
             self._rule, surprises = fit_with_constants(
                 lambda t: ReferenceRule.fit(t, seed, self.fast, self._limits), table
             )
-            # Rows of a group are not exchangeable with new rows, so that no certificate would hold.
-            self._split = None if groups is not None else SplitScores.fit(in_frame, numeric, seed, self._limits)
+            self._split = SplitScores.fit(in_frame, numeric, seed, self._limits, self._groups)
         else:
             most = self.max_samples
             if isinstance(most, str):
@@ -431,10 +431,14 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         return table.answer(self._p_values(rows))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> Array:
-        """Select rows that are anomalies with a controlled false discovery rate.
+        r"""Select rows that are anomalies with a controlled false discovery rate.
 
-        The Benjamini-Hochberg procedure is applied once to the p-values of the rows: those of :meth:`p_values` for
-        new rows, which is conformal selection, and `p_values_`, those of the fitted tail, for the training rows.
+        The Benjamini-Hochberg procedure [1]_ is applied once to the p-values of the rows: those of :meth:`p_values` for
+        new rows, which is conformal selection, and `p_values_`, those of the fitted tail, for the training rows. Among 100
+        or more new rows it is the procedure of Storey [2]_, which replaces the number of rows by an estimate of the number of
+        ordinary ones, :math:`2 (1 + \#\{p > 1/2\})`, and selects more where many are anomalies. For p-values by ranks among
+        scores that are fitted without the ranked rows both are proved [3]_; for rows judged without themselves they are
+        simulated. Limits on numbers, which hold for all lists at once, are in the answer of :meth:`anomalies`.
         Of the rows selected, a share of at most about `fdr` is expected to be ordinary. For new rows that holds
         whatever the distribution of ordinary rows is, if the training rows are ordinary; for training rows it holds
         as far as the fitted tail does. Ordinary means there: from the distribution of the bulk of the rows. Rows of
@@ -465,6 +469,15 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
             If there are too few training rows for any new row to be selected: with n of them no p-value is below
             1/(n + 1).
 
+        References
+        ----------
+        .. [1] Y. Benjamini, Y. Hochberg, "Controlling the False Discovery Rate", Journal of the Royal Statistical Society
+           B 57, 1995.
+        .. [2] J. D. Storey, J. E. Taylor, D. Siegmund, "Strong Control, Conservative Point Estimation and Simultaneous
+           Conservative Consistency of False Discovery Rates", Journal of the Royal Statistical Society B 66, 2004.
+        .. [3] S. Bates, E. Candès, L. Lei, Y. Romano, M. Sesia, "Testing for Outliers with Conformal p-Values", Annals of
+           Statistics 51, 2023.
+
         Examples
         --------
         >>> import numpy as np
@@ -492,7 +505,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
                     DataWarning,
                     stacklevel=caller_level(),
                 )
-        return backend.array(p_values <= benjamini_hochberg(p_values, float(fdr)))
+        ordinary = len(p_values) if X is None or len(p_values) < FEWEST_FOR_STOREY else storey_number(p_values)
+        return backend.array(p_values <= benjamini_hochberg(p_values, float(fdr), ordinary))
 
     def anomaly_probability(self, X: Any = None) -> Array:
         r"""Return the probability that a row is an anomaly: one less its local false discovery rate.
@@ -620,7 +634,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         -------
         Anomalies
             With `table()`, `to_dict()`, `plot()` and `report(path)`. For new rows and ``novelty=True``, `at_least` has lower 95 %
-            limits on the number of anomalies among the first rows, which hold for all lists at once.
+            limits on the number of anomalies among the first rows, which hold for all lists at once, if ordinary new rows are
+            independent draws from the distribution of the reference; after a fit with `groups`, each of another group.
 
         Raises
         ------

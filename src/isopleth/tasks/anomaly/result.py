@@ -181,11 +181,16 @@ class Anomalies(Result):
         if self.at_least is None:
             return []
         number, rows = self._certified["certified_anomalies"], self._certified["certified_rows"]
+        sure = f"{self.confidence:.0%} confidence"
+        if not number:  # stands beside rows that are certain at a false discovery rate
+            return [
+                f"A number of anomalies that holds for all lists at once with {sure} is a stricter promise, and is 0 here: "
+                "it takes more anomalies or more reference rows."
+            ]
         verb = "is an anomaly" if number == 1 else "are anomalies"
-        sentence = (
-            f"At least {number:,} of the first {counted(rows, 'row')} {verb}" if number else "No row is certified"
-        )
-        return [f"{sentence}, with {self.confidence:.0%} confidence in such limits for all lists at once."]
+        return [
+            f"At least {number:,} of the first {counted(rows, 'row')} {verb}, with {sure} in such limits for all lists at once."
+        ]
 
     def _sentences(self) -> list[str]:
         flagged, certain = int(self.flagged.sum()), int(self.certain.sum())
@@ -284,9 +289,8 @@ class Anomalies(Result):
     def _charts(self) -> list[Chart]:
         rows = rows_chart(self)
         first = [] if rows is None else [rows]
-        return [*first, scores_chart(self)] + (
-            [] if self.at_least is None else [certificate_chart(self, self.at_least)]
-        )
+        limits = [] if self.at_least is None or not self.at_least.any() else [certificate_chart(self, self.at_least)]
+        return [*first, scores_chart(self), *limits]
 
     def _notes(self) -> list[str]:
         notes = [
