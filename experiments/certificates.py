@@ -5,10 +5,10 @@
 
 Of 100 new rows a tenth are moved by 0, 2 or 6 standard deviations in each column. "violations" is the share of runs in which any
 set of new rows, not only the first of the list, has fewer anomalies than its limit, with the upper 99 % limit of that share;
-"mean" is the limit for all new rows where the ten are 6 standard deviations off, "first k" that for the first k rows.
+"mean" is the limit for all new rows where the ten are 6 standard deviations off, "first k" for the first k.
 
-Given the scores, limits depend on ranks only, so that 50 sets of calibration rows and new rows are drawn for each fit. In "groups of
-five" five reference rows are alike, and n is the number of groups.
+Given the scores, limits depend on ranks only, so that 50 sets of calibration rows and new rows are drawn for each fit.
+In "groups of five" five reference rows are alike, and n is the number of groups.
 
 Where nonconform is installed (Python 3.12), its bounds (Song, Jin and Candes 2026; truncated higher criticism, 10,000 draws) are
 computed from the p-values of the same scores. ``--unsplit`` computes our limits from reference rows that are judged without
