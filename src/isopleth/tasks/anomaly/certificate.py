@@ -21,8 +21,6 @@ LEVELS = 32  # calibration rows, counted from the least likely one, at which new
 # Share of the calibration rows that are counted at. Counts at more of them would widen the bounds for short lists, which are looked at
 # first; they would raise limits only where many new rows are anomalies and hardly less likely than ordinary ones.
 DEEPEST = 1 / 10
-    1 / 4
-)  # share of the calibration rows that are counted at: limits for lists need no others, which would widen the bounds
 
 
 @dataclass(frozen=True)
