@@ -18,8 +18,8 @@ FEWEST_ROWS = 20  # training rows, or groups of them, below which no certificate
 MOST_ROWS = 2_500  # rows in each half of the split: more hardly change the bounds
 DRAWS = 40_000  # simulated orders of ordinary rows: the standard error of the level is then 0.001
 LEVELS = 32  # calibration rows, counted from the least likely one, at which new rows are counted
-# Share of the calibration rows that are counted at. Counts at more of them would widen the bounds for short lists, which are looked at
-# first; they would raise limits only where many new rows are anomalies and hardly less likely than ordinary ones.
+# Share of the calibration rows that are counted at. Counts at more of them would widen the bounds for short lists, which are
+# looked at first; they would raise limits only where many new rows are anomalies and hardly less likely than ordinary ones.
 DEEPEST = 1 / 10
 
 

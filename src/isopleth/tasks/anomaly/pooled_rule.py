@@ -40,6 +40,9 @@ LENGTH_SCALE = 1 / 16
 TOLERANCE = 0.01  # largest relative error of a member's coefficients, far below the differences between members
 MAX_ITERATIONS = 100
 LEVEL_ROWS = 1000  # number of training rows that determine the level of a member
+UNDERFLOW = (
+    1e-280  # sums of exponentials below it have lost digits, and are computed again relative to the nearest centre
+)
 IN_CACHE = 2**17  # cells of the rows that are compared with the centres of all members before the next rows are taken
 
 
@@ -107,13 +110,17 @@ class Member:
 
     def log_density_at(self, distances: np.ndarray) -> np.ndarray:
         """Return :meth:`log_density` at distances whose first axis is the centres; overwrites `distances`."""
-        terms, nearest = distances, distances.min(axis=0)
-        terms -= nearest
-        terms *= -1.0 / self.length_scale
-        np.exp(terms, out=terms)
-        terms *= self.coefficients.reshape(-1, *[1] * (terms.ndim - 1))
+        exponents = np.multiply(distances, -1.0 / self.length_scale, out=distances)
         # Not a product with a matrix, whose last digits depend on how many rows are scored at once.
-        return 2.0 * (np.log(terms.sum(axis=0)) - nearest / self.length_scale)
+        total = np.einsum("m...,m->...", np.exp(exponents), self.coefficients)
+        far = total < UNDERFLOW
+        out = np.asarray(2.0 * np.log(np.maximum(total, UNDERFLOW)))
+        if far.any():
+            terms = exponents[:, far]
+            nearest = terms.max(axis=0)
+            total = np.einsum("mn,m->n", np.exp(terms - nearest), self.coefficients)
+            out[far] = 2.0 * (np.log(total) + nearest)
+        return out
 
 
 @dataclass(frozen=True)
@@ -179,7 +186,9 @@ class Committee:
         judging = self._judging(known)
         total = np.zeros(len(z))
         for member, level, judges in zip(self.members, self.levels, judging, strict=True):
-            total += np.where(judges, level - member.log_density(z), 0.0)
+            found = level - member.log_density(z)
+            found[~judges] = 0.0
+            total += found
         return total / judging.sum(axis=0)
 
     def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
