@@ -1,4 +1,4 @@
-"""The board of OddBench's tables with a clean reference, and the experiment on certificates."""
+"""The board of OddBench's tables with a clean reference."""
 
 import csv
 import sys
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments import certificates, oddbench, probabilities
+from experiments import oddbench, probabilities
 
 
 @pytest.fixture
@@ -77,21 +77,3 @@ def test_probabilities_of_labelled_and_of_ordinary_rows(folder, monkeypatch, cap
     assert "2 tables of OddBench" in said
     assert "0.00 to 0.05" in said
     assert "2 tables, 20 ordinary rows each" in said
-
-
-def test_certificates_count_planted_anomalies_and_levels_are_shares(tmp_path, monkeypatch, capsys):
-    out = tmp_path / "found.csv"
-    for more in (["--runs", "60", "--rows", "200"], ["--levels", "--runs", "5", "--rows", "60"], ["--page", str(out)]):
-        monkeypatch.setattr(
-            sys, "argv", ["certificates", "--out", str(out), "--laws", "rounded", "words and gaps", *more]
-        )
-        certificates.main()
-    with out.open(newline="") as file:
-        lines = {(line["part"], line["law"]): line for line in csv.DictReader(file)}
-    assert len(lines) == 3  # anomalies of words are not made
-    found = lines["certificates", "rounded"]
-    assert float(found["value 0"]) <= 0.15
-    assert float(found["value 1"]) > float(found["value 0"])  # its upper limit
-    assert float(found["value 2"]) >= 3
-    assert 0.4 < float(lines["levels", "words and gaps"]["value 0"]) < 1.6
-    assert "60 runs; reference rows: 200" in capsys.readouterr().out
