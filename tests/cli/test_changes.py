@@ -154,6 +154,15 @@ def test_the_first_line_where_times_do_not_ascend_is_named(timed, line, time, me
     assert result.stderr.count("\n") == 1
 
 
+def test_a_cell_that_is_no_time_is_named_and_times_alone_are_refused(timed):
+    lines = timed.read_text().splitlines()
+    lines[20] = "soon" + lines[20][lines[20].index(",") :]
+    timed.write_text("\n".join(lines) + "\n")
+    assert "column 'when' holds 'soon' in line 21" in run("changes", timed).stderr
+    timed.write_text("when\n" + "".join(f"2024-01-{day:02}\n" for day in range(1, 29)))
+    assert "has no column besides its times" in run("changes", timed).stderr
+
+
 def test_several_columns_of_times_and_unknown_ones_are_refused(timed):
     text = timed.read_text().splitlines()
     rows = [text[0] + ",sent", *(f"{row},{row.split(',')[0]}" for row in text[1:])]

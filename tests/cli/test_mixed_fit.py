@@ -51,6 +51,9 @@ def test_a_density_of_words_times_and_gaps_is_that_of_a_fit_in_memory(folder):
         found = pd.read_parquet(folder / "o.parquet")
         np.testing.assert_allclose(found["log_density"], expected, rtol=1e-6, atol=1e-6)
     assert "row" in found
+    np.save(folder / "x.npy", np.zeros((5, 4)))
+    told = refused("score", out, folder / "x.npy", "--out", folder / "x.csv")
+    assert "names no columns; add a header with those of the model: 'kind', 'speed', 'day', 'price'" in told
 
 
 def test_a_random_part_of_a_long_table_is_fitted(folder):

@@ -19,7 +19,7 @@ import pytest
 
 import forked
 from cli import shell
-from isopleth import DriftMonitor, read_table
+from isopleth import KDE, DriftMonitor, read_table
 from isopleth.io import load, save
 from isopleth.tables.output_files import atomic_write
 from isopleth.tasks.drift import calibration as drift_calibration
@@ -271,6 +271,8 @@ def test_refusals(reference, tmp_path):
     other = tmp_path / "other.csv"
     np.savetxt(other, REFERENCE + 1.0, delimiter=",", header="a,b", comments="")
     assert "another reference" in refused("--reference", other, *COMMON, "--state", state, rows="")
+    save(KDE(), state)
+    assert "holds a KDE and no monitor" in refused("--reference", reference, *COMMON, "--state", state, rows="")
     save(DriftMonitor(), state)
     assert "does not fit this version" in refused("--reference", reference, *COMMON, "--state", state, rows="")
     folder = tmp_path / "no" / "state"

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cli import shell
-from isopleth import SOSREP, save
+from isopleth import KDE, SOSREP, save
 
 run = partial(shell.run, "sample")
 fine = partial(shell.fine, "sample")
@@ -118,10 +118,17 @@ def test_seeds_formats_and_complete_rows(file, tmp_path):
 def test_arrays_give_arrays(tmp_path):
     rows = np.round(np.random.default_rng(0).normal(size=(100, 2)), 1)
     np.save(tmp_path / "x.npy", rows)
-    fine(tmp_path / "x.npy", "-n", 20, "--out", tmp_path / "y.npy")
+    fine(tmp_path / "x.npy", "-n", 20, "--out", tmp_path / "y.npy", "--save", tmp_path / "m.model")
     found = np.load(tmp_path / "y.npy")
     assert found.shape == (20, 2)
     np.testing.assert_allclose(found, np.round(found, 1))
+    fine("--model", tmp_path / "m.model", "-n", 20, "--out", tmp_path / "y.csv")
+    again = pd.read_csv(tmp_path / "y.csv")
+    assert list(again) == ["x1", "x2"]
+    np.testing.assert_allclose(again, found)
+    save(KDE(frame="scale").fit(rows), tmp_path / "m.model")  # of Python, without names
+    fine("--model", tmp_path / "m.model", "-n", 20, "--out", tmp_path / "y.csv")
+    assert list(pd.read_csv(tmp_path / "y.csv")) == ["x1", "x2"]
 
 
 def test_long_tables_are_fitted_in_part_and_rare_columns_are_in_it(tmp_path):
@@ -151,6 +158,8 @@ def test_what_is_unclear_is_one_sentence(file, tmp_path):
     assert "says nothing of how its table records values" in refused(
         "-n", 5, "--out", out, "--model", tmp_path / "m.model"
     )
+    options = ("--model", tmp_path / "m.model", "--save", tmp_path / "other.model")
+    assert "--save and --model exclude each other" in refused("-n", 5, "--out", out, *options)
     assert "leave out the options of columns" in refused(
         "-n", 5, "--out", out, "--model", tmp_path / "m.model", "--exclude", "a"
     )

@@ -44,13 +44,11 @@ def sample(
         table = run.read(file, gaps=False)
         run.stage("fitting")
         density = fitted(table, size, seed)
-        names = table.names
     else:
         density = load_density(model)  # type: ignore[arg-type]
-        names = None
     run.stage("drawing")
     with of_this_version(model or Path("the model")):
-        made = drawn(density, rows, seed, names, complete=complete)
+        made = drawn(density, rows, seed, complete=complete)
         if file is not None:
             made = kept(made, relations_of({name: table.data.column(name).to_pylist() for name in table.names}))
     run.stage("writing")
@@ -109,17 +107,15 @@ def load_density(path: Path) -> KernelDensity:
     return density
 
 
-def drawn(density: KernelDensity, rows: int, seed: int, names: list[str] | None, *, complete: bool) -> Any:
+def drawn(density: KernelDensity, rows: int, seed: int, *, complete: bool) -> Any:
     """Return drawn rows as an Arrow table."""
     import narwhals as nw
     import pyarrow as pa
 
     made = density.sample(rows, random_state=seed, as_recorded="complete" if complete else True)
-    if not isinstance(made, np.ndarray):
-        return nw.from_native(made).to_arrow()
-    if names is None:
-        known = getattr(density, "feature_names_in_", None)
-        names = [f"x{j + 1}" for j in range(made.shape[1])] if known is None else [str(name) for name in known]
-    return pa.table(
-        {name: pa.array(column.tolist(), from_pandas=True) for name, column in zip(names, made.T, strict=True)}
-    )
+    names = [f"x{j + 1}" for j in range(made.shape[1])]
+    if isinstance(made, np.ndarray):
+        names = list(map(str, getattr(density, "feature_names_in_", names)))
+        return pa.table([pa.array(column.tolist(), from_pandas=True) for column in made.T], names)
+    table = nw.from_native(made).to_arrow()
+    return table if hasattr(density, "feature_names_in_") else table.rename_columns(names)

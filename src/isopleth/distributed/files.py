@@ -128,8 +128,6 @@ def _replaced(value: Any, path: str, state: dict[str, np.ndarray]) -> Any:
     parts = {name: _replaced(part, f"{path}.{name}" if path else name, state) for name, part in old.items()}
     if all(parts[name] is part for name, part in old.items()):
         return value
-    if isinstance(value, dict):
-        return {key: parts[str(key)] for key in value}
     if isinstance(value, (list, tuple)):
         return type(value)(*parts.values()) if hasattr(value, "_fields") else type(value)(parts.values())
     out = copy(value) if _is_frozen(value) else value
@@ -138,8 +136,6 @@ def _replaced(value: Any, path: str, state: dict[str, np.ndarray]) -> Any:
 
 
 def _parts(value: Any, path: str) -> list[tuple[str, Any]]:
-    if isinstance(value, dict):
-        return [(str(key), part) for key, part in value.items()]
     if isinstance(value, (list, tuple)):
         return [(str(place), part) for place, part in enumerate(value)]
     if type(value).__module__.partition(".")[0] == _PACKAGE and hasattr(value, "__dict__"):
