@@ -15,7 +15,7 @@ from isopleth.tasks.anomaly.table import Limits, TrainingTable
 R = TypeVar("R", PooledRule, ReferenceRule)
 
 # Relative differences from the constant that are rounding errors, and from which on a value is another one.
-ROUNDING, OTHER = 1e-9, 1e-6
+ROUNDING, OTHER = 2e-12, 1e-9
 
 
 @dataclass(frozen=True)
