@@ -163,20 +163,21 @@ def test_another_value_than_that_of_a_constant_column_is_beyond_all_training_row
     np.testing.assert_allclose(detector.training_scores_, plain.training_scores_, rtol=1e-12)
     new = rows[:4] + 0.01
     cells = constant + np.array([0.0, 1e-12 * constant, 1e-3 * constant + 1e-30 * (constant == 0.0), np.nan])
-    found, usual = detector.score_samples(np.insert(new, 1, cells, axis=1)), plain.score_samples(new)
+    asked = np.insert(new, 1, cells, axis=1)
+    found, usual = detector.score_samples(asked), plain.score_samples(new)
     np.testing.assert_allclose(np.delete(found, 2), np.delete(usual, 2), rtol=1e-12)
     step = len(detector._rule.kinds) * np.log(
         len(rows) + 1
     )  # the tail share of each kind of evidence is 1/(n + 1) of it
     assert found[2] == pytest.approx(usual[2] - step)
-    explanation = detector.explain(np.insert(new, 1, cells, axis=1)[:3])
+    explanation = detector.explain(asked[:3])
     np.testing.assert_allclose(explanation.rise[:, 1], [0.0, 0.0, step], atol=1e-9)
     assert explanation.top(1)[2] == ["column 1"]
     assert (explanation.best[:, 1] == np.where(explanation.rise[:, 1] > 0.0, constant, cells[:3])).all()
     np.testing.assert_allclose(np.delete(explanation.rise, 1, axis=1), plain.explain(new[:3]).rise, atol=1e-9)
     save(detector, tmp_path / "d.isopleth")
-    again = load(tmp_path / "d.isopleth").score_samples(np.insert(new, 1, cells, axis=1))
-    np.testing.assert_array_equal(again, found)
+    np.testing.assert_array_equal(load(tmp_path / "d.isopleth").score_samples(asked), found)
+    np.testing.assert_array_equal(detector.drawn(asked)[0], np.where(np.isnan(asked), constant, asked))
 
 
 @pytest.mark.parametrize("wild", [1e9, 1e300])

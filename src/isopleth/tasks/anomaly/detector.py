@@ -716,10 +716,10 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
 
     def _drawn(self, table: CheckedRows) -> tuple[np.ndarray, list[str], list[str]]:
         numeric = table.n_numeric
-        rows = self._frame.enter(self._coded(table))
-        values = self._frame.leave(self._rule.complete(rows, self._limits), self._counterfactuals.values[0])[
-            :, :numeric
-        ]
+        coded = self._coded(table)
+        filled = self._rule.complete(self._frame.enter(coded), self._limits)
+        filled = self._frame.leave(filled, self._counterfactuals.values[0])
+        values = np.where(np.isnan(coded), filled, coded)[:, :numeric]
         if table.columns is None:
             return values, plain_names(self)[:numeric], []
         names, origins = table.columns.numeric_names[:numeric], table.columns.origins
