@@ -14,7 +14,7 @@ from scipy.stats import t as student_t
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
 from isopleth.tasks.segmentation.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
-from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation.preparation import grows_in_proportion, without_wild_values
 from isopleth.tasks.segmentation.segments import SegmentationSearch, segment
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
@@ -200,23 +200,6 @@ def test_columns_are_exchangeable_and_a_change_in_any_counts():
     y[70:, 1] += 3.0
     assert segment(y).changes.tolist() == segment(y[:, ::-1]).changes.tolist()
     assert abs(segment(y).changes[0] - 70) <= 1
-
-
-def test_a_season_is_found_and_grows():
-    rng = np.random.default_rng(9)
-    cycle = np.array([0.0, 3.0, -1.0, -2.0, 2.0, -2.0])
-    t = np.arange(120)
-    growth = np.linspace(0.5, 1.5, 120)
-    y = np.tile(cycle, 20) * growth + 0.02 * t + (t >= 50) * 4.0 + 0.1 * rng.normal(size=120)
-    part, period = season(y)
-    assert period == 6
-    np.testing.assert_allclose(part, np.tile(cycle, 20) * growth, atol=0.4)
-
-
-def test_noise_alone_seldom_has_a_season_that_stays():
-    rng = np.random.default_rng(10)
-    found = [describe(rng.normal(size=(80, 1))) for _ in range(5)]
-    assert sum(np.abs(one.prepared).max() < 2.0 for one in found) == 0
 
 
 def test_growth_in_proportion_is_told_from_a_line():

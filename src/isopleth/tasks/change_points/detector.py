@@ -438,26 +438,31 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         """
         level = logs_of_growth(values)
         cells = np.where(missing, np.nan, level)
-        cycles = seasons_of(cells, self.period, seconds)
+        seasons = seasons_of(cells, self.period, seconds)
 
         def fill(columns: np.ndarray) -> np.ndarray:
             return np.column_stack([filled_gaps(column, rng) for column in columns.T])
 
-        rest = fill(cells - season_beside_levels(cells, cycles, fill)) if cycles else values
+        season = season_beside_levels(cells, seasons, fill) if any(seasons) else np.zeros_like(values)
+        rest = fill(cells - season) if any(seasons) else values
         if (np.ptp(rest, axis=0) <= _ROUNDING * np.ptp(level, axis=0)).any():
-            cycles, rest = [], values
-        self.periods_ = np.array([cycle.period for cycle in cycles])
-        if not cycles:
+            seasons, rest = [[]] * values.shape[1], values
+        self.periods_ = np.unique([cycle.period for cycles in seasons for cycle in cycles])
+        if not len(self.periods_):
             return values, level, known
         if known is not None:
             grown = (level != values).any(axis=0)
             known = np.where(grown, np.log(np.maximum(known, np.exp(level.min(axis=0)))), known)
-            own = [cycle.over(len(known)) for cycle in cycles if 2 * cycle.period <= len(known)]
-            known = known - seasonal(known, own)
-        kept = isinstance(self.period, str) and len(cycles) == 1
+            n = len(known)
+            known = known - seasonal(known, [[one.over(n) for one in own if 2 * one.period <= n] for own in seasons])
+        level = np.where(missing, rest + season, level)
         # Around 0, so that no logarithm is taken of it.
         rest = rest - rest.mean(axis=0)
-        return rest, level if kept else rest, known
+        return rest, level if self._keeps_cycle() else rest, known
+
+    def _keeps_cycle(self) -> bool:
+        """Return whether the scans have the season that was found: they compare its cycles, but would see two as changes."""
+        return isinstance(self.period, str) and self.period == "auto" and len(self.periods_) == 1
 
     def _fit_telling(
         self,
@@ -522,7 +527,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
 
         Where the shape of the cycle changes, the mean cycle would leave a part of itself in the innovations of every segment.
         """
-        if isinstance(self.period, str) and len(self.periods_) == 1:
+        if self._keeps_cycle():
             found = describe(level) if len(found.location.changes) else unbroken(level)
         return np.asarray(found.location.innovations / found.precision[:, None])
 

@@ -14,6 +14,7 @@ from isopleth.errors import InputError
 from isopleth.tasks.change_points.scan import cycle_of
 from isopleth.tasks.segmentation.costs import STABLE, rounding_variance
 from isopleth.tasks.segmentation.description_length import describe
+from isopleth.tasks.segmentation.preparation import TO_SIGMA
 from isopleth.tasks.segmentation.segments import Segmentation
 
 # Passes over several seasons, each fitted to what the others leave.
@@ -56,13 +57,19 @@ class Cycle:
         return [replace(self, harmonics=some) for some in HARMONICS if 2 * some < self.count]
 
 
-def seasonal(values: np.ndarray, cycles: Sequence[Cycle]) -> np.ndarray:
+Seasons = Sequence[Sequence[Cycle]]  # cycles of each column
+
+
+def seasonal(values: np.ndarray, seasons: Seasons) -> np.ndarray:
     """Return the sum of the seasons of each column, which may hold NaN: means of phases around 0."""
-    parts = np.zeros((len(cycles), *values.shape))
+    return np.column_stack([_sum_of(column, cycles) for column, cycles in zip(values.T, seasons, strict=True)])
+
+
+def _sum_of(column: np.ndarray, cycles: Sequence[Cycle]) -> np.ndarray:
+    parts = np.zeros((len(cycles), len(column)))
     for _ in range(_PASSES if len(cycles) > 1 else 1):
         for i, cycle in enumerate(cycles):
-            rest = values - (parts.sum(axis=0) - parts[i])
-            parts[i] = np.column_stack([_means(column, cycle) for column in rest.T])
+            parts[i] = _means(column - (parts.sum(axis=0) - parts[i]), cycle)
     return np.asarray(parts.sum(axis=0))
 
 
@@ -91,25 +98,24 @@ def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
     return np.asarray(slopes + season(mean(rest - slopes[known]))[cycle.phases])
 
 
-def criterion(values: np.ndarray, cycles: Sequence[Cycle]) -> float:
+def criterion(column: np.ndarray, cycles: Sequence[Cycle]) -> float:
     """Return the Bayesian information criterion of seasons with autoregressive errors, which few steps of level hardly raise."""
-    rest = values - seasonal(values, cycles)
-    total = 0.0
-    for column, floor in zip(rest.T, rounding_variance(np.nan_to_num(rest.T)), strict=True):
-        column = column - np.nanmean(column)
-        known = ~np.isnan(column[1:]) & ~np.isnan(column[:-1])
-        before, after = column[:-1][known], column[1:][known]
-        phi = float(np.clip(after @ before / max(float(before @ before), 1e-300), -STABLE, STABLE))
-        total += len(after) * np.log(float(np.mean((after - phi * before) ** 2)) + floor + 1e-300)
-    return total + values.shape[1] * sum(cycle.freedom for cycle in cycles) * float(np.log(len(values)))
+    rest = column - _sum_of(column, cycles)
+    rest = rest - np.nanmean(rest)
+    known = ~np.isnan(rest[1:]) & ~np.isnan(rest[:-1])
+    before, after = rest[:-1][known], rest[1:][known]
+    phi = float(np.clip(after @ before / max(float(before @ before), 1e-300), -STABLE, STABLE))
+    variance = float(np.mean((after - phi * before) ** 2) + rounding_variance(np.nan_to_num(rest)))
+    freedom = sum(cycle.freedom for cycle in cycles)
+    return len(after) * float(np.log(variance + 1e-300)) + freedom * float(np.log(len(column)))
 
 
-def chosen_seasons(values: np.ndarray, groups: Sequence[Sequence[Cycle]], given: bool) -> list[Cycle]:
+def chosen_seasons(column: np.ndarray, groups: Sequence[Sequence[Cycle]], given: bool) -> list[Cycle]:
     """Choose one cycle of each group in turn by the criterion; none of a group is possible unless they are `given`."""
     chosen: list[Cycle] = []
-    cost = criterion(values, chosen)
+    cost = criterion(column, chosen)
     for group in groups:
-        costs = [criterion(values, [*chosen, cycle]) for cycle in group]
+        costs = [criterion(column, [*chosen, cycle]) for cycle in group]
         best = int(np.argmin(costs)) if group else -1
         if group and (given or costs[best] < cost):
             chosen.append(group[best])
@@ -118,16 +124,16 @@ def chosen_seasons(values: np.ndarray, groups: Sequence[Sequence[Cycle]], given:
 
 
 def season_beside_levels(
-    values: np.ndarray, cycles: Sequence[Cycle], fill: Callable[[np.ndarray], np.ndarray]
+    values: np.ndarray, seasons: Seasons, fill: Callable[[np.ndarray], np.ndarray]
 ) -> np.ndarray:
     """Return the seasons of `values`, which may hold NaN, fitted to what segments of level and slope leave.
 
     The segments are those of the series without the seasons that the whole series has. `fill` fills gaps.
     """
-    rest = fill(values - seasonal(values, cycles))
+    rest = fill(values - seasonal(values, seasons))
     if (np.ptp(rest, axis=0) <= 0.0).any():
-        return seasonal(values, cycles)
-    return seasonal(values - lines_of(rest, describe(rest).location), cycles)
+        return seasonal(values, seasons)
+    return seasonal(values - lines_of(rest, describe(rest).location), seasons)
 
 
 def lines_of(values: np.ndarray, location: Segmentation) -> np.ndarray:
@@ -148,19 +154,23 @@ _THURSDAY = 3 * 86_400.0
 _FOUND, _GIVEN, _SHORTEST = 4.0, 2.0, 2.0
 # Days of a week, which is tried beside a season that was found.
 _DAYS = 7
+# Longest period that is sought in differences, and robust standard deviations at which these are clipped.
+_LONGEST, _WILD = 400, 6.0
 # Most parts of a period as which a shorter one repeats, for which the parts may differ in level only.
 _MOST_PARTS = 31
 
 
-def seasons_of(values: np.ndarray, period: Any, seconds: np.ndarray | None) -> list[Cycle]:
-    """Return the seasons of a series, NaN where unknown: those that are given, or found where they describe it more cheaply."""
+def seasons_of(values: np.ndarray, period: Any, seconds: np.ndarray | None) -> list[list[Cycle]]:
+    """Return the seasons of each column, NaN where unknown: those that are given, or found where they describe it more cheaply."""
     if period is None:
-        return []
+        return [[]] * values.shape[1]
     if isinstance(period, str) and period == "auto":
-        return _found(values, seconds)
+        joint = cycle_of(np.column_stack([_bridged(column) for column in values.T]))
+        return [_found(column, joint, seconds) for column in values.T]
     given = [*period] if isinstance(period, (list, tuple, np.ndarray)) else [period]
     whole = sorted((_cycle(one, len(values), seconds) for one in given), key=lambda one: one.period)
-    return chosen_seasons(values, [_options(whole[:i], cycle) for i, cycle in enumerate(whole)], given=True)
+    groups = [_options(whole[:i], cycle) for i, cycle in enumerate(whole)]
+    return [chosen_seasons(column, groups, given=True) for column in values.T]
 
 
 def check_period(period: Any) -> None:
@@ -217,22 +227,51 @@ def _options(shorter: Sequence[Cycle], cycle: Cycle) -> list[Cycle]:
     return options
 
 
-def _found(values: np.ndarray, seconds: np.ndarray | None) -> list[Cycle]:
-    n = len(values)
-    cycle = cycle_of(np.column_stack([_bridged(column) for column in values.T]))
-    whole = [Cycle.of_steps(n, round(cycle) + some) for some in (-1, 0, 1)] if cycle is not None and cycle >= 3 else []
+def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) -> list[Cycle]:
+    """Return the seasons of a column; `joint` is the period of all columns together."""
+    n = len(column)
+    periods = {round(joint) + some for some in (-1, 0, 1)} if joint is not None and joint >= 3 else set()
+    own = period_of_differences(column)
+    whole = [Cycle.of_steps(n, period) for period in sorted(periods | ({own} if own else set()))]
     if seconds is not None:
         whole += [_of_calendar(name, seconds) for name in ("day", "week")]
-    whole = [one for one in whole if 2 * _SHORTEST <= one.period <= n / _FOUND and one.count > 1]
+    whole = [one for one in whole if _SHORTEST <= one.period <= n / _FOUND and one.count > 1]
     options = [option for one in whole for option in _options([], one)]
     # A season that grows is no change; one that changes at once is seen by the scan of shapes, which keeps a found season.
-    first = chosen_seasons(values, [[*options, *(replace(one, growing=True) for one in options)]], given=False)
+    first = chosen_seasons(column, [[*options, *(replace(one, growing=True) for one in options)]], given=False)
     if not first or _DAYS * first[0].period > n / _FOUND:
         return first
     longer = Cycle.of_steps(n, _DAYS * first[0].period)
     if seconds is not None and abs(first[0].period - _of_calendar("day", seconds).period) < 0.5:
         longer = _of_calendar("week", seconds)
-    return chosen_seasons(values, [first, _options(first, longer)], given=False)
+    return chosen_seasons(column, [first, _options(first, longer)], given=False)
+
+
+def period_of_differences(column: np.ndarray) -> int | None:
+    """Return the period whose phases explain most of the variance of the differences; None if that is not worth their number.
+
+    Differences do not depend on levels, which hide a season from the autocorrelation of the series. The sum of squares of the
+    sums over phases is that of the autocovariances at all multiples of the period.
+    """
+    steps = np.diff(column)
+    known = ~np.isnan(steps)
+    n, length = int(known.sum()), len(steps)
+    if n < _FOUND:
+        return None
+    middle = float(np.median(steps[known]))
+    most = _WILD * TO_SIGMA * float(np.median(np.abs(steps[known] - middle))) or np.inf
+    steps = np.clip(steps, middle - most, middle + most)
+    steps = np.where(known, steps - steps[known].mean(), 0.0)
+    total = float(steps @ steps)
+    longest = min(int((length + 1) / _FOUND), _LONGEST)
+    if total <= 0.0 or longest < _SHORTEST:
+        return None
+    sums = np.fft.irfft(np.abs(np.fft.rfft(steps, 2 * length)) ** 2, 2 * length)[:length]
+    periods = np.arange(int(_SHORTEST), longest + 1)
+    explained = np.array([(sums[0] + 2.0 * sums[period::period].sum()) * period / n for period in periods])
+    costs = n * np.log(np.maximum(1.0 - explained / total, 1e-12)) + (periods + 1.0) * np.log(n)
+    best = int(costs.argmin())
+    return int(periods[best]) if costs[best] < 0.0 else None
 
 
 def _bridged(column: np.ndarray) -> np.ndarray:

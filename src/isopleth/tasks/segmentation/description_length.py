@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from isopleth.tasks.segmentation.costs import rounding_variance
-from isopleth.tasks.segmentation.preparation import grows_in_proportion, season, without_wild_values
+from isopleth.tasks.segmentation.preparation import grows_in_proportion, without_wild_values
 from isopleth.tasks.segmentation.segments import Segmentation, segment
 
 # Least length of a segment of equal scatter.
@@ -19,8 +19,7 @@ MOST_LAGS = 2
 _MOST_EVEN = 100.0
 # Range of the roots of innovations below which they count as equal.
 _ALIKE = 1e-9
-# Fewest steps for which a season, and shocks instead of changes, are considered.
-_LEAST_FOR_SEASON = 16
+# Fewest steps for which shocks instead of changes are considered.
 _LEAST_FOR_SHOCKS = 30
 
 
@@ -110,19 +109,8 @@ def logs_of_growth(values: np.ndarray) -> np.ndarray:
 
 
 def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
-    """Describe a series, with or without a season and by changes or by shocks, whichever is cheapest."""
-    n = len(values)
-    taken = logs_of_growth(values)
-    best = in_stages(_cleaned(taken), surcharges)
-    seasons = [season(column) if n >= _LEAST_FOR_SEASON else (np.zeros(n), 1) for column in taken.T]
-    periods = [period for _, period in seasons if period > 1]
-    if periods:
-        rest = _cleaned(taken - np.column_stack([part for part, _ in seasons]))
-        if (np.ptp(rest, axis=0) > 0.0).all():
-            other = in_stages(rest, surcharges)
-            if other.cost + sum(period + 1 for period in periods) * np.log(n) < best.cost:
-                best = other
-    return or_shocks(best)
+    """Describe a series by changes or by shocks, whichever is cheaper."""
+    return or_shocks(in_stages(_cleaned(logs_of_growth(values)), surcharges))
 
 
 def or_shocks(found: Description) -> Description:

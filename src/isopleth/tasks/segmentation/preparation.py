@@ -1,4 +1,4 @@
-"""Columns prepared for segmentation: gaps are filled, and growth, a season and single outliers are removed."""
+"""Columns prepared for segmentation: gaps are filled, and growth and single outliers are removed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from scipy.ndimage import median_filter
 
 from isopleth.tasks.segmentation.costs import filtered
 
-_LONGEST_SEASON = 400  # steps
-_CYCLES = 4  # fewest cycles of a season
-# Robust standard deviations at which differences and values are clipped.
-_WILD_DIFFERENCES = 6.0
-_WILD_VALUES = 3.5
-_TO_SIGMA = 1.4826  # standard deviation over the median absolute deviation, for normal values
+# Longest cycle that a column without noise may repeat, in steps, and the fewest times.
+_LONGEST_CYCLE, _CYCLES = 400, 4
+_WILD_VALUES = 3.5  # robust standard deviations at which values are clipped
+TO_SIGMA = 1.4826  # standard deviation over the median absolute deviation, for normal values
 _GROWN = 1.5  # least ratio of the extremes of a column that may grow in proportion
 _ROUNDING = 1e-9
 # Ranges of the other values at which extreme values are clipped: larger ones would leave no digits for the others.
@@ -29,7 +27,7 @@ def repeats_exactly(column: np.ndarray) -> bool:
     start = z[:_CYCLES]
     return any(
         np.abs(z[period : period + _CYCLES] - start).max() <= most and np.abs(z[period:] - z[:-period]).max() <= most
-        for period in range(2, min(len(z) // _CYCLES, _LONGEST_SEASON) + 1)
+        for period in range(2, min(len(z) // _CYCLES, _LONGEST_CYCLE) + 1)
     )
 
 
@@ -64,63 +62,6 @@ def grows_in_proportion(column: np.ndarray) -> bool:
     return minus_twice_likelihood(logs) + 2.0 * logs[1:].sum() + np.log(n) < minus_twice_likelihood(column)
 
 
-def season(column: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return the seasonal component of a column, in which NaN may stand, and its period; zeros and 1 without a season.
-
-    The period is the one that explains most of the variance of first or second differences. These do not depend on the level,
-    the second ones not on the slope either. The cycle is made of their medians by phase, which a few changes hardly affect.
-    """
-    found = [(*_best_period(np.diff(column, order)), order) for order in (1, 2)]
-    gain, period, order = min(found)
-    if gain >= 0.0:
-        return np.zeros(len(column)), 1
-    steps = np.diff(column, order)
-    known = ~np.isnan(steps)
-    cycle = np.array([_median(steps[phase::period][known[phase::period]]) for phase in range(period)])
-    for _ in range(order):
-        cycle = np.append(0.0, np.cumsum(cycle - cycle.mean())[:-1])
-    return _growing(column, np.resize(cycle - cycle.mean(), len(column))), period
-
-
-def _median(values: np.ndarray) -> float:
-    return float(np.median(values)) if len(values) else 0.0
-
-
-def _growing(column: np.ndarray, cycles: np.ndarray) -> np.ndarray:
-    """Return cycles whose amplitude changes linearly, if that explains the differences better."""
-    n = len(column)
-    growing = cycles * np.linspace(-1.0, 1.0, n)
-    terms, steps = np.diff(np.column_stack([cycles, growing]), axis=0), np.diff(column)
-    known = ~np.isnan(steps)
-    terms, steps = terms[known], steps[known]
-    factors = np.linalg.lstsq(terms, steps - steps.mean(), rcond=None)[0]
-    straight, bent = steps - terms[:, 0], steps - terms @ factors
-    if bent.var() <= 0.0 or (n - 1) * np.log(bent.var() / max(straight.var(), 1e-300)) + np.log(n) >= 0.0:
-        return cycles
-    return np.asarray(factors[0] * cycles + factors[1] * growing)
-
-
-def _best_period(steps: np.ndarray) -> tuple[float, int]:
-    """Return the change of the BIC by the best period, at most 0, and the period, 1 for none."""
-    known = ~np.isnan(steps)
-    length, steps = len(steps), steps[known]
-    n = len(steps)
-    if n < _CYCLES:
-        return 0.0, 1
-    spread = _TO_SIGMA * np.median(np.abs(steps - np.median(steps)))
-    if spread > 0.0:
-        steps = np.clip(steps, *(np.median(steps) + spread * _WILD_DIFFERENCES * np.array([-1.0, 1.0])))
-    steps = steps - steps.mean()
-    total = float(steps @ steps)
-    best = (0.0, 1)
-    for period in range(2, min((length + 1) // _CYCLES, _LONGEST_SEASON) + 1 if total > 0.0 else 2):
-        phase = (np.arange(length) % period)[known]
-        explained = np.sum(np.bincount(phase, steps) ** 2 / np.maximum(np.bincount(phase), 1))
-        left = max(1.0 - explained / total, 1e-12)
-        best = min(best, (float(n * np.log(left) + (period + 1) * np.log(n)), period))
-    return best
-
-
 def without_wild_values(column: np.ndarray) -> np.ndarray:
     """Clip single outliers, or two in a row, to a distance from the median of the five values around each."""
     padded = np.pad(column, 2, mode="edge")
@@ -129,7 +70,7 @@ def without_wild_values(column: np.ndarray) -> np.ndarray:
     moving = np.abs(off[off != 0.0])
     if 2 * len(moving) <= len(column):  # most values equal their median: there is no scatter to compare outliers with
         return column
-    most = _WILD_VALUES * _TO_SIGMA * np.median(moving)
+    most = _WILD_VALUES * TO_SIGMA * np.median(moving)
     return np.asarray(middle + np.clip(off, -most, most))
 
 
@@ -142,7 +83,7 @@ def spikes(column: np.ndarray) -> np.ndarray:
     padded = np.pad(column, 2, mode="edge")
     off = np.abs(column - np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1))
     near = median_filter(off, _NEIGHBOURS, mode="reflect")
-    return np.asarray((near > 0.0) & (off > _SPIKE * _TO_SIGMA * near))
+    return np.asarray((near > 0.0) & (off > _SPIKE * TO_SIGMA * near))
 
 
 # Values on each side of a gap from which its level is computed.
@@ -155,15 +96,12 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Fill the missing values of a column with draws that look neither calmer nor wilder than the others.
 
     The level is a line from the median of the values before a gap to that of the values after it. An autoregression of order 1
-    around it is drawn given the values at both ends of the gap. A season of the known values is subtracted before, and added
-    after. So the innovations of a filled gap have the scatter of the
+    around it is drawn given the values at both ends of the gap. So the innovations of a filled gap have the scatter of the
     others, and a gap in a random walk is filled by a random walk.
     """
     missing = np.isnan(column)
     if not missing.any() or missing.all():
         return column
-    seasonal, _ = season(column)
-    column = column - seasonal
     out = column.copy()
     known = np.flatnonzero(~missing)
     starts = np.flatnonzero(missing & ~np.concatenate([[False], missing[:-1]]))
@@ -177,7 +115,7 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         left = float(before[-1]) - line[0] if len(before) else None
         right = float(after[0]) - line[-1] if len(after) else None
         out[start:end] = line[1:-1] + _bridge(end - start, left, right, phi, spread, rng)
-    return out + seasonal
+    return out
 
 
 def _autoregression(column: np.ndarray) -> tuple[float, float]:
