@@ -1,25 +1,37 @@
 """Made-up series of many kinds whose changes are known: the rules of the detector were chosen on these.
 
-    python -m experiments.change_points_made_up [--runs 20] [--kinds NAME,...] [--jobs 1]
+    python -m experiments.change_points_made_up [--runs 20] [--kinds NAME,...] [--jobs 1] [--results FILE.csv]
 
 Each kind draws a length, a size of noise and places of changes; printed are F1 and cover against the true changes, the mean
-number of changes found beside the true one and, for the kinds without a change, the share of series with a false alarm.
+number of changes found beside the true one and, for the kinds without a change, the share of series with a false alarm and its
+standard error. With a file of results, what is there is not run again, and all of it is printed.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import tempfile
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.signal import lfilter
 
+from experiments.resumed import resumed
 from experiments.series_data import cover, f1
 from isopleth import ChangePointDetector
 
-Series = tuple[np.ndarray, list[int]]
+Series = tuple[Any, list[int]]
 Rng = np.random.Generator
+
+
+def _length(rng: Rng) -> int:
+    """Mostly 300 steps, and 2,000 in a fifth of the series."""
+    return int(rng.choice([300, 2000], p=[0.8, 0.2]))
 
 
 def _places(rng: Rng, length: int, count: int, gap: int) -> list[int]:
@@ -243,8 +255,8 @@ def none_beats(rng: Rng) -> Series:
 
 
 def _smooth(rng: Rng, curve: Callable[[np.ndarray], np.ndarray]) -> Series:
-    """A curve of 3 to 10 standard deviations of noise that may be autoregressive, in 300 or 2,000 steps."""
-    length = int(rng.choice([300, 2000]))
+    """A curve of 3 to 10 standard deviations of noise that may be autoregressive."""
+    length = _length(rng)
     size = rng.choice([-1.0, 1.0]) * rng.uniform(3.0, 10.0)
     return size * curve(np.arange(length) / length) + _autoregressive(rng, length, rng.choice([0.0, 0.5])), []
 
@@ -264,7 +276,7 @@ def none_arc(rng: Rng) -> Series:
 
 def none_long_memory(rng: Rng) -> Series:
     """Fractional noise of order .3."""
-    length, order = int(rng.choice([300, 2000])), 0.3
+    length, order = _length(rng), 0.3
     lags = np.arange(1, length + 1000)
     weights = np.concatenate([[1.0], np.cumprod((lags - 1.0 + order) / lags)])
     return np.convolve(rng.normal(size=length + 1000), weights)[1000 : length + 1000], []
@@ -272,14 +284,38 @@ def none_long_memory(rng: Rng) -> Series:
 
 def none_measured_walk(rng: Rng) -> Series:
     """An autoregression of .95 that is measured with noise."""
-    length = int(rng.choice([300, 2000]))
+    length = _length(rng)
     return _autoregressive(rng, length, 0.95) + 0.5 * rng.normal(size=length), []
 
 
 def none_growth_errors(rng: Rng) -> Series:
     """Exponential growth with log-normal errors."""
-    length = int(rng.choice([300, 2000]))
+    length = _length(rng)
     return np.exp(rng.uniform(0.5, 3.0) * np.arange(length) / length + 0.2 * rng.normal(size=length)), []
+
+
+def _weeks(rng: Rng, times: pd.DatetimeIndex, level: np.ndarray) -> pd.Series:
+    """Hours of a day, busy or on a wave, weekends, autoregressive noise and a level; .03 of cells and 70 rows are missing."""
+    hours, length = times.hour + times.minute / 60.0, len(times)
+    start, end = rng.uniform(5.0, 9.0), rng.uniform(16.0, 21.0)
+    day = rng.uniform(1.0, 3.0) * ((hours >= start) & (hours < end)) + np.sin(2.0 * np.pi * hours / 24.0)
+    weekend = rng.uniform(1.0, 3.0) * (times.dayofweek >= 5)
+    values = day - weekend + _autoregressive(rng, length, 0.8) + level
+    series = pd.Series(np.where(rng.random(length) < 0.03, np.nan, values), index=times)
+    return series.drop(times[rng.choice(length, 70, replace=False)])
+
+
+def none_weeks(rng: Rng) -> Series:
+    """Eight weeks of hours."""
+    times = pd.date_range("2024-01-01", periods=1344, freq="h")
+    return _weeks(rng, times, np.zeros(len(times))), []
+
+
+def week_step(rng: Rng) -> Series:
+    """Sixty days of half hours, with a step of two and a half deviations of the noise."""
+    times = pd.date_range("2024-01-01", periods=2880, freq="30min")
+    series = _weeks(rng, times, 2.5 * (np.arange(len(times)) >= 1500))
+    return series, [int(np.searchsorted(series.index, times[1500]))]
 
 
 KINDS: tuple[Callable[[Rng], Series], ...] = (
@@ -297,6 +333,8 @@ KINDS: tuple[Callable[[Rng], Series], ...] = (
     short_steps,
     short_slopes,
     collapse,
+    week_step,
+    none_weeks,
     none_normal,
     none_correlated,
     none_heavy_tails,
@@ -332,17 +370,43 @@ def measured(task: tuple[int, int]) -> tuple[float, float, int, int]:
     return f1(marks, found), cover(marks, found, len(values)), len(found), len(places)
 
 
-def study(kinds: list[int], runs: int, jobs: int) -> dict[str, np.ndarray]:
-    """Measure each kind and print the results; arrays of shape (runs, 4)."""
-    out = {}
-    print(f"{'kind':<20}{'F1':>7}{'cover':>7}{'found':>7}{'true':>6}{'false alarms':>14}", flush=True)
-    with ProcessPoolExecutor(jobs) as pool:
+def collected(
+    measured: Callable[[tuple[int, int]], tuple[float, ...]],
+    names: list[str],
+    kinds: list[int],
+    runs: int,
+    jobs: int,
+    results: Path,
+    fields: list[str],
+) -> dict[str, np.ndarray]:
+    """Run what the file lacks of each kind, and return the numbers of all series of the file by kind."""
+    with resumed(results, ["kind", "run", *fields], 2) as (finished, add), ProcessPoolExecutor(jobs) as pool:
         for kind in kinds:
-            name = KINDS[kind].__name__
-            out[name] = np.array(list(pool.map(measured, [(kind, run) for run in range(runs)])))
-            means = out[name].mean(axis=0)
-            alarms = "" if means[3] else f"{np.mean(out[name][:, 2] > 0):.3f}"
-            print(f"{name:<20}{means[0]:>7.3f}{means[1]:>7.3f}{means[2]:>7.2f}{means[3]:>6.2f}{alarms:>14}", flush=True)
+            todo = [run for run in range(runs) if (names[kind], str(run)) not in finished]
+            found = pool.map(measured, [(kind, run) for run in todo])
+            for run, numbers in zip(todo, found, strict=True):
+                add([[names[kind], run, *map(float, numbers)]])
+    with results.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        name: np.array([[float(row[field]) for field in fields] for row in rows if row["kind"] == name])
+        for name in names
+        if any(row["kind"] == name for row in rows)
+    }
+
+
+def study(kinds: list[int], runs: int, jobs: int, results: Path) -> dict[str, np.ndarray]:
+    """Measure each kind and print the results; arrays of shape (runs, 4)."""
+    names = [kind.__name__ for kind in KINDS]
+    out = collected(measured, names, kinds, runs, jobs, results, ["f1", "cover", "found", "true"])
+    print(f"{'kind':<20}{'N':>5}{'F1':>7}{'cover':>7}{'found':>7}{'true':>6}{'false alarms':>16}")
+    for name, rows in out.items():
+        means, share = rows.mean(axis=0), np.mean(rows[:, 2] > 0)
+        alarms = "" if means[3] else f"{share:.3f}+-{np.sqrt(share * (1.0 - share) / len(rows)):.3f}"
+        print(
+            f"{name:<20}{len(rows):>5}{means[0]:>7.3f}{means[1]:>7.3f}{means[2]:>7.2f}{means[3]:>6.2f}{alarms:>16}",
+            flush=True,
+        )
     return out
 
 
@@ -351,19 +415,22 @@ def run_kinds(
     about: str | None,
     names: list[str],
     runs: int,
-    study: Callable[[list[int], int, int], object],
+    study: Callable[[list[int], int, int, Path], object],
 ) -> None:
     """Parse the options of a study of kinds of series, and run it."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help="series of each kind")
     parser.add_argument("--kinds", help="names of kinds; all of them without")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--results", type=Path, help="file to which results are added")
     options = parser.parse_args(arguments)
     chosen = names if options.kinds is None else options.kinds.split(",")
     for name in chosen:
         if name not in names:
             parser.error(f"there is no kind {name!r}; there are {', '.join(names)}.")
-    study([names.index(name) for name in chosen], options.runs, options.jobs)
+    with tempfile.TemporaryDirectory() as folder:
+        results = options.results or Path(folder) / "results.csv"
+        study([names.index(name) for name in chosen], options.runs, options.jobs, results)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Coverage of the 90 % intervals for the positions of changes, in simulated series of 400 steps with one change at step 200.
 
-    python -m experiments.change_points_positions [--runs 200] [--kinds NAME,...] [--jobs 1]
+    python -m experiments.change_points_positions [--runs 200] [--kinds NAME,...] [--jobs 1] [--results FILE.csv]
 
 Printed for each kind: the share of series in which a change was found within 20 steps; in those where anything was found, the
 share in which the interval of the change nearest to the true one holds it; and the median width of these intervals in steps.
@@ -9,12 +9,12 @@ share in which the interval of the change nearest to the true one holds it; and 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 
 import numpy as np
 from scipy.signal import lfilter
 
-from experiments.change_points_made_up import run_kinds
+from experiments.change_points_made_up import collected, run_kinds
 from isopleth import ChangePointDetector
 
 LENGTH, PLACE = 400, 200
@@ -83,17 +83,15 @@ def measured(task: tuple[int, int]) -> tuple[bool, float, float]:
     return abs(found.change_points_[nearest] - PLACE) <= _NEAR, float(low <= PLACE <= high), float(high - low)
 
 
-def study(kinds: list[int], runs: int, jobs: int) -> dict[str, np.ndarray]:
+def study(kinds: list[int], runs: int, jobs: int, results: Path) -> dict[str, np.ndarray]:
     """Measure each kind and print the results; arrays of shape (runs, 3)."""
-    out = {}
-    print(f"{'kind':<18}{'found':>8}{'intervals':>11}{'coverage':>10}{'width':>7}", flush=True)
-    with ProcessPoolExecutor(jobs) as pool:
-        for kind in kinds:
-            name = KINDS[kind].__name__
-            rows = out[name] = np.array(list(pool.map(measured, [(kind, run) for run in range(runs)])), dtype=float)
-            some = rows[np.isfinite(rows[:, 1])]
-            about = f"{some[:, 1].mean():>10.3f}{np.median(some[:, 2]):>7.0f}" if len(some) else f"{'-':>10}{'-':>7}"
-            print(f"{name:<18}{rows[:, 0].mean():>8.3f}{len(some):>11}{about}", flush=True)
+    names = [kind.__name__ for kind in KINDS]
+    out = collected(measured, names, kinds, runs, jobs, results, ["near", "covered", "width"])
+    print(f"{'kind':<18}{'N':>5}{'found':>8}{'intervals':>11}{'coverage':>10}{'width':>7}")
+    for name, rows in out.items():
+        some = rows[np.isfinite(rows[:, 1])]
+        about = f"{some[:, 1].mean():>10.3f}{np.median(some[:, 2]):>7.0f}" if len(some) else f"{'-':>10}{'-':>7}"
+        print(f"{name:<18}{len(rows):>5}{rows[:, 0].mean():>8.3f}{len(some):>11}{about}", flush=True)
     return out
 
 

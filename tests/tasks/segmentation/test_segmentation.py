@@ -133,7 +133,9 @@ def test_the_totals_without_each_change_are_those_of_shorter_segmentations():
     for inner in ([9], [9, 21], [9, 21, 30]):
         bounds = np.array([0, *inner, 40])
         expected = [search.total(np.delete(bounds, j)) for j in range(1, len(bounds) - 1)]
-        np.testing.assert_allclose(search.totals_without_each(bounds), expected, rtol=1e-12)
+        total, totals = search.totals_without_each(bounds)
+        np.testing.assert_allclose(totals, expected, rtol=1e-12)
+        assert total == pytest.approx(search.total(bounds), rel=1e-12)
 
 
 def test_weights_are_as_good_as_a_scaled_column_for_constants_without_correlation():

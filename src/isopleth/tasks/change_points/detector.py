@@ -220,7 +220,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     ----------
     false_alarm_rate : float, default=0.05
         Probability that is meant for a change in a series without one; the guide has measured shares. A third goes to levels
-        and slopes. Half of it goes to the scans of a series with a period; without a period these have more. The surcharge is
+        and slopes, two thirds to the scans; in a series with a period these use three quarters of theirs. The surcharge is
         a quantile of what a change saves in simulated series with the noise that was found; that is an approximation for
         correlated noise, and takes the prepared series and its model as given. All changes of level and slope together must
         also save enough against the best description without any; failing this, one change must save more than by chance.

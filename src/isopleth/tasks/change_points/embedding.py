@@ -257,20 +257,21 @@ def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:
 
     Mirrored means differ from each other as much as others do; interpolated ones would differ too little.
     """
-    out = means.copy()
-    for column in np.flatnonzero(~enough.all(axis=0)):
-        for phase in range(parts):
-            own, known = out[phase::parts, column], enough[phase::parts, column]
-            if not known.any():
-                own[:] = 0.0
-                continue
-            where, gaps = np.flatnonzero(known), np.flatnonzero(~known)
-            line = np.interp(gaps, where, own[where])
-            after = np.searchsorted(where, gaps)
-            low, high = where[np.maximum(after - 1, 0)], where[np.minimum(after, len(where) - 1)]
-            nearer = np.where((gaps - low <= high - gaps) & (low < gaps) | (high < gaps), low, high)
-            mirrored = 2 * nearer - gaps
-            inside = (mirrored >= 0) & (mirrored < len(own))
-            inside[inside] &= known[mirrored[inside]]
-            own[gaps] = np.where(inside, own[np.where(inside, mirrored, 0)], line)
-    return out
+    shape = (len(means) // parts, parts * means.shape[1])  # each part of the blocks and each landmark is a column
+    chosen = ~enough.reshape(shape).all(axis=0)
+    out = means.reshape(shape).copy()
+    own, known = out[:, chosen], enough.reshape(shape)[:, chosen]
+    at, last = np.broadcast_to(np.arange(len(own))[:, None], own.shape), len(own) - 1
+    low = np.maximum.accumulate(np.where(known, at, -1))
+    high = np.minimum.accumulate(np.where(known, at, len(own))[::-1])[::-1]
+    some = known.any(axis=0)
+    low, high = np.where(low < 0, high, low) * some, np.where(high > last, low, high) * some
+    below, above = (np.take_along_axis(own, where, axis=0) for where in (low, high))
+    line = below + (above - below) * ((at - low) / np.maximum(high - low, 1))
+    mirrored = 2 * np.where(at - low <= high - at, low, high) - at
+    mirrored = np.where(low == high, 2 * low - at, mirrored)
+    there = np.clip(mirrored, 0, last)
+    inside = (mirrored == there) & np.take_along_axis(known, there, axis=0)
+    filled = np.where(inside, np.take_along_axis(own, there, axis=0), line)
+    out[:, chosen] = np.where(known, own, filled * some)
+    return np.asarray(out.reshape(means.shape))

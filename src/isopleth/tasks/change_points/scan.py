@@ -286,12 +286,11 @@ _PERIODIC, _ERRORS, _SURE = 0.1, 4.0, 4.0
 _ALIKE, _ALIKE_CYCLES = 0.1, 0.5
 # Blocks within which two changes are one.
 _NEAR = 2.0
-# Share of the rate at which shapes and innovations are scanned together: blocks of an estimated period are less exchangeable than
-# the shuffles assume.
+# Share of the rate at which shapes and innovations are scanned together. A quarter is kept back, because blocks of an estimated
+# period are less exchangeable than the shuffles assume.
 _TOGETHER = 0.75
-# Shares of the rate without a period, together more than 1. Chunks keep blocks together in the shuffles, and steps that an
-# autoregression explains are left out, so that in independent series the scan of innovations alarms less often than its share.
-_INNOVATIONS, _SHAPES = 1.0, 0.5
+# Shares of the rate without a period.
+_INNOVATIONS, _SHAPES = 2.0 / 3.0, 1.0 / 3.0
 # False alarm rate of the detector over that of the scans.
 _OF_DETECTOR = 1.5
 # Steps of a block of windows in a series without a period, and of a block of innovations.
@@ -381,7 +380,8 @@ def scans(
     If the series has a period, both are averaged over blocks of one period and scanned together, with three quarters of the
     rate. Where there are 12 to 40 whole cycles, blocks are parts of these, and whole cycles are scanned too, each scan with half
     of that. Without a period, innovations are scanned over blocks of five steps, which place a change more precisely.
-    This scan has the whole rate, and that of windows half of it. A scan for which the series has too few blocks is left out.
+    This scan has two thirds of the rate, and that of windows one third. A scan for which the series has too few blocks is left
+    out.
     `rate` is the false alarm rate of both scans together.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)

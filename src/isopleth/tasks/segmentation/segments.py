@@ -18,6 +18,8 @@ LONG = 5000
 _LEVELS = np.geomspace(1.0, 1e-3, 10)
 # Most passes over the changes when they are moved, and number of segmentations for which this is done.
 _SWEEPS, _FEW = 6, 3
+# Starts and ends of all segments, and of those of which one change is removed.
+_WITHOUT_EACH = (slice(None, -1), slice(None, -2)), (slice(1, None), slice(2, None))
 # Numbers that are computed together, so that they stay in the cache of the processor.
 _AT_ONCE = 2**16
 
@@ -49,12 +51,8 @@ class SegmentationSearch:
 
     def total(self, bounds: np.ndarray) -> float:
         """Return the cost of a segmentation at the best variances; infinite without residual degrees of freedom."""
-        freedom = self._freedom(len(bounds) - 1)
-        if freedom < 1:
-            return float("inf")
         rss, cost = self.costs.parts(bounds[:-1], bounds[1:])
-        costs = freedom * (np.log(rss.sum(axis=1) / freedom) + 1.0) + cost.sum(axis=1)
-        return float(_added(self._without_data(len(bounds) - 2), costs))
+        return float(self._total(rss.sum(axis=1), cost.sum(axis=1), len(bounds) - 1))
 
     def best_change(self) -> tuple[np.ndarray, float]:
         """Return the bounds and the cost of the best segmentation with one change; an infinite cost if there is none."""
@@ -127,31 +125,39 @@ class SegmentationSearch:
             low = max(out[j - 1] + self.shortest, out[j] - reach)
             high = min(out[j + 1] - self.shortest, out[j] + reach)
             place = np.arange(low, high + 1)
-            before, after = out[j - 1 : j], out[j + 1 : j + 2]
-            cost = self.of_segments(before, place, variance)[0] + self.of_segments(place, after, variance)[0]
+            # Segments on both sides in one call, which takes longer than its numbers.
+            start = np.concatenate([np.full(len(place), out[j - 1]), place])
+            end = np.concatenate([place, np.full(len(place), out[j + 1])])
+            cost = self.of_segments(start, end, variance)[0].reshape(2, -1).sum(axis=0)
             if cost.min() < cost[out[j] - low]:
                 out[j] = place[cost.argmin()]
         return out
 
     def _without_superfluous(self, bounds: np.ndarray) -> np.ndarray:
         while len(bounds) > 2:
-            totals = self.totals_without_each(bounds)
-            if totals.min() > self.total(bounds):
+            total, totals = self.totals_without_each(bounds)
+            if totals.min() > total:
                 break
             bounds = np.delete(bounds, 1 + int(totals.argmin()))
         return bounds
 
-    def totals_without_each(self, bounds: np.ndarray) -> np.ndarray:
-        """Return the costs of the segmentations without one of the changes, for each of them."""
-        changes = len(bounds) - 3
-        freedom = self._freedom(changes + 1)
-        if freedom < 1:
-            return np.full(changes + 1, np.inf)
-        rss, cost = self.costs.parts(bounds[:-1], bounds[1:])
-        merged_rss, merged_cost = self.costs.parts(bounds[:-2], bounds[2:])
+    def totals_without_each(self, bounds: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the cost of a segmentation, and the costs of those without one of its changes, for each of them."""
+        m = len(bounds) - 1
+        start, end = (np.concatenate([bounds[some], bounds[two]]) for some, two in _WITHOUT_EACH)
+        rss, cost = self.costs.parts(start, end)
+        (rss, merged_rss), (cost, merged_cost) = ((part[:, :m], part[:, m:]) for part in (rss, cost))
+        total = self._total(rss.sum(axis=1), cost.sum(axis=1), m)
         left = rss.sum(axis=1)[:, None] - rss[:, :-1] - rss[:, 1:] + merged_rss
-        whole = freedom * (np.log(left / freedom) + 1.0) + cost.sum(axis=1)[:, None]
-        return np.asarray(_added(self._without_data(changes), whole - cost[:, :-1] - cost[:, 1:] + merged_cost))
+        costs = cost.sum(axis=1)[:, None] - cost[:, :-1] - cost[:, 1:] + merged_cost
+        return float(total), np.asarray(self._total(left, costs, m - 1))
+
+    def _total(self, rss: np.ndarray, cost: np.ndarray, segments: int) -> Any:
+        """Return the cost by the sums of all segments of each column, which come first."""
+        freedom = self._freedom(segments)
+        if freedom < 1:
+            return np.full(rss.shape[1:], np.inf)
+        return _added(self._without_data(segments - 1), freedom * (np.log(rss / freedom) + 1.0) + cost)
 
     def best(self, most_places: int) -> tuple[np.ndarray, float]:
         """Return the cheapest segmentation found and its cost; one segment if `surcharge` is infinite."""
@@ -254,7 +260,8 @@ def segment(
     innovations = np.column_stack(left) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.zeros(dim))
     extents = np.ptp(z, axis=0) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.ones(dim))
     units = 2.0 * n * np.log(scale).sum() - 2.0 * dim * np.log(weights).sum()
-    gains = search.totals_without_each(bounds) - search.total(bounds) + surcharge if len(bounds) > 2 else np.empty(0)
+    total, without_each = search.totals_without_each(bounds) if len(bounds) > 2 else (0.0, np.empty(0))
+    gains = without_each - total + surcharge
     return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, cost + float(units), gains)
 
 
