@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import pdist
+from scipy.special import ndtri, stdtr
 
 from isopleth.operators.threads import ONE_BLAS_THREAD
 
@@ -75,8 +76,8 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     """Estimate the period of a series from the autocorrelation; (nan, 0, 0) without a peak.
 
     A line is subtracted from each column first; the autocorrelations of the columns are averaged.
-    Returns period, height and `sureness`: the sum of the products of values one period apart, over the root of the sum of
-    their squares, which estimates the height in standard errors.
+    Returns period, height and its test statistic, which is standard normal in noise, with memory too: sums of the products of
+    values one period apart, over the steps of a cycle, are nearly independent, and are tested by Student's t.
     """
     n = len(values)
     time = np.linspace(-1.0, 1.0, n)
@@ -94,8 +95,10 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     lag = int(hill[found[hill].argmax()])
     before, at, after = found[lag - 1 : lag + 2]
     products = np.sum(rest[:-lag] * rest[lag:], axis=1)
-    sureness = float(products.sum()) / max(float(np.sqrt(products @ products)), 1e-300)
-    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), sureness
+    sums = products[: len(products) // lag * lag].reshape(-1, lag).sum(axis=1)
+    ratio = float(sums.mean()) / max(float(sums.std(ddof=1)) / np.sqrt(len(sums)), 1e-300)
+    statistic = -float(ndtri(stdtr(len(sums) - 1, -ratio)))
+    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), statistic
 
 
 def lag_windows(values: np.ndarray, lag: int, normal: bool) -> np.ndarray:
