@@ -86,6 +86,18 @@ def test_short_and_infinite_series_and_mostly_unknown_columns_are_refused(tmp_pa
         assert message in result.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("columns", [[], ["--column", "heat"]])
+def test_a_mistyped_number_is_named_with_its_column_and_line(file, columns):
+    lines = file.read_text().splitlines()
+    lines[18] = "1.0,5e3x"
+    file.write_text("\n".join(lines) + "\n")
+    result = run("changes", file, *columns)
+    assert result.exit_code == 2
+    assert "column 'heat' holds '5e3x' in line 19, and nearly all other cells are numbers; correct it" in result.stderr
+    assert run("changes", file, "--column", "flow").exit_code == 0
+    assert run("changes", file, *columns, "--missing", "5e3x").exit_code == 0
+
+
 def test_the_shell_and_python_agree_on_missing_cells_and_missing_rows(tmp_path):
     rng = np.random.default_rng(5)
     times = pd.date_range("2024-01-01", periods=300, freq="30min")

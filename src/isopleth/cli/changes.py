@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.run import Run, tell
+from isopleth.cli.run import Run, refuse_typos, tell
 from isopleth.errors import Hint, InputError, quoted
 from isopleth.tables.read import Reader, Reading
 from isopleth.tables.table import FileTable, numbers_with_gaps
@@ -78,6 +78,7 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
         raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
     schema = table.schema.take(table.names.index(name) for name in used)
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
+    refuse_typos(table.using(replace(schema, notes=table.schema.notes)), options, categories=False)
     table = numbers_with_gaps(table.using(replace(schema, left_out=left_out)))
     run.keep(table.schema, table)
     tell(table)

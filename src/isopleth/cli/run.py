@@ -261,17 +261,18 @@ def warn_without_names(reader: Reader) -> None:
     warnings.warn(text, DataWarning, stacklevel=2)
 
 
-def refuse_typos(table: FileTable, options: Reading) -> None:
-    """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as categories."""
+def refuse_typos(table: FileTable, options: Reading, *, categories: bool = True) -> None:
+    """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as `categories`."""
     taken = [column.name for column in table.schema.columns if column.kind == "categorical"]
     for note in table.schema.notes:
         if note.column in taken and note.column not in options.categorical and note.row is not None:
             text = note.text.partition(": the column")[0]
-            hint = Hint(
-                "correct it, name it with {missing}, or take the column as categories with {categorical}",
-                missing=[note.value],
-                categorical=[note.column],
-            )
+            if categories:
+                how = "correct it, name it with {missing}, or take the column as categories with {categorical}"
+                hint = Hint(how, missing=[note.value], categorical=[note.column])
+            else:
+                how = "correct it, name it with {missing}, or leave the column out with {exclude}"
+                hint = Hint(how, missing=[note.value], exclude=[note.column])
             raise InputError(replace(note, text=text, hint=hint).located(table.source, table.place))
 
 

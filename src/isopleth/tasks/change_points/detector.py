@@ -372,7 +372,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             times=moments,
             intervals=self.intervals_,
             spacing=grid.note,
-            names=[str(name) for name in getattr(self, "feature_names_in_", ())] or None,
+            names=[str(name) for name in getattr(self, "feature_names_in_", _name_of(series))] or None,
         ).like(series)
         del self._changed
         to_backend(self, backend)
@@ -654,6 +654,12 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         others = np.array([one.kind != "location" for one in changes], dtype=bool)
         self.change_points_ = np.where(others, own[1][0], own[0][0])
         self.intervals_ = np.where(others[:, None], own[1][1], own[0][1])
+
+
+def _name_of(series: Any) -> list[str]:
+    """Return the name of a single column that has one, such as a series of pandas or Polars."""
+    name = getattr(series, "name", None)
+    return [name] if isinstance(name, str) and name else []
 
 
 _MOST_CURVES = 6
