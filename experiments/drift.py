@@ -1,6 +1,7 @@
 """Run lengths and detection delays of the drift monitor, beside MMD and Kolmogorov-Smirnov monitors.
 
-    python -m experiments.drift [--part lengths|delays|anytime|speed] [--streams 1000] [--quick] [--out FIGURE]
+    python -m experiments.drift [--part lengths|delays|anytime|speed] [--streams 1000] [--only NAME] [--quick]
+                                [--out FIGURE]
 
 lengths  Mean run length while nothing changes over fresh references and streams, as a share of the one asked for, with its
          standard error; and the median. Five streams run against each reference.
@@ -22,6 +23,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy.signal import lfilter
 from scipy.spatial.distance import cdist, pdist
 
 from isopleth import DriftMonitor
@@ -33,6 +35,7 @@ PER_REFERENCE = 5
 # A stream without an alarm ends after so many of the run lengths asked for.
 LONGEST = 50
 
+_DRAWN = 104 * 24  # rows of a stream that are drawn together: whole days
 # Rows after a change, and where the monitor is compared that is valid at any time.
 AFTER, LONG_AFTER = 600, 900
 WINDOW, ROWS, RUN_LENGTH = 50, 500, 1000.0
@@ -50,6 +53,19 @@ def counts(dim: int) -> Draw:
     return lambda rng, n: rng.poisson(1.0, size=(n, dim)).astype(float)
 
 
+def autoregressive(coefficient: float) -> Draw:
+    def draw(rng: np.random.Generator, n: int) -> np.ndarray:
+        noise = rng.normal(size=(n + 100, 2)) * np.sqrt(1.0 - coefficient**2)
+        return np.asarray(lfilter([1.0], [1.0, -coefficient], noise, axis=0)[100:])
+
+    return draw
+
+
+def daily(rng: np.random.Generator, n: int) -> np.ndarray:
+    """A day of 24 rows, from its first hour."""
+    return np.sin(2.0 * np.pi * np.arange(n) / 24.0)[:, None] * [1.5, 0.7] + rng.normal(size=(n, 2))
+
+
 SETTINGS: list[tuple[str, Draw, int, int, int]] = [
     ("normal, d = 3", normals(3), 500, 20, 500),
     ("normal, d = 1", normals(1), 200, 20, 500),
@@ -58,6 +74,9 @@ SETTINGS: list[tuple[str, Draw, int, int, int]] = [
     ("counts, d = 3", counts(3), 500, 20, 500),
     ("normal, d = 5", normals(5), 200, 50, 500),
     ("normal, d = 3", normals(3), 500, 20, 2000),
+    ("AR .5, d = 2", autoregressive(0.5), 1000, 20, 500),
+    ("AR .8, d = 2", autoregressive(0.8), 1000, 20, 500),
+    ("season, d = 2", daily, 1000, 20, 500),
 ]
 
 
@@ -65,8 +84,8 @@ def run_length(monitor: DriftMonitor, draw: Draw, rng: np.random.Generator) -> i
     """Rows until the first alarm."""
     state, asked = monitor.state_, int(monitor.expected_run_length)
     try:
-        for done in range(0, LONGEST * asked, 512):
-            alarms = monitor.update(draw(rng, 512))
+        for done in range(0, LONGEST * asked, _DRAWN):
+            alarms = monitor.update(draw(rng, _DRAWN))
             if alarms:
                 return done + int(alarms.rows[0]) + 1 - alarms.first_row
         return LONGEST * asked
@@ -74,10 +93,12 @@ def run_length(monitor: DriftMonitor, draw: Draw, rng: np.random.Generator) -> i
         monitor.state_ = state
 
 
-def lengths(streams: int) -> None:
-    """Print the run lengths of all settings."""
+def lengths(streams: int, only: str) -> None:
+    """Print the run lengths of the settings whose name begins with `only`."""
     print(f"{'rows':<20}{'reference':>10}{'window':>8}{'asked':>7}{'mean/asked':>18}{'median/asked':>14}", flush=True)
     for name, draw, rows, window, asked in SETTINGS:
+        if not name.startswith(only):
+            continue
         found = np.empty((-(-streams // PER_REFERENCE), PER_REFERENCE))
         for i in range(len(found)):
             rng = np.random.default_rng([i, rows])
@@ -258,6 +279,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=["lengths", "delays", "anytime", "speed"], help="only this one")
     parser.add_argument("--streams", type=int, default=1000, help="streams of each setting of the run lengths")
+    parser.add_argument("--only", default="", help="run lengths of the settings whose name begins with this")
     parser.add_argument("--quick", action="store_true", help="fifty streams")
     parser.add_argument("--out", type=Path, help="figure of two streams")
     options = parser.parse_args(arguments)
@@ -272,7 +294,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.part in (None, "anytime"):
         anytime(max(5, streams // 25))
     if options.part in (None, "lengths"):
-        lengths(streams)
+        lengths(streams, options.only)
 
 
 if __name__ == "__main__":

@@ -22,18 +22,15 @@ from __future__ import annotations
 import argparse
 import csv
 import importlib.util
-import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from experiments.resumed import resumed
-from experiments.series_data import turing
+from experiments.series_data import nab, turing
 from isopleth import ChangePointDetector
 from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 
@@ -66,20 +63,10 @@ class Background:
 
 def backgrounds(folder: Path) -> list[Background]:
     """The series in which steps are planted."""
-    place = folder / "cpd" / "nab"
-    if not (place / "windows.json").is_file():
-        sys.exit(f"{place} has no windows.json; it comes with the series of the Numenta Anomaly Benchmark.")
-    windows = json.loads((place / "windows.json").read_text(encoding="utf-8"))
-    found = []
-    for path in sorted(place.glob("*.csv.gz")):
-        rows = pd.read_csv(path, parse_dates=["timestamp"])
-        rows = rows[~rows["timestamp"].cummax().duplicated()].iloc[:_LONGEST]
-        times = rows["timestamp"].to_numpy()
-        name = path.name.removesuffix(".csv.gz")
-        excused = np.zeros(len(rows), dtype=bool)
-        for start, end in windows[name]:
-            excused |= (times >= np.datetime64(start)) & (times <= np.datetime64(end))
-        found.append(Background(name, rows["value"].to_numpy(dtype=float), times, excused))
+    found = [
+        Background(one.name, one.values[:_LONGEST], one.times[:_LONGEST], one.anomalous[:_LONGEST])
+        for one in nab(folder)
+    ]
     for series in turing(folder):
         length = len(series.values)
         margin = max(_MARGIN, int(_SHARE * length))

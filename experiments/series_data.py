@@ -3,7 +3,8 @@
 The Turing Change Point Dataset (van den Burg and Williams, 2020) has a JSON file a series, and the points that five people
 marked; its benchmark's two measures are here as that paper defines them. The KL-CPD collection has MATLAB files with the
 columns of a series in Y and marks in L; a recording of speech is a WAV file beside a list of segments. The Time Series
-Segmentation Benchmark (Schäfer, Ermshaus and Leser, 2021) has a text file a series, and its changes in one table.
+Segmentation Benchmark (Schäfer, Ermshaus and Leser, 2021) has a text file a series, and its changes in one table. The Numenta
+Anomaly Benchmark (Lavin and Ahmad, 2015) has a table of times and values a series, and windows of anomalies in one file.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.io import loadmat, wavfile
 
 MARGIN = 5
@@ -57,6 +59,34 @@ def tssb(folder: Path) -> list[Annotated]:
         name, _, *marks = line.split(",")
         values = np.loadtxt(place / f"{name}.txt")
         found.append(Annotated(name, values[:, None], {"label": [int(mark) for mark in marks]}))
+    return found
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Values of shape (T,) at ascending times, and a mask of steps that are called anomalous."""
+
+    name: str
+    values: np.ndarray
+    times: np.ndarray
+    anomalous: np.ndarray
+
+
+def nab(folder: Path) -> list[Timed]:
+    """The series of the Numenta Anomaly Benchmark that are there, by name, with rows of one time once."""
+    place = folder / "cpd" / "nab"
+    if not (place / "windows.json").is_file():
+        sys.exit(f"{place} has no windows.json; it comes with the series of the Numenta Anomaly Benchmark.")
+    windows = json.loads((place / "windows.json").read_text(encoding="utf-8"))
+    found = []
+    for path in sorted(place.glob("*.csv.gz")):
+        rows = pd.read_csv(path, parse_dates=["timestamp"])
+        rows = rows[~rows["timestamp"].cummax().duplicated()]
+        times, name = rows["timestamp"].to_numpy(), path.name.removesuffix(".csv.gz")
+        anomalous = np.zeros(len(rows), dtype=bool)
+        for start, end in windows[name]:
+            anomalous |= (times >= np.datetime64(start)) & (times <= np.datetime64(end))
+        found.append(Timed(name, rows["value"].to_numpy(dtype=float), times, anomalous))
     return found
 
 

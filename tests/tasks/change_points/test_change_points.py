@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -235,6 +236,7 @@ def test_changes_carry_p_values_columns_and_labels_of_segments():
     assert 0.0 <= found.p_values_[0] <= 0.05
     np.testing.assert_array_equal(found.segments_, np.repeat([0, 1], [120, 80]))
     assert set(found.result_.table()) >= {"pvalue", "columns"}
+    assert detected(pd.Series(series[:, 1], name="heat")).result_.table()["columns"].tolist() == ["heat"]
 
 
 def test_a_change_of_relation_is_found_and_named():

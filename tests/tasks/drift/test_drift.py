@@ -10,6 +10,7 @@ from scipy.stats import ks_2samp
 import isopleth
 from isopleth import DriftMonitor, InputError
 from isopleth.errors import DataWarning
+from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import calibration as drift_calibration
 from isopleth.tasks.drift.monitor import DriftState, advance
 
@@ -249,6 +250,16 @@ def test_refused_rows_leave_the_place_in_the_stream():
     with pytest.raises(InputError, match="inf"):
         fitted.update(bad)
     np.testing.assert_array_equal(fitted.update(X[90:]).statistic, whole[90:])
+
+
+@pytest.mark.parametrize("monitor_of", [DriftMonitor, AnytimeDriftMonitor])
+def test_a_batch_without_rows_is_refused(monitor_of):
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    fitted = monitor_of(window=5, random_state=0).fit(frame)
+    for batch in (frame[:0], frame[:0].to_numpy(), []):
+        with pytest.raises(InputError, match="no rows; expected one or more rows of the stream"):
+            fitted.update(batch)
+    assert fitted.state_.n_rows == 0
 
 
 def test_a_reference_that_hardly_varies():

@@ -123,9 +123,7 @@ def chosen_seasons(column: np.ndarray, groups: Sequence[Sequence[Cycle]], given:
     return chosen
 
 
-def season_beside_levels(
-    values: np.ndarray, seasons: Seasons, fill: Callable[[np.ndarray], np.ndarray]
-) -> np.ndarray:
+def season_beside_levels(values: np.ndarray, seasons: Seasons, fill: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the seasons of `values`, which may hold NaN, fitted to what segments of level and slope leave.
 
     The segments are those of the series without the seasons that the whole series has. `fill` fills gaps.
@@ -161,7 +159,7 @@ _MOST_PARTS = 31
 
 
 def seasons_of(values: np.ndarray, period: Any, seconds: np.ndarray | None) -> list[list[Cycle]]:
-    """Return the seasons of each column, NaN where unknown: those that are given, or found where they describe it more cheaply."""
+    """Return the seasons of each column, NaN where unknown: given, or found where they describe it more cheaply."""
     if period is None:
         return [[]] * values.shape[1]
     if isinstance(period, str) and period == "auto":

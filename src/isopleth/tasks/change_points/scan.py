@@ -329,7 +329,9 @@ def cycle_of(values: np.ndarray) -> float | None:
     """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give."""
     spread = np.maximum(values.std(axis=0), 1e-300)
     length, height, statistic = period_of((values - values.mean(axis=0)) / spread)
-    return length if height >= max(_PERIODIC, _ERRORS / np.sqrt(len(values))) and statistic >= _LEAST_STATISTIC else None
+    return (
+        length if height >= max(_PERIODIC, _ERRORS / np.sqrt(len(values))) and statistic >= _LEAST_STATISTIC else None
+    )
 
 
 def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:

@@ -19,7 +19,7 @@ from isopleth.progress import Progress, ReportsProgress
 from isopleth.rows import row_keys
 from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, rows_of_stream
 from isopleth.tasks.drift.calibration import spread
 
 _FEWEST = 20
@@ -291,7 +291,7 @@ class AnytimeDriftMonitor(ReportsProgress, BaseEstimator):
             If rows cannot be used; then none of them is processed. Also if `state_` was assigned from another monitor.
         """
         check_is_fitted(self, "threshold_")
-        given, X = X, enter(self, X, missing=True).rows
+        given, X = X, rows_of_stream(self, X)
         state = self.state_
         if not isinstance(state, AnytimeState) or state.key != self._key:
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")

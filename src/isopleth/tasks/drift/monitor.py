@@ -25,7 +25,7 @@ from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import CheckedRows, enter, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, rows_of_stream
 from isopleth.tasks.drift.calibration import (
     FEWEST_BLOCKS,
     Dependence,
@@ -387,7 +387,7 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
             For words that were not in the reference, with their number; they count as one more category.
         """
         check_is_fitted(self, "threshold_")
-        given, X = X, enter(self, X, missing=True).rows
+        given, X = X, rows_of_stream(self, X)
         state = self._own_state()
         first = state.n_rows
         parts, windows = [], []
