@@ -8,7 +8,8 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector, InputError
-from isopleth.tasks.change_points.periods import seasons_of
+from isopleth.tasks.change_points.periods import period_of_differences, seasons_of
+from isopleth.tasks.change_points.scan import cycle_of
 
 HOURS = 8 * 168
 
@@ -114,3 +115,35 @@ def test_a_change_of_frequency_is_named_and_placed_in_the_series_with_its_season
     assert found.kinds_.tolist() == ["frequency"]
     assert abs(found.change_points_[0] - 200) <= 10
     assert np.diff(found.intervals_[0]) < 60
+
+
+def test_a_season_of_one_column_is_found_beside_its_steps():
+    rng = np.random.default_rng(6)
+    series = rng.normal(size=(240, 3))
+    series[:, 1] += (
+        2.0 * np.resize(rng.normal(size=7), 240) + 8.0 * (np.arange(240) >= 90) - 5.0 * (np.arange(240) >= 170)
+    )
+    assert [[cycle.period for cycle in cycles] for cycles in seasons_of(series, "auto", None)] == [[], [7.0], []]
+
+
+def test_the_period_of_differences_is_that_of_every_period_by_its_phases():
+    rng = np.random.default_rng(4)
+    column = np.resize(rng.normal(size=9), 9 * 40 + 1) + 0.5 * rng.normal(size=9 * 40 + 1)
+    steps = np.diff(column) - np.diff(column).mean()
+    costs = []
+    for period in range(2, 90):
+        sums = np.bincount(np.arange(360) % period, steps)
+        left = 1.0 - np.sum(sums**2) * period / 360 / (steps @ steps)
+        costs.append(360 * np.log(left) + (period + 1) * np.log(360))
+    assert period_of_differences(column) == 9 == int(np.argmin(costs)) + 2
+    column[rng.choice(361, 30, replace=False)] = np.nan
+    assert period_of_differences(column) == 9
+    assert period_of_differences(rng.normal(size=400)) is None
+    assert period_of_differences(np.zeros(50)) is None
+
+
+def test_noise_with_memory_seldom_looks_like_a_cycle():
+    noise = lfilter([1.0], [1.0, -0.8], np.random.default_rng(5).normal(size=(40, 1200)), axis=1)[:, 200:]
+    assert sum(cycle_of(one[:, None]) is not None for one in noise) <= 3
+    waves = noise + 4.0 * np.sin(2.0 * np.pi * np.arange(1000) / 50.0)
+    assert all(abs(cycle_of(one[:, None]) - 50.0) < 1.0 for one in waves)

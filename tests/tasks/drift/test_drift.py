@@ -255,7 +255,7 @@ def test_refused_rows_leave_the_place_in_the_stream():
 @pytest.mark.parametrize("monitor_of", [DriftMonitor, AnytimeDriftMonitor])
 def test_a_batch_without_rows_is_refused(monitor_of):
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
-    fitted = monitor_of(window=5, random_state=0).fit(frame)
+    fitted = monitor_of(window=20, random_state=0).fit(frame)
     for batch in (frame[:0], frame[:0].to_numpy(), []):
         with pytest.raises(InputError, match="no rows; expected one or more rows of the stream"):
             fitted.update(batch)
