@@ -458,11 +458,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         level = np.where(missing, rest + season, level)
         # Around 0, so that no logarithm is taken of it.
         rest = rest - rest.mean(axis=0)
-        return rest, level if self._keeps_cycle() else rest, known
-
-    def _keeps_cycle(self) -> bool:
-        """Return whether the scans have the season that was found: they compare its cycles, but would see two as changes."""
-        return isinstance(self.period, str) and self.period == "auto" and len(self.periods_) == 1
+        one_found = isinstance(self.period, str) and self.period == "auto" and len(self.periods_) == 1
+        return rest, level if one_found else rest, known
 
     def _fit_telling(
         self,
@@ -513,7 +510,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         # Without a change of location, the scans use the innovations of the description without any.
         if len(values) < SHORTEST_SHAPES:
             changes = merged(changes, Scanned(self._of_scatter(found, scatters), 0.5 * SHORTEST_SCATTER))
-        innovations = self._innovations(found, level)
+        innovations = found.location.innovations / found.precision[:, None]
         for one in scans(level, innovations, cycle, (1.0 - _LOCATION) * rate, rng, self.memory_limit):
             changes = merged(changes, one)
         changes = one_a_gap(changes, np.any(~missing, axis=1))
@@ -521,15 +518,6 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         plain = logs_of_growth(values) if curve is None else logs_of_growth(values) - curve
         self._set_positions((plain, level), changes, found, cycle, missing)
         tick(_SCANS)
-
-    def _innovations(self, found: Description, level: np.ndarray) -> np.ndarray:
-        """Return the innovations for the scans, of the series with its season if they compare its cycles.
-
-        Where the shape of the cycle changes, the mean cycle would leave a part of itself in the innovations of every segment.
-        """
-        if self._keeps_cycle():
-            found = describe(level) if len(found.location.changes) else unbroken(level)
-        return np.asarray(found.location.innovations / found.precision[:, None])
 
     @staticmethod
     def _null_gains_of_scatter(
