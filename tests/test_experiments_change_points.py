@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from experiments import change_points, change_points_made_up
+from experiments import change_points, change_points_made_up, change_points_times
 from experiments.series_data import cover, f1, klcpd, turing
 
 
@@ -63,3 +63,12 @@ def test_the_table_has_the_default_above_no_change(tmp_path, capsys, monkeypatch
 def test_the_study_of_made_up_series(capsys):
     change_points_made_up.main(["--runs", "2", "--kinds", "short_steps"])
     assert "short_steps" in capsys.readouterr().out
+
+
+def test_the_times_of_short_series_are_printed(capsys):
+    change_points_times.main(["--quick"])
+    none, step, memory = capsys.readouterr().out.splitlines()
+    assert none.startswith("60 x 1, none")
+    assert none.endswith("ChangePoints(none)")
+    assert step.endswith("(level))")
+    assert memory.startswith("most memory")
