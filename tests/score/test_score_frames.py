@@ -201,12 +201,6 @@ def test_the_choice_is_shown_and_refitted():
     assert np.isnan(ridge.frame_losses).all()
 
 
-def test_a_smooth_map_has_to_gain_more_than_chance():
-    path = KernelScore().fit(np.random.default_rng(5).normal(size=(80, 2))).search_path_
-    assert np.argmin(path.frame_losses) == 2
-    assert path.frame is path.frames[1]
-
-
 @pytest.mark.slow
 def test_chains_follow_a_score_in_a_smooth_frame():
     X = np.exp(0.5 * np.random.default_rng(4).normal(size=(300, 2)))

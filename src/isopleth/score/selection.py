@@ -240,29 +240,18 @@ def _first_round(space: Space, rows: Rows, candidates: Candidates) -> FirstRound
 def choose_frame(
     space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray
 ) -> tuple[int, list[FirstRound], np.ndarray]:
-    """Return the place of a frame, the first rounds, and the losses of the frames in the coordinates x/unit.
+    """Return the place of the frame with the smallest loss in the coordinates x/unit, the first rounds, and the losses.
 
-    It is the frame with the smallest loss if its map is affine. Other frames have the parameters of their maps to fit to noise,
-    so one of them has to be better than the best affine frame by BASE_ALONE_ERRORS standard errors. With one frame there is
-    nothing to compare, and its loss is NaN.
+    With one frame there is nothing to compare, and its loss is NaN.
     """
     rounds = [_first_round(space, rows, candidates) for rows in frames]
     if len(rounds) == 1:
         return 0, rounds, np.array([np.nan])
-    terms = []
+    losses = []
     for one in rounds:
         base, regularizer = one.chosen(candidates)
-        terms.append(one.rows.comparable_losses(space, one.factor, base, regularizer, unit))
-    some, losses = rounds[0].rows, rounds[0].rows.mean(np.array(terms))
-    allowed = losses.copy()
-    affine = [k for k, one in enumerate(rounds) if one.rows.enough and one.rows.maps[0].affine]
-    if affine:
-        simple = min(affine, key=lambda k: losses[k])
-        for k in set(range(len(rounds))) - set(affine):
-            with np.errstate(invalid="ignore"):  # infinite losses have no error
-                if not losses[simple] - losses[k] > BASE_ALONE_ERRORS * some.error(terms[simple] - terms[k]):
-                    allowed[k] = np.inf
-    return int(np.argmin(allowed)), rounds, losses
+        losses.append(one.rows.mean(one.rows.comparable_losses(space, one.factor, base, regularizer, unit)))
+    return int(np.argmin(losses)), rounds, np.array(losses)
 
 
 def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray) -> SelectionPath:
