@@ -77,9 +77,8 @@ class KernelScore(ScoreEstimator):
     frame : {"auto", "scale", "whiten", "smooth"} or Frame, default="auto"
         Coordinates of the kernels. "scale": the columns as they are given. "whiten": uncorrelated columns of unit variance.
         "smooth": a sinh-arcsinh map of each column towards a normal density, then "whiten". "auto" takes the one of
-        :class:`isopleth.frames.LocalScale` and "whiten" with the smaller cross-validation loss, or "smooth" if its loss is
-        smaller by more than 1.5 standard errors, so that scores do not depend on the units of the columns. A frame needs second
-        derivatives, which those of marginal densities lack.
+        :class:`isopleth.frames.LocalScale`, "whiten" and "smooth" with the smallest cross-validation loss, so that scores do not
+        depend on the units of the columns. A frame needs second derivatives, which those of marginal densities lack.
     cv : int, default=5
         Number of folds of the distinct rows. Each fold is held out once; with more than 2,000 rows only the first few are.
     solver : {"auto", "direct", "eigen", "cg", "lanczos", "iterate"}, default="auto"
