@@ -108,3 +108,12 @@ def test_new_rows_state_their_least_p_value_and_why_more_rows_are_certain_than_f
     assert "not flagged: among" not in found.text()
     fewer = replace(found, labels=np.where(np.arange(40) < 35, found.labels, 1))
     assert "5 of them are not flagged: among so many, less unlikely rows count, too." in fewer.text()
+
+
+def test_numbers_that_no_reference_row_has_count_in_limits():
+    rng = np.random.default_rng(0)
+    reference, new = (np.column_stack([rng.normal(size=(n, 2)), np.full(n, 3.0)]) for n in (200, 60))
+    new[:10, 2] = 4.0
+    found = AnomalyDetector(novelty=True, fast=True, random_state=0).fit(reference).anomalies(new)
+    assert len(set(found.order[:10]) & set(range(10))) >= 8
+    assert 5 <= found.at_least[-1] <= 10

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from isopleth.tasks.anomaly.constant_columns import WithConstants, fit_with_constants
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
 
@@ -122,8 +123,7 @@ class SplitScores:
     to neighbours the least likely of them are too few or too many, which a limit on all lists at once would not survive.
     """
 
-    rule: ReferenceRule  # rule fitted to one half
-    columns: np.ndarray  # (d,): columns that vary in this half
+    rule: ReferenceRule | WithConstants  # rule fitted to one half
     calibration: np.ndarray  # (n,): surprise of the rows of the other half
 
     @classmethod
@@ -144,18 +144,16 @@ class SplitScores:
         one = shuffled[np.unique(group[shuffled], return_index=True)[1]]  # a row of each group
         inside, held_out = np.isin(group, order[::2]), rows[one[order[1::2]]]
         fitted = rows[inside]
-        known = np.where(np.isnan(fitted), np.inf, fitted).min(axis=0)
-        columns = (fitted > known).any(axis=0)
-        if not columns.any():
+        if not (np.fmin.reduce(fitted) < np.fmax.reduce(fitted)).any():
             return None
         groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
-        table = TrainingTable.of(fitted[:, columns], int(columns[:n_numeric].sum()), groups)
-        found = cls(ReferenceRule.fit(table, seed, True, limits)[0], columns, np.empty(0))
-        return cls(found.rule, columns, found.surprise(held_out, limits))
+        table = TrainingTable.of(fitted, n_numeric, groups)
+        rule, _ = fit_with_constants(lambda t: ReferenceRule.fit(t, seed, True, limits), table)
+        return cls(rule, cls(rule, np.empty(0)).surprise(held_out, limits))
 
     def surprise(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
         """Return the surprise of rows outside of the fitted half."""
-        return self.rule.surprises(rows[:, self.columns], np.full(len(rows), NEW), limits).sum(axis=1)
+        return self.rule.surprises(rows, np.full(len(rows), NEW), limits).sum(axis=1)
 
     def certificate(self, rows: np.ndarray, limits: Limits) -> Certificate:
         """Return limits for sets of new rows."""

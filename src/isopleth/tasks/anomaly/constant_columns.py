@@ -65,7 +65,7 @@ class WithConstants:
     def _others(self, rows: np.ndarray) -> np.ndarray:
         """Return 1 for cells of constant columns with another value; 0 for others, gaps and rounding errors."""
         away = (np.abs(rows - self.values) - ROUNDING) / (OTHER - ROUNDING)
-        return np.where(self.varies | np.isnan(rows), 0.0, np.clip(away, 0.0, 1.0))
+        return np.where(self.varies | np.isnan(away), 0.0, np.clip(away, 0.0, 1.0))
 
 
 def frame_of_constants(values: np.ndarray) -> np.ndarray:
