@@ -163,7 +163,7 @@ def measured(name: str, sizes: Sequence[int], threads: int | None, limit: float)
 def _work(pipe: Connection, name: str, sizes: Sequence[int], threads: int | None) -> None:
     warnings.simplefilter("ignore")
     if threads == 1 and hasattr(os, "sched_setaffinity"):  # our own threads count the processors of the process
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # the first one has most of the interrupts
     chosen = tasks()[name]
     from joblib import parallel_config
 
