@@ -78,7 +78,8 @@ class SOSREP(KernelDensity):
         Number of rows, at least 2, at which kernels are placed, for data too large for a kernel matrix of all rows. Landmarks
         are drawn at random with a fixed seed. Each gets the weight of all rows whose nearest landmark it is, with distances
         in standard deviations of the columns. Frames are fitted to the landmarks. Time and memory grow linearly with the
-        rows. None is all rows. If there are no more distinct rows than `landmarks`, the fit equals that to all rows.
+        rows. None is all rows, which takes a time that grows with their square if ``frame="scale"``: of 50,000 rows or more, give
+        landmarks there. If there are no more distinct rows than `landmarks`, the fit equals that to all rows.
     tol : float, default=1e-8
         Largest :math:`|\alpha_i f(x_i)/w_i - 1|` to accept.
     memory_limit : float, default=2**30
