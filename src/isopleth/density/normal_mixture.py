@@ -71,7 +71,7 @@ class NormalMixture(FrameDensity):
             check_stopped()
             place = slice(start, start + size)
             steps = np.matmul(z[place] - self.means[:, None], inverses)
-            yield place, constants[:, None] - 0.5 * np.sum(steps * steps, axis=2), steps
+            yield place, constants[:, None] - 0.5 * np.einsum("kni,kni->kn", steps, steps), steps
 
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
         """Return log p at rows."""
@@ -98,11 +98,11 @@ class NormalMixture(FrameDensity):
         mass = np.zeros(len(self.shares))
         first, second = np.zeros(self.means.shape), np.zeros(self.roots.shape)
         for place, logs, steps in self._blocks(z):
-            r = np.exp(logs - logsumexp(logs, axis=0)) * w[place]
+            r = np.exp(logs - logs.max(axis=0))
+            r *= w[place] / r.sum(axis=0)
             mass += r.sum(axis=1)
-            weighted = r[:, :, None] * steps
-            first += weighted.sum(axis=1)
-            second += np.matmul(weighted.transpose(0, 2, 1), steps)
+            first += np.matmul(r[:, None], steps)[:, 0]
+            second += np.matmul((r[:, :, None] * steps).transpose(0, 2, 1), steps)
         shares = np.maximum(mass - min(least, 0.5 * mass.max()), 0.0)
         kept = shares > 0.0
         roots, mass = self.roots[kept], mass[kept, None]
