@@ -9,7 +9,7 @@ import pytest
 
 import forked
 from cli.verbs import VERBS, arguments, write_files
-from isopleth.results.text import aligned, width_of, wrapped
+from isopleth.results.text import width_of
 
 pty = pytest.importorskip("pty")
 COLUMNS = 80
@@ -85,47 +85,6 @@ def test_messages_are_broken_between_words(folder):
     lines = [line for line in lines_of(received) if line]
     assert lines[0].startswith("isopleth: ")
     assert all(len(line) <= COLUMNS or " " not in line for line in lines)
-
-
-def test_a_table_without_room_says_which_columns_are_left_out():
-    cells = [
-        ["p-value", "median A", "median B", "column"],
-        ["0.001", "123456789.1234", "223456789.1234", "income of the person"],
-    ]
-    assert aligned(cells, 80).splitlines()[1].split()[:3] == cells[1][:3]
-    narrow = aligned(cells, 50).splitlines()
-    assert max(map(len, narrow)) <= 50
-    assert narrow[0].split() == ["p-value", "median", "A", "column"]
-    assert " ".join(narrow[-2:]).endswith("No room for: median B. A wider terminal or --json shows them.")
-    assert "median A, median B" in " ".join(aligned(cells, 34).splitlines())
-    assert aligned(cells, 10).split()[:2] == ["p-value", "column"]  # which stand even without room
-
-
-def test_cells_are_folded_between_words():
-    cells = [["row", "reason"], ["1", "a first long reason with words  a second one"]]
-    assert aligned(cells, 28).splitlines() == [
-        "row  reason",
-        "  1  a first long reason",
-        "     with words",
-        "     a second one",
-    ]
-
-
-def test_only_long_lines_are_wrapped():
-    text = "short   line\n" + "word " * 20
-    assert wrapped(text, 30).splitlines()[0] == "short   line"
-    assert max(map(len, wrapped(text, 30).splitlines())) <= 30
-    assert wrapped(text, 30).split() == text.split()
-
-
-def test_wide_letters_take_two_columns_and_marks_none():
-    assert [width_of(text) for text in ("abc", "漢字", "e\u0301", "ｶﾅ", "한국")] == [3, 4, 1, 2, 4]
-    cells = [["行", "名前"], ["1", "東京都港区 " * 12], ["22", "ab"]]
-    lines = aligned(cells, 40).splitlines()
-    assert max(map(width_of, lines)) <= 40
-    assert lines[0] == "行  名前"
-    assert lines[-1] == "22  ab"
-    assert max(map(width_of, wrapped("東京都港区" * 30 + " a " * 30, 40).splitlines())) <= 40
 
 
 def test_a_table_of_wide_letters_fits_the_terminal(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from isopleth.errors import InputError
 from isopleth.io.resume import Journal, partial_path
-from isopleth.tables.output_files import atomic_write, check_target, remove_leftovers
+from isopleth.tables.output_files import atomic_write, check_target, remove_leftovers, sole_run
 
 
 @pytest.fixture
@@ -49,7 +49,10 @@ def test_a_new_file_has_the_permissions_of_any_other(tmp_path):
     (tmp_path / "plain").write_bytes(b"")
     with atomic_write(tmp_path / "new"):
         pass
-    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    with sole_run(tmp_path / "held"):
+        (lock,) = tmp_path.glob("*lock")
+        modes = {path.stat().st_mode for path in (tmp_path / "new", tmp_path / "plain", lock)}
+    assert len(modes) == 1
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o400])

@@ -666,6 +666,8 @@ LINES = st.lists(st.lists(CELL, max_size=4).map(",".join), max_size=6).map(lambd
 @example(content=b'"')
 @example(content=b"\xef\xbb\xbf")
 @example(content=b"1,2\r3,4\r\n5,6")
+@example(content=b"a,b\na,b\n1\n")
+@example(content=b'"a" ,b\n"a" ,b\n1\n')
 @example(content=b'"1\r\n",2\n3,4')
 def test_any_bytes_give_a_table_or_a_sentence_in_pieces_of_any_size(tmp_path, content):
     path, found = written(tmp_path, content), []

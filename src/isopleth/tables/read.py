@@ -377,16 +377,16 @@ class Reader:
         """
         import pyarrow as pa
 
-        held, lines = None, np.empty(0, dtype=np.int64)
+        held, lines, before = None, np.empty(0, dtype=np.int64), start
         for piece in self._pieces(rows, start):
             held = piece.data if held is None else pa.concat_tables([held, piece.data])
             if piece.lines is not None:
                 lines = np.concatenate([lines, piece.lines])
             while len(held) >= rows:
-                yield self._chunk(held.slice(0, rows), lines[:rows], like)
-                held, lines = held.slice(rows), lines[rows:]
+                yield self._chunk(held.slice(0, rows), lines[:rows], like, before)
+                held, lines, before = held.slice(rows), lines[rows:], before + rows
         if held is not None and len(held):
-            yield self._chunk(held, lines, like)
+            yield self._chunk(held, lines, like, before)
 
     def _pieces(self, rows: int, start: int) -> Iterator[Columns]:
         if self.text is not None:
@@ -407,14 +407,15 @@ class Reader:
                     yield Columns(whole.slice(start), self.named)
                 start = max(0, start - len(table))
 
-    def _chunk(self, data: Any, lines: np.ndarray, like: FileTable) -> FileTable:
+    def _chunk(self, data: Any, lines: np.ndarray, like: FileTable, before: int) -> FileTable:
         columns = Columns(data, self.named, lines if len(lines) else None)
         words = [
             replace(column, kind="categorical") if str(kind) == "string" else replace(column, kind="numeric")
             for column, kind in zip(Schema.of_numbers(self.names, True).columns, like.data.schema.types, strict=True)
         ]
         typed_ = self.typed(columns, Schema(tuple(words), {}, (), True, len(words)))
-        return replace(like, data=typed_.rename_columns(like.data.column_names), lines=columns.lines)
+        data = typed_.rename_columns(like.data.column_names)
+        return replace(like, data=data, lines=columns.lines, before=before)
 
 
 def typed_columns(

@@ -40,6 +40,8 @@ class FileTable:
         Columns that hold the class or group of each row, which are not among the others.
     dialect : Dialect, optional
         How a text file is written: its delimiter, decimal sign and encoding.
+    before : int
+        How many rows of the file stand before these, of which it is one chunk.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class FileTable:
     choices: Choices = field(default_factory=Choices)
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
     dialect: Dialect | None = None
+    before: int = 0
 
     @classmethod
     def of_array(cls, values: np.ndarray, names: list[str], source: Path) -> Self:
@@ -103,7 +106,7 @@ class FileTable:
 
     def place(self, row: int) -> str:
         """Return where a row, counted from 0, stands in the file: "line 3", or "row 2" counted from 1."""
-        return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        return f"row {self.before + row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Self:
         """Return some rows."""
@@ -199,23 +202,20 @@ def numbers_with_gaps(table: FileTable) -> FileTable:
 
 
 class MissingCells:
-    """Count of missing and infinite cells in each column: found chunk by chunk, refused at the end."""
+    """Count of missing cells in each column: found chunk by chunk, refused at the end."""
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
         self._counts = np.zeros(len(names), dtype=np.int64)
         self._first = [""] * len(names)
-        self._rows = 0
 
     def add(self, table: FileTable, values: np.ndarray) -> None:
         """Count the missing cells of the rows that follow."""
-        bad = ~np.isfinite(values)
+        bad = np.isnan(values)
         for j in np.flatnonzero(bad.any(axis=0)):
             if not self._counts[j]:
-                row = int(bad[:, j].argmax())
-                self._first[j] = table.place(row if table.lines is not None else row + self._rows)
+                self._first[j] = table.place(int(bad[:, j].argmax()))
             self._counts[j] += np.count_nonzero(bad[:, j])
-        self._rows += len(bad)
 
     def refuse(self, path: object) -> None:
         """Refuse the file if any was found."""
@@ -227,7 +227,7 @@ class MissingCells:
         if more:
             worst.append(f"{more} more column{'s' if more > 1 else ''}")
         raise InputError(
-            f"{path}: empty, NaN or infinite cells in {', '.join(worst)}",
+            f"{path}: empty cells in {', '.join(worst)}",
             column=self._names[bad[0]],
             hint=Hint("fill or drop these rows, or choose other columns with {columns}", columns=...),
         )

@@ -232,7 +232,7 @@ class Text:
             if skip >= len(piece.lines):
                 skip -= len(piece.lines)
                 continue
-            table = _parsed(self.source, piece, self.dialect.names, where)
+            table = _parsed(self.source, piece, self.dialect, where)
             _refuse_repeated_header(self.source, self.dialect, table, piece.lines, where)
             yield table.slice(skip), piece.lines[skip:]
             skip = 0
@@ -283,8 +283,11 @@ def _refuse_repeated_header(
         alike = same if alike is None else alike[same]
         if not len(alike):
             return
-    line = lines[alike[0]]
-    raise InputError(f"{source}, line {line} repeats the header of line {dialect.place.line}; delete that line.")
+    raise _repeated_header(source, dialect, int(lines[alike[0]]))
+
+
+def _repeated_header(source: Source, dialect: Dialect, line: int) -> InputError:
+    return InputError(f"{source}, line {line} repeats the header of line {dialect.place.line}; delete that line.")
 
 
 def _scanned(source: Source, data: bytes, here: Place, dialect: Dialect, *, whole: bool) -> Piece | None:
@@ -361,11 +364,11 @@ def _check_text(source: Source, text: bytes, here: Place) -> None:
             raise refuse_encoding(source, here.line + text.count(b"\n", 0, error.start) + 1) from None
 
 
-def _parsed(source: Source, piece: Piece, names: list[str], where: Sequence[int]) -> Any:
+def _parsed(source: Source, piece: Piece, dialect: Dialect, where: Sequence[int]) -> Any:
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
 
-    columns = [str(j) for j in range(len(names))]
+    columns = [str(j) for j in range(len(dialect.names))]
     wanted = [columns[j] for j in where]
     try:
         # Not read_csv, which takes over the handling of signals and complains when descriptors are closed at an exit.
@@ -378,12 +381,12 @@ def _parsed(source: Source, piece: Piece, names: list[str], where: Sequence[int]
             ),
         ).read_all()
     except pa.ArrowInvalid as error:
-        refuse_ragged(source, piece, len(names))
+        _refuse_ragged(source, piece, dialect)
         raise InputError(f"{source}: {error}") from None
     if len(table) != len(piece.lines):
-        refuse_ragged(source, piece, len(names))
+        _refuse_ragged(source, piece, dialect)
         raise InputError(f"{source}: {len(table)} rows in {len(piece.lines)} records; check its line ends and quotes.")
-    return table.rename_columns([names[j] for j in where])
+    return table.rename_columns([dialect.names[j] for j in where])
 
 
 _ROWS = 8192  # rows that are rewritten at a time
@@ -399,18 +402,20 @@ def refuse_encoding(source: Source, line: int) -> InputError:
     return InputError(f"{source}, line {line}: not UTF-8 text", parameter="encoding", hint=hint)
 
 
-def refuse_ragged(source: Source, piece: Piece, width: int) -> None:
-    """Refuse the first record that has more or fewer cells than the first line."""
+def _refuse_ragged(source: Source, piece: Piece, dialect: Dialect) -> None:
+    """Refuse the first record that has more or fewer cells than the first line, or repeats it."""
     lines = (
         piece.text.decode().splitlines(keepends=True) if piece.text.isascii() else [*StringIO(piece.text.decode(), "")]
     )
     reader = csv.reader(lines, delimiter=piece.delimiter)
     for line, record in zip(piece.lines.tolist(), filter(None, reader), strict=False):
-        _check_width(source, line, record, width)
+        _check_record(source, line, record, dialect)
 
 
-def _check_width(source: Source, line: int, record: list[str], width: int) -> None:
-    if len(record) != width:
+def _check_record(source: Source, line: int, record: list[str], dialect: Dialect) -> None:
+    if dialect.named and any(record) and record == dialect.first:
+        raise _repeated_header(source, dialect, line)
+    if len(record) != (width := len(dialect.names)):
         raise InputError(
             f"{source}, line {line}: {len(record)} cell{'s' if len(record) > 1 else ''} where the first line has {width}; "
             "correct that line."
@@ -448,7 +453,7 @@ def _records(source: Source, text: Any, dialect: Dialect, before: int) -> Iterat
     try:
         for record in reader:
             if record:
-                _check_width(source, line, record, len(dialect.names))
+                _check_record(source, line, record, dialect)
                 yield line, record
             line = before + reader.line_num + 1
     except csv.Error as error:
