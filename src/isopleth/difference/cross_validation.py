@@ -18,7 +18,7 @@ from isopleth.progress import Progress
 LEAST_ALPHA = 1e-3
 
 # Ridge over the volume of estimates of the distance: larger ones shrink the distance more than they reduce its variance.
-DISTANCE_ALPHA = 0.1
+DISTANCE_ALPHA = 0.3
 
 
 @dataclass(frozen=True)

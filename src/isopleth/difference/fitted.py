@@ -121,7 +121,7 @@ class FittedDifference(ReportsProgress, BaseEstimator):
             :math:`h_t^\top M h_{-t}`, the mean over folds t of the dual form with one h of the held-out fold and the other
             of the training folds. In the latter, each function is averaged over all rows except its own centre, unless the
             penalty is "rkhs" or :math:`\alpha < 0.001`. The length scale is the candidate at which a Gaussian sum fits the
-            average of both densities best, by cross-validation, and the ridge is the candidate nearest to 0.1: those that fit
+            average of both densities best, by cross-validation, and the ridge is the candidate nearest to 0.3: those that fit
             the difference best shrink the distance. Its expectation is :math:`\int (p - q)\, g` for the g of the training
             folds, and 0 if p = q. It can be negative.
         "lower_bound"
