@@ -43,6 +43,7 @@ def test_a_record_whose_writing_was_killed_is_not_there_and_the_others_are(tmp_p
     assert process.exitcode == -signal.SIGKILL
     with Journal(path, ABOUT) as journal:
         assert values_of(journal) == {str(k): [[float(k)] * 2] * (k + 1) for k in range(3)}
+    assert path.read_bytes()[68:72] == b"isop"  # by which other programs know the databases of this one
     assert [child.name for child in tmp_path.iterdir()] == ["r.partial"]
 
 

@@ -78,7 +78,7 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
         raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
     schema = table.schema.take(table.names.index(name) for name in used)
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
-    refuse_typos(table.using(replace(schema, notes=table.schema.notes)), options, categories=False)
+    refuse_typos(table.using(replace(schema, notes=table.schema.notes)), categories=False)
     table = numbers_with_gaps(table.using(replace(schema, left_out=left_out)))
     run.keep(table.schema, table)
     tell(table)

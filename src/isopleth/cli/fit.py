@@ -49,7 +49,7 @@ def fit(
     run.stage("reading")
     first = Reader(file, run.options).first()
     if not first.with_truth_as_numbers().is_plain:
-        refuse_typos(first, run.options)
+        refuse_typos(first)
         tell(first, gaps=False)
         if kind == "score":
             raise InputError(f"{file}: --kind score takes complete rows of numbers only", hint=_way_out(first))

@@ -94,7 +94,7 @@ class Run:
         """
         with _naming_labels(labels):
             table = Reader(path, replace(self.options, labels=list(labels))).read(2)
-        refuse_typos(table, self.options)
+        refuse_typos(table)
         self.keep(table.schema, table)
         tell(table, gaps=gaps)
         return table
@@ -112,7 +112,7 @@ class Run:
             hint = Hint("choose the same ones with {columns}", columns=...)
             raise InputError(f"{a} has {len(names)} columns and {b} has {len(others)}", parameter="columns", hint=hint)
         for table in (first, second):
-            refuse_typos(table, self.options)
+            refuse_typos(table)
         if not by_name:
             own = second.schema.renamed(dict(zip(others, names, strict=True)))
             second = replace(second, data=second.data.rename_columns(names), schema=own)
@@ -261,11 +261,11 @@ def warn_without_names(reader: Reader) -> None:
     warnings.warn(text, DataWarning, stacklevel=2)
 
 
-def refuse_typos(table: FileTable, options: Reading, *, categories: bool = True) -> None:
-    """Refuse words in columns of which nearly all cells are numbers, unless the user takes them as `categories`."""
+def refuse_typos(table: FileTable, *, categories: bool = True) -> None:
+    """Refuse words in columns of which nearly all cells are numbers; with `categories`, the user may take them as such."""
     taken = [column.name for column in table.schema.columns if column.kind == "categorical"]
     for note in table.schema.notes:
-        if note.column in taken and note.column not in options.categorical and note.row is not None:
+        if note.column in taken and note.row is not None:
             text = note.text.partition(": the column")[0]
             if categories:
                 how = "correct it, name it with {missing}, or take the column as categories with {categorical}"
