@@ -129,6 +129,11 @@ READ = {
         {"t": [datetime(2024, 1, 31, 12, tzinfo=UTC), datetime(2024, 1, 31, 13, tzinfo=UTC)]},
         None,
     ),
+    "a zone behind days with points": (
+        "t\n31.01.2024 10:00+01:00\n01.02.2024 11:30+01:00\n",
+        {"t": [datetime(2024, 1, 31, 9, tzinfo=UTC), datetime(2024, 2, 1, 10, 30, tzinfo=UTC)]},
+        None,
+    ),
     "numbers beyond 2**53": (
         f"a,b\n{2**53 + 1},{2**64 + 1}\n1,2\n",
         {"a": [str(2**53 + 1), "1"], "b": [str(2**64 + 1), "2"]},
@@ -190,6 +195,7 @@ REFUSED = {
     "two signs": ("a;b\n1,5;2\n3;4\n1,234.5;2\n", ["line 2 has '1,5' and line 4 has '1,234.5'"], {}),
     "either sign": ("a;b\n1,234;2\n2,345;3\n", ["line 2: '1,234' may be 1234 or 1.234"], {"value": "1,234"}),
     "two dates": ("a,d\n1,2024-01-31\n2,01.02.2024\n", ["'d'", "two formats", "line 2", "line 3"], {}),
+    "days or months first": ("d\n31/01/2024\n02/28/2024\n", ["'d'", "two formats", "line 2", "line 3"], {}),
     "zone or none": ("d\n2024-01-31 12:00Z\n2024-01-31 12:00\n", ["two formats", "line 2", "line 3"], {}),
     "infinity": ("a,b\n1,inf\n2,3\n", ["'b'", "infinity", "line 2"], {"column": "b", "row": 0}),
     "more than floats hold": (
@@ -321,6 +327,10 @@ class TestJson:
         assert (cells(table), table.lines.tolist()) == ({"a": [1, 2], "b": [True, False]}, [1, 3])
         table = read_table(written(tmp_path, '{"a": 1}\n{"a": "x"}\n', "t.jsonl"))
         assert cells(table) == {"a": ["1", "x"]}
+        table = read_table(written(tmp_path, '{"a": 1}\n' * 9000 + '{"a": "x"}\n' * 9000, "t.jsonl"))  # in two pieces
+        assert set(cells(table)["a"]) == {"1", "x"}
+        assert "is empty" in str(refused(written(tmp_path, "{}\n{}\n", "t.jsonl")))
+        assert "is empty" in str(refused(written(tmp_path, "\n\n", "t.jsonl")))
 
     @pytest.mark.parametrize(
         ("content", "words"),
@@ -396,6 +406,12 @@ class TestOtherFormats:
             "word": ["x", "1"],
         }
         assert table.lines.tolist() == [2, 4]
+        book.active.append(rows[0])
+        book.save(tmp_path / "t.xlsx")
+        assert "line 5 repeats the header of line 1" in str(refused(tmp_path / "t.xlsx"))
+        book.active.delete_rows(2, 9)
+        book.save(tmp_path / "t.xlsx")
+        assert "has no rows below a header" in str(refused(tmp_path / "t.xlsx"))
         assert "damaged" in str(refused(written(tmp_path, b"PK\x03\x04no", "u.xlsx")))
 
     @pytest.mark.slow
