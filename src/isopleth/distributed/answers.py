@@ -83,7 +83,7 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
     if not callable(getattr(model, method, None)):
         raise InputError(f"{type(model).__name__} has no {method}; pass a fitted model that has.")
     check_is_fitted(model)
-    if not hasattr(rows, "__dask_graph__") and is_batches(rows):
+    if is_batches(rows):
         return _of_batches(model, method, rows, wide)
     if not hasattr(rows, "__dask_graph__"):
         raise InputError(

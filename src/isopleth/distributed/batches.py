@@ -122,8 +122,6 @@ def reader(source: Any) -> Callable[[], Iterator[Any]]:
         return lambda: record_batches([source])
     if callable(source):
         return lambda: record_batches(source())
-    if isinstance(source, (list, tuple)):
-        return lambda: record_batches(source)
     raise InputError(
         f"X is {type(source).__name__}; expected record batches of Arrow: an iterator of them, a function that returns one, a "
         "data set or a table."
