@@ -183,9 +183,13 @@ class TestReference:
         np.savetxt(path, X[:60, ::-1], delimiter=",", header="c,b,a", comments="")
         return path
 
-    def test_rows_are_judged_by_the_reference_as_the_library_judges_them(self, file, clean, tmp_path):
-        result = run("anomalies", file, "--reference", clean, "--out", tmp_path / "out.csv")
+    def test_rows_are_judged_by_the_reference_and_its_model_as_the_library_judges_them(self, file, clean, tmp_path):
+        model, again = tmp_path / "model", tmp_path / "again.csv"
+        result = run("anomalies", file, "--reference", clean, "--out", tmp_path / "out.csv", "--save", model)
         assert (result.exit_code, result.stderr) == (0, "")
+        assert load(model).novelty
+        assert run("anomalies", file, "--model", model, "--out", again).exit_code == 0
+        assert again.read_text() == (tmp_path / "out.csv").read_text()
         detector = AnomalyDetector(novelty=True, random_state=0).fit(X[:60, ::-1])
         rows, judged = rows_of(tmp_path / "out.csv"), X[:, ::-1]
         np.testing.assert_array_equal([float(row["score"]) for row in rows], detector.score_samples(judged))
@@ -193,13 +197,6 @@ class TestReference:
         np.testing.assert_array_equal([int(row["label"]) for row in rows], detector.predict(judged) == -1)
         np.testing.assert_array_equal([int(row["certain"]) for row in rows], detector.select(judged, fdr=0.1))
         assert rows[-1]["label"] == "1"
-
-    def test_a_saved_reference_is_a_model(self, file, clean, tmp_path):
-        model, one, other = (tmp_path / name for name in ("model", "one.csv", "other.csv"))
-        assert run("anomalies", file, "--reference", clean, "--save", model, "--out", one).exit_code == 0
-        assert load(model).novelty
-        assert run("anomalies", file, "--model", model, "--out", other).exit_code == 0
-        assert one.read_text() == other.read_text()
 
     def test_contamination_is_a_share_of_the_reference(self, file, clean, tmp_path):
         found(file, "--reference", clean, "--contamination", "0.3", "--out", tmp_path / "out.csv")
