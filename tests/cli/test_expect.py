@@ -145,5 +145,10 @@ def test_delimiter_decimal_sign_and_encoding_stay(tmp_path):
         assert len(written) == 41
         assert "." not in "".join(written)
         assert written[1].startswith(f"Bonn{delimiter}")
+    (tmp_path / "plain.csv").write_text("1,2.5\n,3.5\n2,4.5\n" * 9)
+    told = fine("fill", tmp_path / "plain.csv", "--out", tmp_path / "filled.csv").stderr
+    assert "plain.csv names no columns; " in told
+    assert told.endswith("filled.csv names them 'x1', 'x2'.\n")
+    assert (tmp_path / "filled.csv").read_text().startswith("x1,x2\n1,2.5\n")
     fine("sample", tmp_path / "orte.csv", "-n", 3, "--out", tmp_path / "made.csv", "--encoding", "latin-1")
     assert (tmp_path / "made.csv").read_text(encoding="latin-1").startswith("Ort;Größe\n")

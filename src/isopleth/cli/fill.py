@@ -12,13 +12,11 @@ from isopleth.cli.run import Run
 from isopleth.density import DensityImputer
 from isopleth.density.recording import NumberFormat
 from isopleth.tables.table import FileTable
-from isopleth.tables.write import write_frame
 from isopleth.tasks.expected_values import FilledCells
 
 
 def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
     """Fill the missing cells of a table."""
-    assert run.out is not None
     run.stage("reading")
     table = run.read(file)
     used, missing = table.names, table.missing
@@ -31,7 +29,7 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
         if interval:
             filled = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
     run.stage("writing")
-    write_frame(run.out, filled.replace_schema_metadata(None), raw_text=run.raw_text, like=table.dialect)
+    run.write_rows(filled.replace_schema_metadata(None), table)
     left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
     found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
     run.write(found)

@@ -26,7 +26,7 @@ from isopleth.tables.read import Reader, Reading
 from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 from isopleth.tables.table import FileTable, together
-from isopleth.tables.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_table
+from isopleth.tables.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_frame, write_table
 
 # What --out may be, by what a command writes there; a model has any name.
 _SUFFIXES = {"table": TABLE_SUFFIXES, "frame": FRAME_SUFFIXES, "answers": (*TABLE_SUFFIXES, ".npy")}
@@ -146,6 +146,13 @@ class Run:
         self.used |= {str(column.name): str(column.kind) for column in schema.columns}
         self.used |= {str(name): f"left out: {why}" for name, why in schema.left_out.items()}
         self.tables += tables
+
+    def write_rows(self, rows: Any, like: FileTable | None) -> None:
+        """Write an Arrow table as the file of `like` is written, and say where that has no names of columns."""
+        assert self.out is not None
+        write_frame(self.out, rows, raw_text=self.raw_text, like=None if like is None else like.dialect)
+        if like is not None and not like.named and self.out.suffix != ".npy":
+            say(f"{like.source} names no columns; {self.out} names them {quoted(rows.column_names)}.")
 
     def write(
         self,

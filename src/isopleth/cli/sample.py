@@ -17,7 +17,6 @@ from isopleth.io import load
 from isopleth.results.text import counted
 from isopleth.tables.read import Reading
 from isopleth.tables.table import FileTable
-from isopleth.tables.write import write_frame
 from isopleth.tasks.exact_relations import kept, relations_of
 from isopleth.tasks.made_rows import MadeRows
 
@@ -37,7 +36,6 @@ def sample(
     complete: bool,
 ) -> None:
     """Make new rows like those of a table."""
-    assert run.out is not None
     _refuse_unclear(run, file, model)
     run.stage("reading")
     if file is not None:
@@ -52,7 +50,7 @@ def sample(
         if file is not None:
             made = kept(made, relations_of({name: table.data.column(name).to_pylist() for name in table.names}))
     run.stage("writing")
-    write_frame(run.out, made, raw_text=run.raw_text, like=None if file is None else table.dialect)
+    run.write_rows(made, None if file is None else table)
     found = MadeRows.of(made, None if file is None else table.data)
     run.write(found, model=density)
     if run.as_json:
