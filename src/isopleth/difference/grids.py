@@ -20,31 +20,32 @@ from isopleth.scaled_columns import deviations
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
 
 
-# Half octaves from the smallest to the largest multiple of the standard deviations, and most further ones below them.
+# Half octaves from the smallest to the largest multiple of the standard deviations, and most further ones.
 _STEPS, _MOST_FURTHER = 10, 12
 # Share of the pairs of rows of a sample that are the close ones, and their least number, below which chance would decide.
 _CLOSE, _FEW = 0.01, 20
 # Rows of each sample whose distances are computed. Rows nearer than this, in standard deviations, are repeated: rounded values
 # need no finer scale.
 _ROWS_OF_DISTANCES, _REPEATED = 400, 1e-6
-# Rows closer by less than this factor need no smaller scale: chance does as much to few rows, and the smallest scale is far
-# below the deviation.
+# Rows that are closer by less than this factor need no smaller scale: chance does as much to few rows, and the smallest scale is
+# far below the deviation.
 _ALLOWED = 2.0
 
 
 def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
     """Return the default multiples of the standard deviations, of shape (k, d); distances grow with the root of the dimension.
 
-    The smallest is multiplied by `fineness`, one number a column: narrow clusters that are far apart have a large deviation.
+    All are multiplied by `fineness`, one number a column, since narrow clusters that are far apart have a large deviation. Further
+    ones lead up to the largest multiple in every column.
     """
     least = np.clip(np.atleast_1d(np.asarray(fineness)), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
-    further = round(-2.0 * math.log2(least.min()))
-    way = np.linspace(0.0, 1.0, _STEPS + further + 1)[:, None]
-    return math.sqrt(dim) * 2.0 ** (1.5 * way - 3.5 * (1.0 - way)) * least ** (1.0 - way)
+    octaves = -math.log2(least.min())
+    steps = 2.0 ** np.linspace(-3.5, 1.5 + octaves, _STEPS + round(2.0 * octaves) + 1)
+    return math.sqrt(dim) * np.minimum(steps[:, None] * least, 2.0**1.5)
 
 
 def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Return how much closer the closest rows within the samples are than half of those in normal samples, by column.
+    """Return how much closer the closest rows within the samples are than those in normal samples, by column.
 
     First for each column by itself, then for the rows in the units that follow. `scaled` are distinct rows in units of the
     standard deviations, `weights` their weights, one column a sample.
@@ -58,7 +59,7 @@ def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _closeness(samples: list[tuple[np.ndarray, np.ndarray]]) -> float:
-    """Return the distance of close rows over half of that in normal samples, at most 1."""
+    """Return the distance of close rows over that in normal samples; 1 from half of it on."""
     distance = np.concatenate([pdist(rows) for rows, _ in samples])
     pairs = np.concatenate([(weight[:, None] * weight)[np.triu_indices(len(weight), 1)] for _, weight in samples])
     distance, pairs = distance[distance > _REPEATED], pairs[distance > _REPEATED]
@@ -69,7 +70,8 @@ def _closeness(samples: list[tuple[np.ndarray, np.ndarray]]) -> float:
     below = np.cumsum(pairs[order])
     found = distance[order[np.searchsorted(below, share * below[-1])]]
     expected = math.sqrt(2.0 * chi2.ppf(share, samples[0][0].shape[1]))
-    return float(min(_ALLOWED * found / expected, 1.0))
+    ratio = found / expected
+    return float(min(max(ratio, (_ALLOWED * ratio) ** 2), 1.0))  # the ratio itself from a quarter on
 
 
 TAILS = (0.25, 0.1, 0.025)

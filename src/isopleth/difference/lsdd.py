@@ -105,8 +105,9 @@ class LSDD(Streaming, FittedDifference):
     length_scale : "auto", float, array of shape (n_features,) or of shape (k, 1) or (k, n_features), default="auto"
         Length scale of the kernel, one for all columns or one for each, in the units of the data. A table is a grid of k
         candidates. "auto" is a grid of eleven multiples of the standard deviations within the samples, after values more than
-        8 interquartile ranges beyond the quartiles are clipped, and of up to twelve smaller ones if the closest hundredth of
-        the pairs of rows within a sample, in a column or in all, is closer than in a normal sample, as in narrow clusters.
+        8 interquartile ranges beyond the quartiles are clipped. Where the closest hundredth of the pairs of rows within a sample,
+        in a column or in all, is closer than half of that in a normal sample, as in narrow clusters, the multiples are smaller
+        there, and there are up to twelve more.
     alpha : None, float or sequence of float, optional
         The ridge :math:`\lambda` over the volume :math:`V = \pi^{d/2} \prod_j \sigma_j` of the kernel, which makes it
         comparable across length scales. A sequence is a grid. None is a grid from 0.001 to 10,000.
