@@ -35,8 +35,8 @@ _ALLOWED = 2.0
 def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
     """Return the default multiples of the standard deviations, of shape (k, d); distances grow with the root of the dimension.
 
-    All are multiplied by `fineness`, one number a column, since narrow clusters that are far apart have a large deviation. Further
-    ones lead up to the largest multiple in every column.
+    All are multiplied by `fineness`, one number a column, since narrow clusters that are far apart have a large deviation, and
+    further ones lead up to the largest multiple in every column.
     """
     least = np.clip(np.atleast_1d(np.asarray(fineness)), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
     octaves = -math.log2(least.min())
