@@ -1,6 +1,7 @@
 """Shares of classes among unlabelled rows, and what they do for a classifier (paper, Fig. 10).
 
-    python -m experiments.class_prior --data DIR --results FILE [--quick] [--runs 100] [--out FIGURE] [--jobs N]
+    python -m experiments.class_prior --data DIR --results FILE [--labelled 20 100] [--quick] [--runs 100] [--out FIGURE]
+        [--jobs N]
     python -m experiments.class_prior --made-up --results FILE [--quick] [--runs 300] [--jobs N]
 
 DIR holds uci/{australian,pima,german,heart_statlog}.tsv.gz. In each run 20 rows of each class are labelled, and of 50 others
@@ -254,6 +255,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--runs", type=int, help="splits for each table and share (default: 100), or draws (default: 300)"
     )
+    parser.add_argument(
+        "--labelled", type=int, nargs="+", default=LABELLED, metavar="N", help="labelled rows of each class"
+    )
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first draw of made-up classes")
     parser.add_argument("--quick", action="store_true", help="ten splits")
     parser.add_argument(
@@ -269,12 +273,15 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if options.out:
         check_figure_target(options.out)
-    tasks = [f"{name} {labelled}" for labelled in LABELLED for name in TABLES]
+    tasks = [f"{name} {labelled}" for labelled in options.labelled for name in TABLES]
     splits = collected(partial(one_split, data=options.data), tasks, runs, options.results, options.jobs)
     for task, values in splits.items():
         report(task, values.reshape(runs * len(PRIORS), -1))
     if options.out:
-        draw({name: splits[f"{name} {LABELLED[0]}"].reshape(runs, len(PRIORS), -1) for name in TABLES}, options.out)
+        draw(
+            {name: splits[f"{name} {options.labelled[0]}"].reshape(runs, len(PRIORS), -1) for name in TABLES},
+            options.out,
+        )
 
 
 if __name__ == "__main__":
