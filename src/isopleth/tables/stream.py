@@ -206,22 +206,14 @@ class RowStream:
             return
         try:
             yield self._table(text, before), None
-        except InputError as error:
-            if text.rstrip(b"\n").count(b"\n") == 0:
-                yield self._table(b"", before), error
-                return
-            for number, line in enumerate(text.splitlines(keepends=True)):  # up to the one that is wrong
-                for table, wrong in self._one(line, before + number):
-                    yield table, wrong
-                    if wrong is not None:
+        except InputError:
+            for line_before, line in enumerate(text.splitlines(keepends=True), before):  # up to the one that is wrong
+                if line.strip():
+                    try:
+                        yield self._table(line, line_before), None
+                    except InputError as error:
+                        yield self._table(b"", line_before), error
                         return
-
-    def _one(self, line: bytes, before: int) -> Iterator[tuple[FileTable, InputError | None]]:
-        if line.strip():
-            try:
-                yield self._table(line, before), None
-            except InputError as error:
-                yield self._table(b"", before), error
 
     def _begin(self, head: bytes, before: int) -> bool:
         """Find the columns by the first line; return whether that line is a row."""
