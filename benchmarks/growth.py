@@ -289,10 +289,9 @@ def picture(path: Path, out: Path) -> None:
     figure = Figure(figsize=(9.0, 7.5), layout="constrained")
     for axis, (title, names) in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, PANELS.items(), strict=True):
         for name in names:
-            found = {n: runs[name, n, "all"] for n in SIZES if runs.get((name, n, "all"), [""])[0]}
-            axis.plot(
-                list(found), [float(run[0]) for run in found.values()], "o-", markersize=3, linewidth=1, label=name
-            )
+            found = {n: float(runs[name, n, "all"][0]) for n in SIZES if runs.get((name, n, "all"), [""])[0]}
+            if found:
+                axis.plot(list(found), list(found.values()), "o-", markersize=3, linewidth=1, label=name)
         ends = np.array([1e3, 1e6])
         for power, start in ((1.0, 0.02), (2.0, 0.02)):
             axis.plot(ends, start * (ends / 1e3) ** power, ":", color="0.6", linewidth=0.8)
