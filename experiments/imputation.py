@@ -173,8 +173,10 @@ def errors(data: Path, table: str, share: float, seed: int, method: str) -> dict
     out = judged(test, asked, imputer.transform(asked))
     ends = imputer.impute_interval(asked)
     lower, upper = (end.reindex(columns=test.columns).to_numpy(dtype=float) for end in ends)
-    gone = (asked.isna() & test.notna()).to_numpy() & ~is_words(test)
-    truth = test.where(~pd.Series(is_words(test), index=test.columns), np.nan, axis=1).to_numpy(dtype=float)
+    numbers = ~np.asarray(is_words(test))
+    gone = (asked.isna() & test.notna()).to_numpy() & numbers
+    truth = np.full(test.shape, np.nan)
+    truth[:, numbers] = test.loc[:, numbers].to_numpy(dtype=float)
     return out | {"coverage": float(np.mean(((lower <= truth) & (truth <= upper))[gone]))}
 
 
