@@ -12,7 +12,7 @@ import pytest
 from isopleth import KDE, LSDD, AnomalyDetector, ChangePointDetector, DataWarning, two_sample_test
 from isopleth.density import Search
 from isopleth.errors import InputError, MissingExtraError
-from isopleth.results.charts import Chart, Contours, Series, outlines
+from isopleth.results.charts import Chart, Contours, Series, bin_edges, outlines
 from isopleth.results.figures import check_figure_target, draw, save_figure
 from isopleth.results.page import _chart_data
 from isopleth.tasks import ChangePoints
@@ -346,3 +346,9 @@ def test_without_matplotlib_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install matplotlib"):
         check_figure_target(tmp_path / "picture.png")
+
+
+def test_a_histogram_has_so_many_bins_and_few_whole_numbers_have_one_each():
+    np.testing.assert_allclose(bin_edges(np.array([0.5]), 4, 0.0, 2.0), [0.0, 0.5, 1.0, 1.5, 2.0])
+    np.testing.assert_allclose(bin_edges(np.array([2.5]), 4, 2.5, 2.5), [2.5, 2.75, 3.0, 3.25, 3.5])
+    np.testing.assert_allclose(bin_edges(np.array([1.0, 3.0, 99.0]), 4, 1.0, 3.0), [0.5, 1.5, 2.5, 3.5])

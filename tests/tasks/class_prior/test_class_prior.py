@@ -378,4 +378,6 @@ def test_says_that_rows_without_a_difference_tell_nothing():
     alike = ClassPriorEstimator(random_state=0).fit(rng.normal(size=(20, 2)), y).estimate(rng.normal(size=(30, 2)))
     apart = ClassPriorEstimator(random_state=0).fit(rng.normal(size=(20, 2)) + 5.0 * y[:, None], y)
     assert "next to nothing" in str(alike)
-    assert "next to nothing" not in str(apart.estimate(rng.normal(size=(30, 2))))
+    assert "next to nothing" not in str(
+        apart.estimate(rng.normal(size=(40, 2)) + 5.0 * np.repeat([[0.0], [1.0]], 20, axis=0))
+    )

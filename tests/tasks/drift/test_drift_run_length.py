@@ -10,7 +10,7 @@ from scipy.stats import chi2
 
 from isopleth import DriftMonitor, InputError
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.calibration import Dependence, Reference, RowBlocks, _quantile, _Rows, calibrate
+from isopleth.tasks.drift.calibration import Dependence, Reference, RowBlocks, _quantile, _Rows, calibrate, in_stretches
 
 ASKED = 200
 
@@ -197,3 +197,11 @@ def test_references_drawn_again_have_the_moments_of_means():
     assert np.abs(means.mean(axis=0)).max() < 4.0 * np.sqrt(expected.max() / 4000)
     assert np.median(scale) == pytest.approx(1.0, abs=0.05)
     assert 0.02 < scale.std() < 0.3
+
+
+@pytest.mark.parametrize(("n", "count"), [(100, 23), (57, 50), (40, 10)])
+def test_rows_are_drawn_in_ten_stretches(n, count):
+    found = in_stretches(n, count, np.random.default_rng(0))
+    assert len(np.unique(found)) == len(found) == count
+    assert 0 <= found.min() <= found.max() < n
+    assert (np.diff(found) > 1).sum() <= 9
