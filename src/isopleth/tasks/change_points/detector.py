@@ -227,8 +227,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     period : "auto", None, float, str or list of these, default="auto"
         Periods of the seasons of the series: numbers of steps, or "day", "week", "month" and "year" of its times. A season is a
         mean for each phase, or some harmonics, whichever is cheaper by the Bayesian information criterion; it is fitted beside
-        segments of level and slope. By default, days and weeks of the times, the strongest period and seven of it are tried,
-        and seasons are subtracted if they make the series cheaper; None leaves all seasons in.
+        segments of level and slope. By default, days and weeks of the times, the strongest period, seven of it, and the period
+        that explains most of the differences are tried in each column, and seasons are subtracted from those that they make
+        cheaper; None leaves all seasons in.
     memory_limit : float, default=2**30
         Bytes for a block of windows.
     random_state : int, RandomState or None, default=None
