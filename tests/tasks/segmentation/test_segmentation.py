@@ -14,7 +14,7 @@ from scipy.stats import t as student_t
 
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
 from isopleth.tasks.segmentation.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
-from isopleth.tasks.segmentation.preparation import grows_in_proportion, without_wild_values
+from isopleth.tasks.segmentation.preparation import log_of_growth, without_wild_values
 from isopleth.tasks.segmentation.segments import SegmentationSearch, segment
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
@@ -207,9 +207,20 @@ def test_columns_are_exchangeable_and_a_change_in_any_counts():
 def test_growth_in_proportion_is_told_from_a_line():
     rng = np.random.default_rng(11)
     t = np.arange(100)
-    assert grows_in_proportion(np.exp(0.03 * t + 0.05 * rng.normal(size=100)))
-    assert not grows_in_proportion(10.0 + 0.3 * t + rng.normal(size=100))
-    assert not grows_in_proportion(rng.normal(size=100))
+    grown = np.exp(0.03 * t + 0.05 * rng.normal(size=100))
+    np.testing.assert_array_equal(log_of_growth(grown), np.log(grown))
+    assert log_of_growth(10.0 + 0.3 * t + rng.normal(size=100)) is None
+    assert log_of_growth(rng.normal(size=100)) is None
+
+
+def test_counts_that_grow_in_proportion_are_raised_by_their_smallest_value():
+    rng = np.random.default_rng(14)
+    counts = np.round(np.exp(np.linspace(-2.0, 6.0, 200) + 0.5 * rng.normal(size=200)))
+    assert counts.min() == 0.0
+    np.testing.assert_allclose(log_of_growth(counts / 500.0), np.log((counts + 1.0) / 500.0))
+    np.testing.assert_allclose(log_of_growth(counts, np.array([-1.0, 3.0])), np.log([1.0, 4.0]))
+    assert log_of_growth(rng.poisson(3.0, 200).astype(float)) is None
+    assert log_of_growth(np.zeros(50)) is None
 
 
 def test_single_wild_values_go_and_steps_stay():

@@ -452,9 +452,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         if not len(self.periods_):
             return values, level, known
         if known is not None:
-            grown = (level != values).any(axis=0)
-            known = np.where(grown, np.log(np.maximum(known, np.exp(level.min(axis=0)))), known)
-            n = len(known)
+            known, n = logs_of_growth(values, known), len(known)
             known = known - seasonal(known, [[one.over(n) for one in own if 2 * one.period <= n] for own in seasons])
         level = np.where(missing, rest + season, level)
         # Around 0, so that no logarithm is taken of it.

@@ -77,7 +77,10 @@ def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
     known = ~np.isnan(column)
     phases = cycle.phases[known]
     counts = np.bincount(phases, minlength=cycle.count)
-    rest = column[known] - column[known].mean()
+    time = np.linspace(-1.0, 1.0, len(column))
+    # Means of phases along a line would rise within the cycle, like teeth of a saw.
+    rest, past = column[known] - column[known].mean(), time[known] - time[known].mean()
+    rest = rest - past * (past @ rest / max(float(past @ past), 1e-300))
 
     def mean(values: np.ndarray) -> np.ndarray:
         return np.bincount(phases, values, cycle.count) / np.maximum(counts, 1)
@@ -92,7 +95,6 @@ def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
 
     if not cycle.growing:
         return np.asarray(season(mean(rest))[cycle.phases])
-    time = np.linspace(-1.0, 1.0, len(column))
     apart = time[known] - mean(time[known])[phases]
     slopes = season(mean(apart * rest) / np.maximum(mean(apart**2), 1e-12))[cycle.phases] * time
     return np.asarray(slopes + season(mean(rest - slopes[known]))[cycle.phases])
@@ -105,7 +107,8 @@ def criterion(column: np.ndarray, cycles: Sequence[Cycle]) -> float:
     known = ~np.isnan(rest[1:]) & ~np.isnan(rest[:-1])
     before, after = rest[:-1][known], rest[1:][known]
     phi = float(np.clip(after @ before / max(float(before @ before), 1e-300), -STABLE, STABLE))
-    variance = float(np.mean((after - phi * before) ** 2) + rounding_variance(np.nan_to_num(rest)))
+    # The mean of the innovations is the drift of a trend.
+    variance = float(np.var(after - phi * before) + rounding_variance(np.nan_to_num(rest)))
     freedom = sum(cycle.freedom for cycle in cycles)
     return len(after) * float(np.log(variance + 1e-300)) + freedom * float(np.log(len(column)))
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from isopleth.tasks.segmentation.costs import rounding_variance
-from isopleth.tasks.segmentation.preparation import grows_in_proportion, without_wild_values
+from isopleth.tasks.segmentation.preparation import log_of_growth, without_wild_values
 from isopleth.tasks.segmentation.segments import Segmentation, segment
 
 # Least length of a segment of equal scatter.
@@ -103,9 +103,14 @@ def _from_precision(
     return Description(location, scatter, precision, values, float(cost))
 
 
-def logs_of_growth(values: np.ndarray) -> np.ndarray:
-    """Replace columns whose steps grow with their size by their logarithms."""
-    return np.column_stack([np.log(c) if grows_in_proportion(c) else c for c in values.T])
+def logs_of_growth(values: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
+    """Replace columns whose steps grow with their size by their logarithms; return other values of the columns, if given."""
+    out = values.copy() if of is None else of.copy()
+    for j, column in enumerate(values.T):
+        logs = log_of_growth(column, None if of is None else of[:, j])
+        if logs is not None:
+            out[:, j] = logs
+    return out
 
 
 def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:

@@ -44,14 +44,18 @@ def without_absurd_values(values: np.ndarray) -> np.ndarray:
     return np.column_stack(out)
 
 
-def grows_in_proportion(column: np.ndarray) -> bool:
-    """Tell whether the steps of a positive column are more equal in size after taking logarithms.
+def log_of_growth(column: np.ndarray, of: np.ndarray | None = None) -> np.ndarray | None:
+    """Return the logarithm of a column, or of other values of it, if the steps of the column are then more equal in size.
 
-    The Laplace likelihoods of the steps are compared; they depend on absolute values, so a few large steps have little weight.
+    A column that begins at 0, as counts do, is raised by its smallest other value. The Laplace likelihoods of the steps are
+    compared; they depend on absolute values, so a few large steps have little weight.
     """
-    if column.min() <= 0.0 or column.max() < _GROWN * column.min():
-        return False
-    logs = np.log(column)
+    low = float(column.min())
+    least = float(column.min(initial=np.inf, where=column > 0.0)) if low == 0.0 else 0.0
+    raised = column + least
+    if low < 0.0 or not np.isfinite(least) or raised.max() < _GROWN * raised.min():
+        return None
+    logs = np.log(raised)
     n = len(column) - 1
 
     def minus_twice_likelihood(values: np.ndarray) -> float:
@@ -59,7 +63,9 @@ def grows_in_proportion(column: np.ndarray) -> bool:
         with np.errstate(divide="ignore"):
             return float(2.0 * n * np.log(np.mean(np.abs(steps - np.median(steps)))))
 
-    return minus_twice_likelihood(logs) + 2.0 * logs[1:].sum() + np.log(n) < minus_twice_likelihood(column)
+    if minus_twice_likelihood(logs) + 2.0 * logs[1:].sum() + np.log(n) >= minus_twice_likelihood(column):
+        return None
+    return logs if of is None else np.log(np.maximum(of, low) + least)
 
 
 def without_wild_values(column: np.ndarray) -> np.ndarray:
