@@ -14,11 +14,12 @@ import argparse
 import csv
 import sys
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from experiments.adbench_flags import draw, reliability
+from experiments.adbench_flags import EDGES, draw, reliability
 from experiments.oddbench import tables, task_of
 from experiments.resumed import resumed
 from isopleth import AnomalyDetector
@@ -57,6 +58,22 @@ def run(options: argparse.Namespace) -> None:
                     add([[path.stem, part, " ".join(f"{p:.4f}" for p in found), "".join(map(str, labels))]])
 
 
+def by_table(probabilities: list[np.ndarray], labels: list[np.ndarray]) -> list[str]:
+    """Share of anomalies less the mean probability in each class: means over the tables that have such rows, with errors."""
+    out = [f"{'by table':<16}{'tables':>9}{'anomalies less said':>24}"]
+    for low, high in pairwise(EDGES):
+        inside = [(p >= low) & (p < high) for p in probabilities]
+        gaps = [
+            100 * (y[rows].mean() - p[rows].mean())
+            for p, y, rows in zip(probabilities, labels, inside, strict=True)
+            if rows.any()
+        ]
+        if len(gaps) > 1:
+            shown = f"{np.mean(gaps):+.1f} % ({np.std(gaps, ddof=1) / len(gaps) ** 0.5:.1f})"
+            out.append(f"{low:.2f} to {high:.2f}    {len(gaps):>9}{shown:>24}")
+    return out
+
+
 def page(lines: list[dict[str, str]], picture: Path | None) -> str:
     """The reliability of the labelled part, and the tables of ordinary rows with high probabilities."""
     p = {
@@ -73,6 +90,7 @@ def page(lines: list[dict[str, str]], picture: Path | None) -> str:
         [
             f"{len(labels)} tables of OddBench, new rows and a clean reference; labelled rows",
             *reliability(p["labelled"], labels),
+            *by_table(p["labelled"], labels),
             f"tables without a probability above 0: {100 * none:.0f} %",
             "",
             f"{len(highest)} tables, {JUDGED} ordinary rows each: tables with a probability {shares}",
