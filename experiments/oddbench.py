@@ -115,7 +115,7 @@ def page(lines: list[dict[str, str]]) -> str:
         "processor seconds a table; the most memory beyond what the process had; difference of isopleth to each method on",
         "the tables that both have. Means over different tables are not comparable, differences are.",
     ]
-    for setting in sorted({line["setting"] for line in lines}):
+    for setting in sorted({line["setting"] for line in lines}, key=lambda setting: (len(setting), setting)):
         some = [line for line in lines if line["setting"] == setting]
         out += ["", f"{setting}: {len({line['table'] for line in some})} tables", HEADER, *block(some)]
     return "\n".join(out)

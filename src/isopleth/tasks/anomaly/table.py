@@ -65,8 +65,10 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the standard deviation of each column after clipping the most extreme hundredth of the rows at either end.
 
     Otherwise one extreme cell would make all other differences in its column negligible. A column that is constant after
-    clipping has its plain standard deviation. Missing cells do not count.
+    clipping has its plain standard deviation. Missing cells do not count; a column without others has 0.
     """
+    if not len(rows):
+        return np.zeros(rows.shape[1])
     missing = np.isnan(rows)
     if missing.any():
         known = [~gaps for gaps in missing.T]
