@@ -72,7 +72,7 @@ def test_narrow_clusters_far_apart_have_smaller_scales_in_their_column_only():
     np.testing.assert_allclose(grid[[0, -1]], np.sqrt(2.0) * 2.0 ** np.array([[-3.5], [1.5]]) * [fine, [1.0, 1.0]])
     assert (np.diff(grid, axis=0).max(axis=1) > 0.0).all()
     np.testing.assert_allclose(factors(2, 0.25)[:15, 0], np.sqrt(2.0) * 2.0 ** np.arange(-5.5, 1.75, 0.5))
-    assert (grid.max(axis=0) == np.sqrt(2.0) * 2.0**1.5).all()
+    np.testing.assert_allclose(grid.max(axis=0), 4.0)
     # In units of any column; each row twice; by weights; with the least change.
     np.testing.assert_allclose(fineness(scaled, 3.0 * labels, 0), fine)
     np.testing.assert_allclose(fineness(scaled + 1e-12 * rng.normal(size=scaled.shape), labels, 0), fine, rtol=1e-6)
@@ -80,12 +80,13 @@ def test_narrow_clusters_far_apart_have_smaller_scales_in_their_column_only():
 
 
 @pytest.mark.parametrize(
-    "draw", [np.random.Generator.normal, np.random.Generator.random, np.random.Generator.exponential]
+    ("draw", "least"),
+    [(np.random.Generator.normal, 1.0), (np.random.Generator.random, 1.0), (np.random.Generator.exponential, 0.5)],
 )
 @pytest.mark.parametrize(("n", "d"), [(5, 1), (30, 2), (300, 1), (300, 5)])
-def test_ordinary_rows_have_the_grid_of_the_deviation(draw, n, d):
+def test_ordinary_rows_have_the_grid_of_the_deviation(draw, least, n, d):
     rows = draw(np.random.default_rng(5), size=(2 * n, d))
-    np.testing.assert_array_equal(fineness(rows / rows.std(axis=0), one_and_one(n, n), 0), 1.0)
+    assert (fineness(rows / rows.std(axis=0), one_and_one(n, n), 0) >= least).all()
 
 
 def test_rounded_rows_and_the_rounding_of_sums_ask_for_no_finer_scale():

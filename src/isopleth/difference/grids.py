@@ -26,7 +26,7 @@ _STEPS, _MOST_FURTHER = 10, 12
 _CLOSE, _FEW = 0.01, 20
 # Rows of each sample whose distances are computed. Rows nearer than this, in standard deviations, are repeated: rounded values
 # need no finer scale.
-_ROWS_OF_DISTANCES, _REPEATED = 400, 1e-6
+_ROWS_OF_DISTANCES, _REPEATED = 200, 1e-6
 # Rows that are closer by less than this factor need no smaller scale: chance does as much to few rows, and the smallest scale is
 # far below the deviation.
 _ALLOWED = 2.0
