@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from isopleth.tasks.anomaly.conditionals import Conditionals
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence, shrinkage
 from isopleth.tasks.anomaly.pooled_rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
-from isopleth.tasks.anomaly.reference_rule import FOREST_FOLDS, CenterSpace, NormalScores, ReferenceRule
+from isopleth.tasks.anomaly.reference_rule import FOREST_FOLDS, NormalScores, ReferenceRule
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
 
 LIMITS = Limits(2.0**30, 1)
@@ -223,7 +223,7 @@ def conditional_by_hand(law, z, centers):
 
 class TestReference:
     def test_evidence_by_hand(self):
-        """Each copy counts, and a training row is judged by ranks, deviations and distances without one copy of its own."""
+        """Each copy counts. A row is judged by ranks, deviations and distances without one copy of its own, or of a fold."""
         X = repeated()
         training = TrainingTable.of(X)
         rule, _ = ReferenceRule.fit(training, 0, False, LIMITS)
@@ -234,7 +234,8 @@ class TestReference:
             np.testing.assert_allclose(found[i, :3], reference_evidence(others, X[i : i + 1], widths)[0])
         new = table(6, seed=3) * 2
         of_new = rule.evidence(new, np.full(6, NEW), LIMITS)[:, :3]
-        np.testing.assert_allclose(of_new, reference_evidence(X, new, widths))
+        others = np.delete(X, np.flatnonzero(rule.fold[training.place] == 0)[0], axis=0)
+        np.testing.assert_allclose(of_new, reference_evidence(others, new, widths))
 
     @pytest.mark.parametrize("gaps_and_words", [False, True])
     def test_conditional_laws_by_hand(self, gaps_and_words):
@@ -246,7 +247,7 @@ class TestReference:
         found = rule.evidence(training.rows, training.known, LIMITS)[:, 3]
         for fold in (0, 3):
             own = training.rows[rule.fold % FOREST_FOLDS == fold]
-            space = CenterSpace.of(rule.centers, rule.centers.without(rule.centers.fold % FOREST_FOLDS == fold), True)
+            space = rule.centers.space(rule.centers.fold % FOREST_FOLDS == fold, True)
             laws = Conditionals.fit(space, rule.conditionals.columns, 3, 0, LIMITS).laws
             z = space.enter(own)[:, rule.conditionals.columns]
             want = sum(conditional_by_hand(law, z, space.rows[:, rule.conditionals.columns]) for law in laws)
@@ -298,7 +299,10 @@ class TestReference:
         monkeypatch.setattr("isopleth.tasks.anomaly.reference_rule.MOST_CENTERS", 50)
         training = TrainingTable.of(table(200))
         rule, found = ReferenceRule.fit(training, 0, False, LIMITS)
-        assert [len(space.rows) for space in rule.spaces] == [50, 50]
+        assert [len(space.rows) for space in rule.spaces] == [
+            49,
+            49,
+        ]  # without the fold that new rows are judged without
         again = rule.surprises(training.rows, training.known, LIMITS)
         np.testing.assert_allclose(again, found)
 

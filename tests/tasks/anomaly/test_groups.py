@@ -10,7 +10,7 @@ from sklearn.base import clone
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
 from isopleth.inference import conformal_p_values
-from isopleth.tasks.anomaly.reference_rule import CenterSpace, ReferenceRule
+from isopleth.tasks.anomaly.reference_rule import NO_FOLD, ReferenceRule
 from isopleth.tasks.anomaly.table import TrainingTable
 
 
@@ -43,11 +43,13 @@ def test_training_rows_are_judged_without_their_group():
     assert rule.centers.fold.max() == 11  # a fold for each group
     for g in range(12):
         own = groups == g
-        copies = rule.centers.without(rule.centers.fold == rule.fold[known[own][0]])
-        without = [CenterSpace.of(rule.centers, copies, normal) for normal in (False, True)]
+        without = [
+            rule.centers.space(rule.centers.fold == rule.fold[known[own][0]], normal) for normal in (False, True)
+        ]
         # Nothing of a row that is judged is in the coordinates: they are those of a fit to the other groups.
         alone, _ = ReferenceRule.fit(TrainingTable.of(rows[~own]), 0, False, detector._limits)
-        for space, other, of_all in zip(without, alone.spaces, rule.spaces, strict=True):
+        whole = [alone.centers.space(alone.centers.fold == NO_FOLD, normal) for normal in (False, True)]
+        for space, other, of_all in zip(without, whole, rule.spaces, strict=True):
             np.testing.assert_allclose(space.enter(rows), other.enter(rows))
             same = replace(other, width=of_all.width)
             places = [0] if of_all.scores is None else [1, 2]

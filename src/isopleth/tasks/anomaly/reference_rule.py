@@ -32,6 +32,7 @@ AT_ONCE = 2**17  # distances in one block of a thread, so that they stay in the 
 # has several rows, but distances depend less on their number.
 FOLD_CELLS = 10**6
 FEWEST_FOLDS = 20
+NO_FOLD = -2
 FOREST_FOLDS = 5  # folds of the conditional laws: each has a fifth of the others
 
 KINDS = ("density", "rank density", "rank neighbours", "conditionals")
@@ -99,11 +100,11 @@ class CenterSpace:
         scale[centers.n_numeric :] = 1.0  # codes stay codes
         return cls(scores, scale, bounded(rows / scale), copies, centers.mismatch)
 
-    def with_width(self, some: np.ndarray, groups: np.ndarray | None, limits: Limits) -> Self:
-        """Return the same with the width that `some` of the rows determine."""
+    def width_of(self, some: np.ndarray, groups: np.ndarray | None, limits: Limits) -> float:
+        """Return the width that `some` of the rows determine."""
         apart = _nearest(self.rows, some, self.mismatch, groups, limits)
         # Distinct rows are 0 apart only where gaps were filled alike.
-        return replace(self, width=WIDTH * float(np.median(apart[apart > 0.0])) if (apart > 0.0).any() else 1.0)
+        return WIDTH * float(np.median(apart[apart > 0.0])) if (apart > 0.0).any() else 1.0
 
     @property
     def kinds(self) -> int:
@@ -166,21 +167,22 @@ class Centers:
     fold: np.ndarray  # (m,): fold of each; NEW for rows that are judged like new ones
     grouped: bool  # folds consist of whole groups
 
-    def without(self, left_out: np.ndarray) -> np.ndarray:
-        """Return how often each row occurs without one copy of some, or without these at all if they are of groups."""
-        return np.where(left_out, 0.0 if self.grouped else self.copies - 1.0, self.copies)
+    def space(self, left_out: np.ndarray, normal: bool) -> CenterSpace:
+        """Return coordinates without one copy of some rows, or without these at all if they are of groups."""
+        return CenterSpace.of(self, np.where(left_out, 0.0 if self.grouped else self.copies - 1.0, self.copies), normal)
 
 
-def _folds(table: TrainingTable, order: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _folds(table: TrainingTable, order: np.ndarray) -> np.ndarray:
     """Return the fold of each distinct row, NEW for those that are judged like new rows: all but centres and rows of groups."""
     m, d = min(len(order), MOST_CENTERS), table.rows.shape[1]
     most = max(FEWEST_FOLDS, FOLD_CELLS // (d * (m + 300)))  # a column costs as much as some 300 cells
-    if table.groups is not None:
-        groups = int(table.groups.max()) + 1
-        return (rng.permutation(groups) % min(most, groups))[table.groups]
     fold = np.full(len(order), NEW)
-    fold[order[:m]] = np.arange(m) % most
-    return np.where(table.known == NEW, NEW, fold)
+    if table.groups is None:
+        fold[order[:m]] = np.arange(m) % most
+        return np.where(table.known == NEW, NEW, fold)
+    _, first, group = np.unique(table.groups[order], return_index=True, return_inverse=True)
+    fold[order] = (np.argsort(np.argsort(first)) % most)[group]
+    return fold
 
 
 def _large(fold: np.ndarray) -> np.ndarray:
@@ -198,8 +200,11 @@ class ReferenceRule:
     """
 
     centers: Centers
-    spaces: list[CenterSpace]  # centres on standardised columns, and on their normal scores
-    conditionals: Conditionals | None  # None if they are left out
+    # What judges new rows: centres on standardised columns, and on their normal scores, and conditional laws or None. All are
+    # fitted without one fold, as those that judge training rows, so that evidence of both has the same law
+    spaces: list[CenterSpace]
+    conditionals: Conditionals | None
+    left_out: int  # this fold; none if there are so few rows or groups that one of them makes a difference
     fold: np.ndarray  # (n,): fold of each distinct training row
     own: np.ndarray  # (n, kinds): evidence of each, judged without itself
     tails: list[Tail]  # law of each kind of evidence among the training rows
@@ -214,17 +219,21 @@ class ReferenceRule:
             table = table.filled(filler.fill(table.rows, limits))
         rng = np.random.default_rng(seed)
         order = rng.permutation(np.argsort(keys_by_rank(table.rows), kind="stable"))
-        fold, drawn = _folds(table, order, rng), order[:MOST_CENTERS]
+        fold, drawn = _folds(table, order), order[:MOST_CENTERS]
         few = (table.rows[drawn], table.copies[drawn], table.spread, table.categories.n_numeric)
         centers = Centers(*few, table.categories.mismatch, fold[drawn], table.groups is not None)
         some = np.arange(min(len(drawn), WIDTH_ROWS))
         groups = None if table.groups is None else table.groups[drawn]
-        spaces = [
-            CenterSpace.of(centers, centers.copies, normal).with_width(some, groups, limits) for normal in (False, True)
-        ]
-        columns = columns_by_key(table.rows[order])
-        laws = None if fast else Conditionals.fit(spaces[1], columns, centers.n_numeric, seed, limits)
-        rule = cls(centers, spaces, laws, fold, np.empty(0), [], filler)
+        left_out = 0 if fold.max() + 1 >= FEWEST_FOLDS else NO_FOLD
+        spaces = []
+        for normal in (False, True):
+            width = CenterSpace.of(centers, centers.copies, normal).width_of(some, groups, limits)
+            spaces.append(replace(centers.space(centers.fold == left_out, normal), width=width))
+        rule = cls(centers, spaces, None, left_out, fold, np.empty(0), [], filler)
+        if not fast:
+            columns = columns_by_key(table.rows[order])
+            space = centers.space(_large(centers.fold) == left_out, normal=True)
+            rule = replace(rule, conditionals=Conditionals.fit(space, columns, centers.n_numeric, seed, limits))
         own = rule._judged(table.rows, fold, limits)
         tails = [Tail.of(values, table.copies).smooth() for values in own.T]
         rule = replace(rule, own=own, tails=tails)
@@ -243,16 +252,16 @@ class ReferenceRule:
 
     def _spaces(self, fold: int) -> list[CenterSpace]:
         """Return the coordinates that judge the rows of a fold."""
-        if fold == NEW:
+        if fold in (NEW, self.left_out):
             return self.spaces
-        copies = self.centers.without(self.centers.fold == fold)
-        return [replace(CenterSpace.of(self.centers, copies, s.scores is not None), width=s.width) for s in self.spaces]
+        own = self.centers.fold == fold
+        return [replace(self.centers.space(own, s.scores is not None), width=s.width) for s in self.spaces]
 
     def _laws(self, fold: int, laws: Conditionals, limits: Limits) -> Conditionals:
         """Return the conditional laws that judge the rows of a large fold."""
-        if fold == NEW:
+        if fold in (NEW, self.left_out):
             return laws
-        space = CenterSpace.of(self.centers, self.centers.without(_large(self.centers.fold) == fold), normal=True)
+        space = self.centers.space(_large(self.centers.fold) == fold, normal=True)
         return Conditionals.fit(space, laws.columns, self.centers.n_numeric, laws.seed, limits)
 
     def _judged(self, rows: np.ndarray, fold: np.ndarray, limits: Limits) -> np.ndarray:
