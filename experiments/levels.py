@@ -4,7 +4,7 @@
     python -m experiments.levels --page FILE
 
 The share of ordinary new rows with a p-value up to t = .1, .05 and .01, relative to floor(t (n + 1)) / (n + 1), and its standard
-error. Each run has a fit and 200 new rows. ``--select``: the mean share of ordinary rows among those that ``select`` selects at
+error. Each run has a fit and max(200, n) new rows. ``--select``: the mean share of ordinary rows among those that ``select`` selects at
 a rate of .1, of 200 new rows of which a tenth or a half are anomalies, and the mean number of anomalies among them.
 
 FILE has a line for each law and number of rows; a run that was interrupted goes on where it stopped.
@@ -56,7 +56,7 @@ def levels(name: str, n: int, runs: int, *, fast: bool) -> list[float]:
     law, shares = ALL_LAWS[name], []
     for run in range(runs):
         rng = np.random.default_rng([n, run])
-        p_values = fitted(law(rng, n), run, fast=fast).p_values(law(rng, NEW_ROWS))
+        p_values = fitted(law(rng, n), run, fast=fast).p_values(law(rng, max(NEW_ROWS, n)))
         shares.append([(p_values <= t * (1.0 + 1e-9)).mean() for t in SHARES])
     nominal = np.floor(np.array(SHARES) * (n + 1) * (1.0 + 1e-9)) / (n + 1)
     nominal[nominal == 0.0] = np.nan
