@@ -414,8 +414,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
 
         Each training row is judged without itself, and with ``novelty=True`` without its fold; new rows are then judged without
         the first fold, so that their evidence has the same law. If the row comes from the same distribution as the n training
-        rows, :math:`P(p \le t)` is close to t in simulation with ``novelty=True``. Repeated values make p-values larger, and so do
-        anomalies among the training rows. The smallest possible p-value is 1/(n + 1). If the
+        rows, :math:`P(p \le t)` is close to t in simulation with ``novelty=True``. Repeated values make p-values larger, and so
+        do anomalies among the training rows. The smallest possible p-value is 1/(n + 1). If the
         detector was fitted with `groups`, each group counts as one row, and n is the number of groups.
 
         Parameters

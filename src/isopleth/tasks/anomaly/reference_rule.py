@@ -307,13 +307,15 @@ class ReferenceRule:
         limits = Limits(2.0**60, 1)
         rows = self.complete(rows, limits)
         fold = np.where(known == NEW, NEW, self.fold[known])
+        large = _large(fold)  # few, and slow to fit
+        laws = {k: self._laws(k, self.conditionals, limits) for k in np.unique(large).tolist() if self.conditionals}
         found = np.empty((*rows.shape, 1 + len(values)))
         for k in np.unique(fold):
             some = fold == k
             evidence = [space.counterfactual_evidence(rows[some], values) for space in self._spaces(int(k))]
-            if self.conditionals is not None:
-                laws = self._laws(int(_large(k)), self.conditionals, limits)
-                evidence.append(laws.counterfactual_evidence(rows[some], values, limits)[..., None])
+            if laws:
+                law = laws[int(large[some][0])]
+                evidence.append(law.counterfactual_evidence(rows[some], values, limits)[..., None])
             found[some] = self.surprise_of(np.concatenate(evidence, axis=-1)).sum(axis=-1)
         return found
 
