@@ -112,10 +112,10 @@ def theirs(calibration: np.ndarray, new: np.ndarray, anomalies: int) -> Verdict:
     ends = np.unique(p)
     counts = np.searchsorted(np.sort(p), ends, side="right")
     ordinary = np.floor(counts * np.asarray(bounds.bound_at(ends)) + 1e-9)
-    limits = np.zeros(len(new))
-    limits[counts - 1] = counts - ordinary
+    # A part of a set has no more ordinary rows than the set.
+    limits = np.maximum(np.minimum(np.arange(1, len(new) + 1), counts[:, None]) - ordinary[:, None], 0.0).max(axis=0)
     beyond = np.searchsorted(np.sort(p[anomalies:]), ends, side="right")
-    return Verdict(bool((beyond > ordinary).any()), np.maximum.accumulate(limits))
+    return Verdict(bool((beyond > ordinary).any()), limits)
 
 
 def split(name: str, n: int, fits: Iterable[int]) -> Iterator[tuple[float, dict[str, Verdict]]]:
@@ -186,7 +186,7 @@ def picture(lines: list[dict[str, str]], out: Path) -> None:
     some = [line for line in lines if line["law"] == "normal, 3 columns"]
     rows = sorted({int(line["rows"]) for line in some})
     figure = new_figure(3.4 * len(rows), 3.4)
-    k = np.arange(1, LISTED + 1)
+    k, shown = np.arange(1, LISTED + 1), {}
     for ax, n in zip(figure.subplots(1, len(rows), sharey=True, squeeze=False)[0], rows, strict=True):
         ax.plot(k, np.minimum(k, ANOMALIES), color=GREY, linestyle="--", label="anomalies, if these come first")
         for way, colour, style in zip(WAYS, (VERMILLION, BLUE, VERMILLION), ("-", "-", ":"), strict=True):
@@ -196,9 +196,9 @@ def picture(lines: list[dict[str, str]], out: Path) -> None:
                     limits = [float(line[f"first {i}"]) for i in k]
                     ax.step(k, limits, color=colour, linestyle=style, where="mid", label=label)
         ax.set(title=f"{n:,} reference rows", xlabel="rows in the list")
-        if n == rows[0]:
-            ax.set_ylabel("mean lower limit on anomalies in it")
-            ax.legend(fontsize=7)
+        shown |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    figure.axes[0].set_ylabel("mean lower limit on anomalies in it")
+    figure.axes[-1].legend(shown.values(), shown.keys(), fontsize=7, loc="lower right")
     save_figure(figure, out)
 
 

@@ -6,8 +6,8 @@
 The share of ordinary new rows with a p-value up to t = .1, .05 and .01, relative to floor(t (n + 1)) / (n + 1), and its standard
 error. Each run has a fit and max(200, n) new rows.
 
-``--select``: the mean share of ordinary rows among those that ``select`` selects at a rate of .1, of 200 new rows of which a tenth or
-a half are anomalies, its standard error, and the mean number of anomalies among them.
+``--select``: the mean share of ordinary rows among those that ``select`` selects at a rate of .1, its standard error, and the
+mean number of anomalies among them, for 200 new rows of which a tenth or a half are anomalies.
 
 FILE has a line for each law and number of rows; a run that was interrupted goes on where it stopped.
 """
