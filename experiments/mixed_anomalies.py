@@ -141,7 +141,7 @@ def words(data: Path, seeds: int, reference: bool = False) -> None:
                 auc[method].append(100.0 * roc_auc_score(y[asked], scores))
         if not means:
             how = ", fitted to half of the ordinary rows" if reference else ""
-            print(f"nine tables with words and gaps{how}, {seeds} seeds, mean AUC")
+            print(f"nine tables with words and gaps{how}, {seeds} seed{'s' * (seeds > 1)}, mean AUC")
             for place in (0, 1):
                 print(f"{'':<14}" + "".join(f"{[*method.split(), ''][place]:>10}" for method in auc))
         for method, values in auc.items():
