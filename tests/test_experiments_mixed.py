@@ -36,3 +36,13 @@ def test_the_tables_are_printed(table, tmp_path, monkeypatch, capsys):
     assert "IForest" in printed
     mean = next(line for line in printed.splitlines() if line.startswith("isopleth, complete"))
     assert float(mean.split()[2]) > 95.0
+
+
+def test_a_clean_reference_has_half_of_the_ordinary_rows_and_scores_all_others(table):
+    X, y = study.task(table, "usual", 0)
+    X.loc[y == 1, "x"] += 50.0
+    found, asked = study.scored_by_reference(X, y == 0, 0)
+    assert len(asked) == 110
+    assert (y[asked] == 1).sum() == 10
+    for scores in found.values():
+        assert scores[y[asked] == 1][:3].mean() > np.median(scores)
