@@ -17,7 +17,7 @@ from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.operators.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads
 from isopleth.progress import unheard
 
 # A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.
@@ -151,17 +151,15 @@ class ColumnDensity:
     def _each(self, Z: np.ndarray, visit: Callable[[Pattern, Overlaps], T]) -> list[T]:
         """Call `visit` for chunks of rows of one pattern that fit in memory; several patterns are divided among threads."""
         groups = patterns_of(Z)
-        workers = min(effective_n_jobs(self.n_jobs), len(groups)) if len(groups) > 1 else 1
-        memory = (
-            self.memory_limit / workers
-        )  # a third each for rows, pairs of centres, and the overlaps that patterns share
+        workers = 1 if len(Z) <= ROWS_OF_ONE_THREAD else min(effective_n_jobs(self.n_jobs), len(groups))
+        memory = self.memory_limit / workers  # a third each: rows, pairs of centres, overlaps that patterns share
         step = max(1, int(memory / (96 * len(self.centers))))
         chunks = [
             replace(group, rows=group.rows[start : start + step])
             for group in groups
             for start in range(0, len(group.rows), step)
         ]
-        overlaps = self._overlaps(memory / 2, 1 if workers > 1 else self.n_jobs)
+        overlaps = self._overlaps(memory / 2, 1 if len(groups) > 1 else self.n_jobs)
         overlaps = overlaps.sharing([self._integrated(group) for group in groups], self.memory_limit / 3)
         return map_threads(lambda chunk: visit(chunk, overlaps), chunks, workers)
 
