@@ -76,7 +76,7 @@ SETTINGS: list[tuple[str, Draw, int, int, int]] = [
     ("normal, d = 3", normals(3), 500, 20, 2000),
     ("AR .5, d = 2", autoregressive(0.5), 1000, 20, 500),
     ("AR .8, d = 2", autoregressive(0.8), 1000, 20, 500),
-    ("season, d = 2", daily, 1000, 20, 500),
+    ("season, d = 2", daily, 1500, 20, 500),
 ]
 
 
