@@ -23,6 +23,7 @@ from isopleth import (
 from isopleth.adapters import PyODAdapter
 from isopleth.difference import KDEDifference
 from isopleth.difference.lsdd import LSDD
+from isopleth.score import Stein
 from isopleth.tasks import DriftMonitor, sliding_lsdd
 
 N = 90
@@ -146,6 +147,11 @@ def test_estimators(estimator, kind):
         (SOSREP(), "numbers", "score_samples"),
         (KernelScore(), "numbers", "grad_log_density"),
         (DensityImputer(), "gaps", "transform"),
+        (Stein(), "numbers", "grad_log_density"),
+        (LSDD(), "numbers", "difference"),
+        (AnomalyDetector(), "numbers", "score_samples"),
+        (AnomalyDetector(n_estimators=25), "gaps", "p_values"),
+        (AnomalyDetector(novelty=True), "gaps", "p_values"),
     ],
     ids=str,
 )
@@ -155,6 +161,18 @@ def test_repeated_values(estimator, kind, answer):
     assert len(np.unique(X, axis=0)) < len(X)
     here, there = (getattr(fitted(estimator, some), answer)(some) for some in (X, moved(X)))
     np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("novelty", [False, True])
+def test_rows_that_are_alike(novelty):
+    """The nodes of a grid, whose distances and ranks are equal in many pairs, and new rows at and beside them."""
+    X = np.repeat(np.stack(np.meshgrid(np.arange(6.0), np.arange(6.0)), axis=-1).reshape(-1, 2), 3, axis=0)
+    here, there = (AnomalyDetector(novelty=novelty, random_state=0).fit(rows) for rows in (X, moved(X)))
+    np.testing.assert_allclose(there.training_scores_, here.training_scores_, rtol=1e-6, atol=1e-6)
+    for factor in (1.0, 1.1):
+        found = [model.score_samples(factor * rows[:40]) for model, rows in ((here, X), (there, moved(X)))]
+        np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["gaps", "words"])
@@ -173,7 +191,10 @@ def test_two_samples(kind):
         found = two_sample_test(X[:half], X[half:], random_state=0)
         return {"pvalue": numbers(found.pvalue), "statistic": numbers(found.statistic)}
 
-    same(ask(table(kind)), ask(moved(table(kind))))
+    X = table(kind)
+    tables = [X] if kind == "words" else [X, np.round(X)]
+    for rows in tables:
+        same(ask(rows), ask(moved(rows)))
 
 
 def test_goodness_of_fit():
@@ -201,6 +222,7 @@ def test_changes(gaps):
 def test_alarms():
     def ask(X):
         monitor = DriftMonitor(window=8, expected_run_length=40, random_state=0).fit(X)
-        return {"statistic": numbers(monitor.update(X[:30]).statistic)}
+        return {"statistic": numbers(monitor.update(X[:30]).statistic), "threshold": numbers(monitor.threshold_)}
 
-    same(ask(table("numbers")), ask(moved(table("numbers"))))
+    for X in (table("numbers"), np.round(table("numbers"))):
+        same(ask(X), ask(moved(X)))

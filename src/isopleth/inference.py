@@ -9,6 +9,7 @@ from scipy.special import fdtri, gammaincinv, ndtri
 from scipy.stats import binom, rankdata
 
 from isopleth.errors import InputError
+from isopleth.rows import rounding_of
 
 # Statistics that differ by less than this share of themselves, or of 1, differ by rounding.
 _ROUNDING = 1e-8
@@ -70,10 +71,10 @@ def conformal_p_values(training: np.ndarray, new: np.ndarray, groups: np.ndarray
 
     Training rows are judged without themselves, or without their group. With `groups`, numbers from 0 on, each group counts
     as one row: :math:`(1 + \sum_g s_g)/(G + 1)`, where s_g is the share of the rows of group g that are at least as unlikely.
-    Ties count as at least as unlikely, which keeps the level.
+    Ties, also those up to rounding, count as at least as unlikely, which keeps the level.
     """
     order = np.argsort(training, kind="stable")
-    place = np.searchsorted(training[order], new, side="left")
+    place = np.searchsorted(training[order], new - rounding_of(training[order]), side="left")
     if groups is None:
         return (1.0 + len(training) - place) / (1.0 + len(training))
     share = 1.0 / np.bincount(groups)[groups[order]]

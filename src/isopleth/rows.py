@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-# Values are equal if they differ by rounding only: by less than this share of the range of most values; or of that of all, if
+# Values are equal if they differ by rounding only: by less than this share of the range of most of them, or of the whole range if
 # they agree in eleven digits, because most values may be one.
 _ROUNDING, _DIGITS = 1e-9, 4e-12
 
@@ -24,6 +24,11 @@ def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
         order, starts = _runs(kept)
         rows, inverse = kept[order[starts]], _inverse(order, starts)
     return rows, *_summed(inverse.ravel(), positive, w)
+
+
+def merge_equal(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return :func:`merge_rows` of rows whose numbers that differ by rounding are made equal."""
+    return merge_rows(without_rounding(X), w)
 
 
 def _summed(inverse: np.ndarray, positive: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,10 +67,10 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     Rows of weight 0 are left out; `place` has the index of each row of `X` among the distinct ones, or -1.
     """
     positive = w > 0
-    kept = X[positive] + 0.0  # -0.0 is 0.0
+    kept = without_rounding(X[positive] + 0.0)  # -0.0 is 0.0
     ranks = _dense_ranks(kept)
     order, starts = _runs(ranks)
-    rows = np.minimum.reduceat(kept[order], starts)
+    rows = kept[order[starts]]
     weights, place = _summed(_inverse(order, starts), positive, w)
     # For rows with equal keys, which are permutations of one another, the weight decides, then the lexical order.
     order = np.lexsort([weights, _keys(ranks[order[starts]])])
@@ -111,29 +116,68 @@ def _dense_ranks(rows: np.ndarray) -> np.ndarray:
     order = np.argsort(columns, axis=1)
     ordered = np.take_along_axis(columns, order, axis=1)
     steps = np.zeros(columns.shape, dtype=np.uint64)
-    np.cumsum(_differ(ordered), axis=1, out=steps[:, 1:])
+    np.cumsum(differ(ordered), axis=1, out=steps[:, 1:])
     ranks = np.empty_like(steps)
     np.put_along_axis(ranks, order, steps, axis=1)
     return ranks.T
 
 
-def _differ(ordered: np.ndarray) -> np.ndarray:
+def rounding_of(ordered: np.ndarray) -> np.ndarray:
+    """Return how far apart numbers may be that differ by rounding; they ascend in the last axis.
+
+    It is a share of the shortest range of three quarters of them, which a code for missing cells does not widen.
+    """
+    others = ordered.shape[-1] // 4
+    ranges = ordered[..., ordered.shape[-1] - 1 - others :] - ordered[..., : others + 1]
+    return np.asarray(_ROUNDING * ranges.min(axis=-1))
+
+
+def differ(ordered: np.ndarray) -> np.ndarray:
     """Tell of each value, in ascending order along the last axis, whether it differs from the one before beyond rounding."""
-    last = ordered.shape[-1] - 1
-    most, every = (ordered[..., [last - k]] - ordered[..., [k]] for k in (last // 20, 0))
-    digits = np.minimum(_DIGITS * np.abs(ordered[..., 1:]), _ROUNDING * every)
-    return np.asarray(np.diff(ordered) > np.maximum(_ROUNDING * most, digits))
+    every = _ROUNDING * (ordered[..., -1:] - ordered[..., :1])
+    digits = np.minimum(_DIGITS * np.abs(ordered[..., 1:]), every)
+    return np.asarray(np.diff(ordered) > np.maximum(rounding_of(ordered)[..., None], digits))
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Numbers of each column that differ from a smaller one by rounding, and that smaller one, which stands for both."""
+
+    found: list[np.ndarray]  # for each column, ascending
+    instead: list[np.ndarray]
+
+    @classmethod
+    def of(cls, X: np.ndarray) -> Self:
+        """Find the numbers of rows of numbers and NaN that differ by rounding."""
+        pairs = [cls._of_column(column) for column in X.T]
+        return cls([found for found, _ in pairs], [instead for _, instead in pairs])
+
+    @staticmethod
+    def _of_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ordered = np.sort(column)
+        ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN comes last
+        if len(ordered) < 2:
+            return ordered[:0], ordered[:0]
+        starts = np.concatenate([[True], differ(ordered)])
+        first = ordered[starts][np.cumsum(starts) - 1]
+        changed = first != ordered
+        return ordered[changed], first[changed]
+
+    def apply(self, X: np.ndarray) -> np.ndarray:
+        """Return rows in which the smaller number stands; the same array if no number changes."""
+        out = X
+        for j, (found, instead) in enumerate(zip(self.found, self.instead, strict=True)):
+            if len(found):
+                place = np.minimum(np.searchsorted(found, X[:, j]), len(found) - 1)
+                equal = found[place] == X[:, j]
+                out = X.copy() if out is X else out
+                out[equal, j] = instead[place[equal]]
+        return out
 
 
 def without_rounding(X: np.ndarray) -> np.ndarray:
-    """Return rows of numbers and NaN in which values that differ by rounding are equal, to the smallest of them."""
-    out = X.copy()
-    for column in out.T:
-        order = np.argsort(column)[: np.count_nonzero(~np.isnan(column))]
-        if len(order):
-            starts = np.concatenate([[True], _differ(column[order])])
-            column[order] = column[order][starts][np.cumsum(starts) - 1]
-    return out
+    """Return rows of numbers and NaN in which values that differ by rounding are equal."""
+    return Rounding.of(X).apply(X)
 
 
 def mixed(keys: np.ndarray, seed: int) -> np.ndarray:

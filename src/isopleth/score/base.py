@@ -20,7 +20,7 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import ReportsProgress
-from isopleth.rows import distinct_rows, merge_rows
+from isopleth.rows import distinct_rows, merge_equal
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
 from isopleth.scaled_columns import deviations
@@ -153,7 +153,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         self._forget()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
         backend = table.backend
-        merge = distinct_rows if self._samples_rows(len(table.rows)) else merge_rows
+        merge = distinct_rows if self._samples_rows(len(table.rows)) else merge_equal
         rows, weights, place = merge(table.rows, table.weights)
         with ONE_BLAS_THREAD:  # the products of small matrices cost more with several threads than they gain
             space, z, base = self._resolve_frame(rows, weights, backend)

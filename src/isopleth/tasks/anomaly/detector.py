@@ -23,6 +23,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interru
 from isopleth.progress import ReportsProgress
 from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
+from isopleth.rows import Rounding
 from isopleth.scaled_columns import ScaledColumns, medians
 from isopleth.tables.checks import (
     CheckedRows,
@@ -238,6 +239,8 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         sizes = 0.0 if entered.columns is None else np.array(entered.columns.sizes, dtype=np.float64)
         self._gap_codes = np.where(np.isnan(entered.codes).any(axis=0), sizes, np.nan)
         X = self._coded(entered)
+        self._rounding = Rounding.of(X)
+        X = self._rounding.apply(X)
         self._frame = self._framed(X, entered)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         numeric = int(self._frame.keep[: entered.n_numeric].sum())
@@ -340,7 +343,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         """Return the checked rows, and the same in the frame of the model."""
         check_is_fitted(self, "offset_")
         table = enter(self, X)
-        return table, self._frame.enter(self._coded(table))
+        return table, self._frame.enter(self._rounding.apply(self._coded(table)))
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return scores of rows in the frame; training rows are scored by the rule without them, their table not again."""

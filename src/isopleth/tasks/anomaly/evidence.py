@@ -10,10 +10,12 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from isopleth.operators.threads import map_threads
+from isopleth.rows import without_rounding
 from isopleth.scaled_columns import medians
 from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks
 
 HALF = 0.5
+NEAR = 1e-9  # distances that differ by less than this share are equal
 STEPS = 10  # at most; the half of the rows hardly changes after five
 FARTHEST = 1e6  # standard deviations: squares of larger values would cancel the digits of the others
 MOST_LEVELS = 32  # categories of a column with an indicator of their own; all others share one
@@ -220,12 +222,14 @@ def _conditional_means(
 
 
 def _nearest(distance: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return the places of the nearest half of the rows; of rows that are equally far, up to rounding, the first."""
     if (w == 1.0).all():  # the same rows, without the order of the others
         count = math.ceil(HALF * len(w))
         last = np.partition(distance, count - 1)[count - 1]
-        nearer, equal = np.flatnonzero(distance < last), np.flatnonzero(distance == last)
+        near = NEAR * last
+        nearer, equal = np.flatnonzero(distance < last - near), np.flatnonzero(np.abs(distance - last) <= near)
         return np.sort(np.concatenate([nearer, equal[: count - len(nearer)]]))
-    order = np.argsort(distance, kind="stable")
+    order = np.argsort(without_rounding(distance[:, None])[:, 0], kind="stable")
     count = int(np.searchsorted(np.cumsum(w[order]), HALF * w.sum())) + 1
     return np.sort(order[: min(count, len(order))])
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from isopleth.operators.threads import interruptible, map_threads
-from isopleth.rows import merge_rows
+from isopleth.rows import differ, merge_rows, rounding_of, without_rounding
 from isopleth.scaled_columns import bounded
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence
 from isopleth.tasks.anomaly.table import (
@@ -311,7 +311,7 @@ class EmpiricalLaw:
         else:
             order = np.argsort(observed, kind="stable")
             ordered, total = observed[order], np.cumsum(weights[order])
-        last = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))
+        last = np.flatnonzero(np.append(differ(ordered), True))
         if len(last) > MOST_STEPS:
             inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
             last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
@@ -325,8 +325,9 @@ class EmpiricalLaw:
 
     def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the weights of observations that are at most `x`, and at least `x`."""
-        place = np.searchsorted(self.values, x, side="left")
-        equal = self.values[np.minimum(place, len(self.values) - 1)] == x  # values are distinct
+        near = rounding_of(self.values)
+        place = np.searchsorted(self.values, x - near, side="left")
+        equal = np.abs(self.values[np.minimum(place, len(self.values) - 1)] - x) <= near
         return self.up_to[place + equal], self.weight - self.up_to[place]
 
     def at_least(self, x: np.ndarray) -> np.ndarray:
@@ -457,7 +458,7 @@ class PooledRule:
         """Fit to distinct rows. Returns the rule and its :meth:`surprises`, of shape (m, 3)."""
         operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
         covariance = interruptible(operations, CovarianceEvidence.fit, table, limits)
-        complete = table.filled(covariance.fill(table.rows, limits))
+        complete = table.filled(without_rounding(covariance.fill(table.rows, limits)))
         committee = Committee.fit(complete, n_estimators, max_samples, seed, limits)
         rule = cls(committee, covariance, interruptible(operations, ColumnTails.fit, table), [])
         evidence = rule.evidence(table.rows, table.known, limits)

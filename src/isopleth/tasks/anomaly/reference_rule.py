@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth.rows import columns_by_key, keys_by_rank
+from isopleth.rows import columns_by_key, keys_by_rank, without_rounding
 from isopleth.scaled_columns import bounded, deviations
 from isopleth.tasks.anomaly.conditionals import Conditionals
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence
@@ -216,7 +216,7 @@ class ReferenceRule:
         filler = None
         if table.has_gaps:
             filler = CovarianceEvidence.fit(table, limits)
-            table = table.filled(filler.fill(table.rows, limits))
+            table = table.filled(without_rounding(filler.fill(table.rows, limits)))
         rng = np.random.default_rng(seed)
         order = rng.permutation(np.argsort(keys_by_rank(table.rows), kind="stable"))
         fold, drawn = _folds(table, order), order[:MOST_CENTERS]

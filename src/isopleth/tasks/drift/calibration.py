@@ -464,7 +464,7 @@ def spread(X: np.ndarray) -> np.ndarray:
     plain = farthest * (X / np.where(farthest > 0.0, farthest, 1.0)).std(axis=0)
     low, high = np.quantile(X, (0.25, 0.75), axis=0)
     robust = high / _IN_DEVIATIONS - low / _IN_DEVIATIONS
-    return np.where((robust > 0.0) & (robust < plain), robust, plain)
+    return np.where((robust > 1e-9 * plain) & (robust < plain), robust, plain)  # quartiles may differ by rounding only
 
 
 @dataclass(frozen=True, eq=False)

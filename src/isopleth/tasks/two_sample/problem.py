@@ -12,7 +12,7 @@ from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
-from isopleth.rows import merge_rows
+from isopleth.rows import merge_equal
 from isopleth.tables.checks import CheckedRows, in_quotes
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.permutation import (
@@ -354,7 +354,7 @@ class TwoSampleProblem:
         with Progress("permutations by column", len(varying), self.verbose) as tick:
             for j in varying:
                 where = place[self.blocks[j]][self.varying[self.blocks[j]]]
-                values = merge_rows(self.rows[:, where], np.ones(len(self.rows)))[0]
+                values = merge_equal(self.rows[:, where], np.ones(len(self.rows)))[0]
                 some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
                 found = gaussian_bases(values[some], len(some), length_scales(values), self.workers)
                 out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, where])).max(axis=0)
