@@ -128,15 +128,16 @@ def rounding_of(ordered: np.ndarray) -> np.ndarray:
     It is a share of the shortest range of three quarters of them, which a code for missing cells does not widen.
     """
     others = ordered.shape[-1] // 4
-    ranges = ordered[..., ordered.shape[-1] - 1 - others :] - ordered[..., : others + 1]
-    return np.asarray(_ROUNDING * ranges.min(axis=-1))
+    share = _ROUNDING * ordered  # ranges of giant numbers would overflow
+    return np.asarray((share[..., ordered.shape[-1] - 1 - others :] - share[..., : others + 1]).min(axis=-1))
 
 
 def differ(ordered: np.ndarray) -> np.ndarray:
     """Tell of each value, in ascending order along the last axis, whether it differs from the one before beyond rounding."""
-    every = _ROUNDING * (ordered[..., -1:] - ordered[..., :1])
+    every = _ROUNDING * ordered[..., -1:] - _ROUNDING * ordered[..., :1]
     digits = np.minimum(_DIGITS * np.abs(ordered[..., 1:]), every)
-    return np.asarray(np.diff(ordered) > np.maximum(rounding_of(ordered)[..., None], digits))
+    with np.errstate(over="ignore"):
+        return np.asarray(np.diff(ordered) > np.maximum(rounding_of(ordered)[..., None], digits))
 
 
 @dataclass(frozen=True)
