@@ -77,9 +77,12 @@ def draw(probabilities: list[np.ndarray], labels: list[np.ndarray], path: Path) 
     axes = figure.subplots()
     axes.plot([0, 100], [0, 100], color=GREY, linewidth=0.9, linestyle="--", label="as often as said")
     axes.plot(said, true, "o-", color=BLUE, markersize=5, label="all tables")
-    for x, height, rows in zip(said, true, inside, strict=True):
+    rising = [False, *(np.diff(true) > 0.0)]
+    for x, height, rows, up in zip(said, true, inside, rising, strict=True):
+        # On the side away from the diagonal, unless the line comes from there.
+        place = {"xytext": (5, 6), "ha": "right"} if up and height > x else {"xytext": (6, -9)}
         axes.annotate(
-            f"{rows.sum():,}", (x, height), xytext=(6, -9), textcoords="offset points", fontsize=8, path_effects=halo()
+            f"{rows.sum():,}", (x, height), textcoords="offset points", fontsize=8, path_effects=halo(), **place
         )
     axes.set(
         xlabel="probability of an anomaly, %",
