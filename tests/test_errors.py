@@ -62,6 +62,15 @@ def bad(cell: object) -> pd.DataFrame:
     return frame
 
 
+def test_a_long_value_is_shortened_and_not_asked_to_be_typed():
+    error = InputError(
+        "{column} holds {value}", column="b" * 999, value="x" * 999, hint=Hint("say {missing}", missing=["x" * 999])
+    )
+    assert str(error).endswith(f"{'x' * 14}'; say `missing=[...]`.")
+    assert len(str(error)) < 300
+    assert error.value == "x" * 999
+
+
 @pytest.mark.parametrize(
     ("call", "fields"),
     [

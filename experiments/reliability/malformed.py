@@ -18,6 +18,7 @@ import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
+from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.program import program
 from isopleth.tables.read import Reading, read_table
 from isopleth.tables.stream import FileRows, RowStream
@@ -104,7 +105,7 @@ def _command(
     code, said, crash = result.exit_code, result.stderr.splitlines(), result.exception
     wrong = [line for line in said if not line.startswith("isopleth: ")]
     defect = ""
-    if code not in (0, 2) or wrong or (crash is not None and not isinstance(crash, SystemExit)):
+    if code not in (0, 2, ALARM_CODE) or wrong or (crash is not None and not isinstance(crash, SystemExit)):
         defect = f"exit {code}, {crash!r}, {wrong[:2]}"
     elif code == 2 and not is_sentence(said[-1]):
         defect = f"no sentence: {said[-1][:300]!r}"

@@ -30,6 +30,15 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+# Longer values and names are shown by their first and last characters.
+_LONGEST = 120
+
+
+def _shortened(shown: str) -> str:
+    """Return a value or name as it is shown, of not more than so many characters."""
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 20]}...{shown[-15:]}"
+
+
 # More names than this are not listed in one sentence.
 MANY_NAMES = 12
 
@@ -42,7 +51,7 @@ def listed(parts: list[str], most: int = 8) -> str:
 
 def quoted(names: Iterable[Any], most: int = MANY_NAMES) -> str:
     """Return names in quotes as one string, the first ones where there are many."""
-    return listed([repr(name) for name in names], most)
+    return listed([_shortened(repr(name)) for name in names], most)
 
 
 class Wording:
@@ -75,10 +84,17 @@ class Hint:
 
     def render(self, wording: Wording = _PYTHON) -> str:
         """Return the advice with the parameters as `wording` types them."""
-        return _filled(self.text, {name: wording.setting(name, value) for name, value in self.settings.items()})
+        return _filled(self.text, {name: wording.setting(name, _typed(value)) for name, value in self.settings.items()})
 
     def __str__(self) -> str:
         return self.render()
+
+
+def _typed(value: Any) -> Any:
+    """Return a value that somebody may type, with ``...`` for words too long for it."""
+    if isinstance(value, list):
+        return [_typed(one) for one in value]
+    return ... if isinstance(value, str) and len(value) > _LONGEST else value
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -109,9 +125,9 @@ class Message:
     def render(self, wording: Wording = _PYTHON) -> str:
         """Return the sentence."""
         values = {
-            "value": repr(self.value),
+            "value": _shortened(repr(self.value)),
             "row": self.place or f"row {self.row}",
-            "column": f"column {self.column!r}",
+            "column": f"column {_shortened(repr(self.column))}",
         }
         if self.parameter is not None:
             values["parameter"] = wording.parameter(self.parameter)

@@ -203,6 +203,12 @@ REFUSED = {
         ["'b'", "line 2", "would round"],
         {"column": "b", "row": 0, "value": 2**53 + 1},
     ),
+    "more digits than floats have": (
+        f"a,b\n1,{'9' * 5000}\n1.5,2.5\n",
+        ["'b'", "line 2", "would round"],
+        {"column": "b", "row": 0, "value": "9" * 5000},
+    ),
+    "long line": (f"a,b\n1,2\n3,{'x' * 200_000},4\n", ["line 3", "longer than 131,072 characters"], {}),
     "controls in a name": (f"a{ESCAPE},a{ESCAPE}\n1,2\n3,4\n", ["\\x1b[31m", "more than once"], {}),
     "controls in a cell": (f"{ESCAPE},3\n1,2\n3,4\n", ["\\x1b[31m"], {}),
 }
@@ -772,6 +778,8 @@ class TestStreams:
             True,
             True,
         )
+        (found, error) = next(RowStream(like).batches(io.BytesIO(b"\n" * 5000 + b"w,a\nx,much\n")))
+        assert (found.data.num_rows, "line 5002" in str(error)) == (0, True)
         with pytest.raises(InputError, match="lacks 'a'"):
             list(RowStream(like).batches(Pipe(b"w,b\nx,1\n", 100)))
 

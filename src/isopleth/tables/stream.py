@@ -195,11 +195,11 @@ class RowStream:
         if self._dialect is None:
             text = text.removeprefix(b"\xef\xbb\xbf") if before == 0 else text
             head, end, text_ = text.partition(b"\n")
-            if not head.strip():
-                self._line = before + 1
-                if text_:
-                    yield from self._tables(text_)
-                return
+            while not head.strip():
+                if not text_:
+                    return
+                text, before = text_, before + 1
+                head, end, text_ = text.partition(b"\n")
             is_row = self._begin(head + end, before)
             text, before = (text, before) if is_row else (text_, before + 1)
         if not text.strip():

@@ -407,9 +407,24 @@ def _refuse_ragged(source: Source, piece: Piece, dialect: Dialect) -> None:
     lines = (
         piece.text.decode().splitlines(keepends=True) if piece.text.isascii() else [*StringIO(piece.text.decode(), "")]
     )
-    reader = csv.reader(lines, delimiter=piece.delimiter)
-    for line, record in zip(piece.lines.tolist(), filter(None, reader), strict=False):
-        _check_record(source, line, record, dialect)
+    records = filter(None, csv.reader(lines, delimiter=piece.delimiter))
+    for line in piece.lines.tolist():
+        try:
+            record = next(records, None)
+        except csv.Error as error:
+            raise _not_a_record(source, line, error, one_line=not piece.several_lines) from None
+        if record is not None:
+            _check_record(source, line, record, dialect)
+
+
+def _not_a_record(source: Source, line: int, error: csv.Error, *, one_line: bool) -> InputError:
+    """Return the refusal of a record that cannot be read: its cells are too long, or its quotes are wrong."""
+    if one_line and "limit" in str(error):
+        return InputError(
+            f"{source}, line {line}: a cell is longer than {csv.field_size_limit():,} characters; "
+            "shorten it, or leave its column out."
+        )
+    return InputError(f"{source}, line {line}: a quoted cell is not closed properly ({error}); correct its quotes.")
 
 
 def _check_record(source: Source, line: int, record: list[str], dialect: Dialect) -> None:
@@ -457,11 +472,4 @@ def _records(source: Source, text: Any, dialect: Dialect, before: int) -> Iterat
                 yield line, record
             line = before + reader.line_num + 1
     except csv.Error as error:
-        limit = csv.field_size_limit()
-        if "limit" in str(error) and before + reader.line_num == line:
-            raise InputError(
-                f"{source}, line {line}: a cell is longer than {limit:,} characters; shorten it, or leave its column out."
-            ) from None
-        raise InputError(
-            f"{source}, line {line}: a quoted cell is not closed properly ({error}); correct its quotes."
-        ) from None
+        raise _not_a_record(source, line, error, one_line=before + reader.line_num == line) from None

@@ -145,6 +145,7 @@ _DATES = {
 _READ = {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y", "31/01/2024": "%d/%m/%Y", "01/31/2024": "%m/%d/%Y"}
 _ZONE = re.compile(r"(?:Z|[-+]\d{2}:?\d{2})$")
 _FIRST = 100
+_MOST_DIGITS = 308  # numbers of more digits are infinite in float64, or nearly
 # First cells by which words are found to repeat, each so many times in the mean.
 _SAMPLE, _REPEATED = 1000, 10
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
@@ -250,12 +251,13 @@ def _refuse_rounded(name: str, cells: Any, numbers: Any) -> None:
     values = np.asarray(numbers)
     for row in np.flatnonzero(np.abs(values) >= 2.0**53).tolist():
         word = cells[row].as_py().strip()
-        if word.lstrip("+-").isdigit() and int(word) != int(values[row]):
+        digits = word.lstrip("+-")
+        if digits.isdigit() and (len(digits) > _MOST_DIGITS or int(word) != int(values[row])):
             raise InputError(
                 "{column} holds {value} in {row}, a whole number beyond 2**53 that float64 would round",
                 column=name,
                 row=row,
-                value=int(word),
+                value=word if len(digits) > _MOST_DIGITS else int(word),
                 hint="subtract a constant first, or leave the column out",
             )
 
