@@ -37,7 +37,7 @@ from isopleth.operators.threads import interruptible
 from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows
 from isopleth.scaled_columns import ScaledColumns, bounded, deviations
-from isopleth.tables.checks import CheckedRows, column_names, enter, varying_columns, warn_few_rows
+from isopleth.tables.checks import CheckedRows, column_names, enter, given_names, varying_columns, warn_few_rows
 
 
 class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
@@ -179,8 +179,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
     def _fit_table(self, table: CheckedRows) -> Self:
         """Fit the density to checked rows, after the number and the names of the columns have been set."""
         X, weights, backend = table.rows, table.weights, table.backend
-        names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
-        bounds = BoundedMap.of(self.bounds, column_names(self), names)
+        bounds = BoundedMap.of(self.bounds, column_names(self), given_names(self))
         bounds.check(X, weights > 0, column_names(self))
         inside = _on_real_line(bounds, X, weights > 0)
         rows, weights, place = interruptible(100.0 * X.size, distinct_rows, inside, weights)

@@ -17,10 +17,16 @@ from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
+from isopleth.rows import merge_rows
 
 # Most donors: more of them cost time and hardly change a quantile.
 MOST_DONORS = 2000
 _CELLS = 2**21  # pairs of rows that are compared at once
+# Most centres of a fit with gaps: each pattern of missing cells has sums over all pairs of centres.
+MOST_CENTERS = 2000
+# A row with gaps is filled several times in small tables, so that no centre rests on one fill: so many times, as far as there are
+# no more than so many filled rows.
+_FILLS, _FILLED = 6, 800
 # Periods of the triangle wave for each unit of a cell: neighbouring rows get unlike levels, and 1e-12 stays below 1e-9.
 _WAVES = 100.0
 
@@ -149,3 +155,41 @@ def _similarity(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> np.n
     # Sums over few shared cells are small, so the mean over the shared cells is compared.
     most = np.maximum(shared.max(axis=1, keepdims=True), 1.0)
     return np.asarray(np.where(shared > 0.0, logs / np.maximum(shared, 1.0) * most, -1e3))
+
+
+def completed(
+    kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return distinct rows without gaps, their weights of sum 1, and a mask of filled cells; None if none was missing.
+
+    At most `most` of the rows are taken if there are gaps.
+    """
+    gaps = np.isnan(Z)
+    counted = np.where(gaps.all(axis=1), 0.0, weights)
+    if not (counted > 0.0).any():
+        raise InputError("no row has an observed cell and a positive weight; expected at least two.")
+    merged, mass, _ = merge_rows(np.column_stack([np.where(gaps, 0.0, Z), gaps]), counted)
+    rows, mass = merged[:, : Z.shape[1]].copy(), mass / mass.sum()
+    gaps = merged[:, Z.shape[1] :] > 0.0
+    if not gaps.any():
+        return rows, mass, None
+    rows[gaps] = np.nan
+    chosen = some_rows(kernel, rows, mass, most)
+    rows_with_gaps = gaps[chosen].any(axis=1)
+    times = int(np.clip(_FILLED // rows_with_gaps.sum(), 1, _FILLS)) if rows_with_gaps.any() else 1
+    chosen = np.concatenate([chosen[~rows_with_gaps], *[chosen[rows_with_gaps]] * times])
+    complete = len(chosen) - times * int(rows_with_gaps.sum())
+    filled = rows[chosen]
+    for turn, part in enumerate(np.split(np.arange(complete, len(chosen)), times)):
+        filled[part] = filled_rows(kernel, filled[part], rows, mass, turn / times)
+    share = np.where(np.arange(len(chosen)) < complete, 1.0, 1.0 / times)
+    centers, own, place = merge_rows(filled, share * mass[chosen])
+    return centers, own / own.sum(), _filled_cells(gaps[chosen], place, len(centers))
+
+
+def _filled_cells(gaps: np.ndarray, place: np.ndarray, n_centers: int) -> np.ndarray:
+    """Return a mask of the cells of centres that are missing in the row with the fewest gaps that the centre was made of."""
+    filled = np.ones((n_centers, gaps.shape[1]), dtype=bool)
+    fewest = np.argsort(-gaps.sum(axis=1), kind="stable")
+    filled[place[fewest]] = gaps[fewest]
+    return filled

@@ -8,16 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.density.column_fit import ColumnFit, fit_mixture
+from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density.debias import Drift, moved, scott_of_fourth_order
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.density.grid import GridDensity, gaussian_sum_on_grid, grid_points
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.errors import InputError
-from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Gaussian, Kernel, get_kernel
-from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import Rule
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
@@ -289,9 +286,5 @@ class KDE(KernelDensity):
         drift = Drift(self.score_, deviations(own, to_numpy(self.weights_)), own)
         return moved(z, drift.refitted(z * scale, weights), scale)
 
-    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
-        shares = weights / namespace(weights).sum(weights)
-        return MixtureDensity(KernelExpansion(kernel, z, shares, self.memory_limit, self.n_jobs)), {}
-
-    def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
-        return fit_mixture(kernel, z, weights, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+    def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
+        return shares, {}

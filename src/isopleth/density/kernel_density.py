@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import NUMPY, Backend, namespace, to_numpy
+from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.density.column_density import ColumnDensity
-from isopleth.density.column_fit import ColumnFit
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity, density_target
+from isopleth.density.hot_deck import MOST_CENTERS, completed
 from isopleth.density.recording import Recording
 from isopleth.density.search import Search
 from isopleth.density.stack import FrameOptions, StackDensity, frames_by_name, rescaled
@@ -36,7 +36,7 @@ from isopleth.density.table_fit import (
 from isopleth.errors import InputError, whole_number
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
-from isopleth.kernels import get_kernel
+from isopleth.kernels import Kernel, get_kernel
 from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import Rule
 from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
@@ -45,7 +45,7 @@ from isopleth.rows import folds_of
 from isopleth.sampling import Target
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import is_table_of_kinds, library_of
-from isopleth.tables.checks import CheckedRows, column_names, enter, on_host
+from isopleth.tables.checks import CheckedRows, column_names, enter, given_names, on_host
 from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.
@@ -78,11 +78,16 @@ class KernelDensity(DensityEstimator):
         tags.input_tags.allow_nan = tags.input_tags.categorical = self._takes_kinds()
         return tags
 
+    @property
+    def _squared(self) -> bool:
+        """Tell whether the density is the square of the sum of kernels."""
+        return self._density_type is RootDensity
+
     def _rules(self) -> Mapping[str, Rule]:
         factor = get_kernel(self.kernel).column_factor
         if factor is None:
             return super()._rules()
-        return {**super()._rules(), LEAVE_ONE_OUT: partial(leave_one_out, factor, self._density_type is RootDensity)}
+        return {**super()._rules(), LEAVE_ONE_OUT: partial(leave_one_out, factor, self._squared)}
 
     def _takes_kinds(self) -> bool:
         """Tell whether words and missing cells can be fitted, or, after a fit in other frames, asked about."""
@@ -106,8 +111,23 @@ class KernelDensity(DensityEstimator):
         return _PRODUCTS if self._only_scaled or self.frame == "auto" else "frame='auto'"
 
     @abstractmethod
-    def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
-        """Fit a product kernel to rows in frame coordinates, of which cells may be NaN."""
+    def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
+        """Return the coefficients of the kernels at rows `z`, of weights of sum 1, and further fitted attributes by name."""
+
+    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        coefficients, report = self._coefficients(kernel, z, weights / namespace(weights).sum(weights))
+        expansion = KernelExpansion(kernel, z, coefficients, self.memory_limit, self.n_jobs)
+        return self._density_type(expansion), report
+
+    def _fit_columns(
+        self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray
+    ) -> tuple[ColumnDensity, dict[str, Any]]:
+        """Fit a product kernel to rows of frame coordinates and codes, of which cells may be NaN."""
+        # The squares of sums with gaps are sums over all pairs of centres.
+        most = MOST_CENTERS if self._squared else len(z)
+        centers, shares, filled = completed(kernel, z, weights, most)
+        coefficients, report = self._coefficients(kernel, centers, shares)
+        return self._column_density(kernel, centers, coefficients, filled), report
 
     # What kind of frame was fitted, for rows made like it. A fit to rows in parts sees no frame.
     _library: str | None = None
@@ -169,8 +189,7 @@ class KernelDensity(DensityEstimator):
         """Fit a table with words or missing cells; if there are gaps, return rows with filled ones."""
         self._refuse_frame("a table with words or missing cells has scaled columns")
         columns = table.columns or self._number_columns()
-        names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
-        all_bounds = BoundedMap.of(self.bounds, column_names(self), names)
+        all_bounds = BoundedMap.of(self.bounds, column_names(self), given_names(self))
         places = self._places(columns)
         numeric = places[: table.n_numeric]
         words = np.setdiff1d(np.arange(self.n_features_in_), numeric)
@@ -186,16 +205,15 @@ class KernelDensity(DensityEstimator):
             kernel.bind(int(rows.keep.sum()))
         search = length_scale if isinstance(length_scale, Search) else None
         asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
-        scales = TableScales.of(rows, factor, asked, what, self.category_scale, self._density_type is RootDensity)
+        scales = TableScales.of(rows, factor, asked, what, self.category_scale, self._squared)
         times = 1.0
         if search is not None:
             self.search_path_ = scales.search(search, self._fit_columns, self.verbose)
             times = self.search_path_.best_factor
         product, z, _ = scales.at(times)
-        found = self._fit_columns(product, z, rows.weights)
-        density, complete = found.density, not np.isnan(z).any()
-        self._kernel, self._bounds = product, bounds
-        self._frame = ScaledColumns(rows.keep, rows.shift, times * scales.scale)
+        density, report = self._fit_columns(product, z, rows.weights)
+        complete = not np.isnan(z).any()
+        self._set_fit(product, ScaledColumns(rows.keep, rows.shift, times * scales.scale), bounds, report)
         self._points, self._filled, self._constants = density.centers, density.filled, rows.constants
         if complete:
             self.weights_ = weights_of(density.centers, z, rows.weights)
@@ -204,9 +222,8 @@ class KernelDensity(DensityEstimator):
         self.length_scale_[numeric] = self._frame.by_column(self._frame.scale)
         self.category_scale_ = np.full(self.n_features_in_, np.nan)
         self.category_scale_[places[table.n_numeric :]] = product.rho
-        self.residual_, self.n_iter_ = found.residual, found.n_iter
         self.centers_ = np.full((len(self._points), self.n_features_in_), np.nan)
-        self.centers_[:, places] = self._table_density(columns, density)._rows(self._points)
+        self.centers_[:, places] = self._table_density()._rows(self._points)
         self.log_normalizer_ = density.log_normalizer + self._frame.log_volume
         return None if complete else donors_of(product, z, rows.weights, rows.keep)
 
@@ -230,42 +247,32 @@ class KernelDensity(DensityEstimator):
         """Tell whether the fit was to a table with words or missing cells."""
         return hasattr(self, "_points")
 
-    def _table_density(self, columns: Schema | None = None, density: ColumnDensity | None = None) -> TableDensity:
+    def _table_density(self) -> TableDensity:
         """Return the density as one of a table, which answers for missing cells."""
-        columns = columns or getattr(self, "schema_", None) or self._number_columns()
-        if self._of_kinds:
-            if density is None:
-                density = self._column_density(cast(ColumnKernel, self._kernel), self._points, self._filled)
-            library, recording = self._library, getattr(self, "_recording", None)
-            return TableDensity(density, columns, self._frame, self._bounds, self._constants, library, recording)
-        if self._is_stack:
-            return self._stack_table(columns)
-        factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
-        centers = to_numpy(self.centers_)
-        density = self._column_density(
-            ColumnKernel(self._frame.dim, factor), self._frame.enter(self._bounds.forward(centers))
-        )
-        constants = np.where(self._frame.keep, np.nan, centers[0])
+        columns = getattr(self, "schema_", None) or self._number_columns()
         recording = getattr(self, "_recording", None)
-        return TableDensity(density, columns, self._frame, self._bounds, constants, None, recording)
-
-    def _stack_table(self, columns: Schema) -> TableDensity:
-        """Return a density in other frames as one of a table."""
+        if self._of_kinds:
+            density = self._column_density(
+                cast(ColumnKernel, self._kernel), self._points, self.dual_coef_, self._filled
+            )
+            constants, library = self._constants, self._library
+            return TableDensity(density, columns, self._frame, self._bounds, constants, library, recording)
         centers = to_numpy(self.centers_)
         points = self._frame.enter(self._bounds.forward(centers))
-        density = StackColumns.of(StackDensity(self.components_), points, self.memory_limit)
+        found: Any
+        if self._is_stack:
+            found = StackColumns.of(StackDensity(self.components_), points, self.memory_limit)
+        else:
+            factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
+            found = self._column_density(ColumnKernel(self._frame.dim, factor), points, self.dual_coef_)
         constants = np.where(self._frame.keep, np.nan, centers[0])
-        recording = getattr(self, "_recording", None)
-        return TableDensity(cast(Any, density), columns, self._frame, self._bounds, constants, None, recording)
+        return TableDensity(found, columns, self._frame, self._bounds, constants, None, recording)
 
     def _column_density(
-        self, kernel: ColumnKernel, points: np.ndarray, filled: np.ndarray | None = None
+        self, kernel: ColumnKernel, points: np.ndarray, coefficients: Array, filled: np.ndarray | None = None
     ) -> ColumnDensity:
-        squared = self._density_type is RootDensity
-        coefficients = np.asarray(to_numpy(self.dual_coef_))
-        return ColumnDensity(
-            kernel, points, coefficients, squared, None, filled, memory_limit=self.memory_limit, n_jobs=self.n_jobs
-        )
+        alpha = np.asarray(to_numpy(coefficients))
+        return ColumnDensity(kernel, points, alpha, self._squared, None, filled, self.memory_limit, self.n_jobs)
 
     def _by_columns(self, table: CheckedRows) -> bool:
         """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
@@ -440,21 +447,26 @@ class KernelDensity(DensityEstimator):
         asked = np.asarray(on_host(mass, "mass"))
         if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
             raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both excluded.")
+        if self._of_kinds and not hasattr(self, "weights_"):
+            raise InputError(
+                "level_set compares complete rows, and the fit has rows with missing cells; fill them first."
+            )
         if self._of_kinds:
-            levels = self._levels_of_kinds(1.0 - asked)
-            return backend.array(levels) if asked.ndim else float(levels)
-        rows, weights = self._fitted_rows(), to_numpy(self.weights_)
-        held_out = cross_fitted(
-            self._frame.enter(self._bounds.forward(rows)),
-            weights,
-            lambda z, w, test: self._refitted(z, w).log_density(test),
-        )
-        held_out += self._log_slope(rows) - self._frame.log_volume
+            numbers = self._table_density()._rows(self._points)[:, : len(self._frame.keep)]
+            z = self._points
+        else:
+            numbers = self._fitted_rows()
+            z = self._frame.enter(self._bounds.forward(numbers))
+        weights = np.asarray(to_numpy(self.weights_))
+        held_out = cross_fitted(z, weights, lambda rows, w, test: self._refitted(rows, w).log_density(test))
+        held_out += self._log_slope(numbers) - self._frame.log_volume
         levels = weighted_quantile(held_out, weights, 1.0 - asked)
         return backend.array(levels) if asked.ndim else float(levels)
 
-    def _refitted(self, z: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> FrameDensity:
+    def _refitted(self, z: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> Any:
         """Fit rows in frame coordinates at the fitted length scales times a factor, which is 1 if columns are only scaled."""
+        if self._of_kinds:
+            return self._fit_columns(cast(ColumnKernel, self._kernel), z, weights)[0]
         backend = Backend.of(self.dual_coef_)
         if not self._is_stack:
             centers = self._refitted_rows(z, weights)
@@ -473,23 +485,6 @@ class KernelDensity(DensityEstimator):
     def _refitted_rows(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the centres of a fit to the rows `z` in frame coordinates at the fitted length scale."""
         return z
-
-    def _levels_of_kinds(self, q: np.ndarray) -> np.ndarray:
-        if not hasattr(self, "weights_"):
-            raise InputError(
-                "level_set compares complete rows, and the fit has rows with missing cells; fill them first."
-            )
-        weights = np.asarray(to_numpy(self.weights_))
-        held_out = cross_fitted(
-            self._points,
-            weights,
-            lambda rows, w, test: self._fit_columns(cast(ColumnKernel, self._kernel), rows, w).density.log_density(
-                test
-            ),
-        )
-        numbers = self._table_density()._rows(self._points)[:, : len(self._frame.keep)]
-        held_out += self._log_slope(numbers) - self._frame.log_volume
-        return weighted_quantile(held_out, weights, q)
 
     def sample(
         self,

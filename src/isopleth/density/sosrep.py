@@ -7,24 +7,20 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.backend import Array, namespace
-from isopleth.density.column_fit import ColumnFit, fit_root
-from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.backend import Array
+from isopleth.density.fitted import ExpansionDensity, RootDensity
 from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.errors import InputError, caller_level
-from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
-from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import ArrayParts
 from isopleth.solvers import SCALING_SOLVERS
-from isopleth.tables.checks import CheckedRows
+from isopleth.tables.checks import CheckedRows, given_names
 
 
 class SOSREP(KernelDensity):
@@ -187,17 +183,16 @@ class SOSREP(KernelDensity):
     def _reduce(self, table: CheckedRows) -> CheckedRows:
         if self.landmarks is None:
             return table
-        names = [str(name) for name in self.feature_names_in_] if hasattr(self, "feature_names_in_") else None
-        parts = ArrayParts(table.rows, table.weights, names=names)
+        parts = ArrayParts(table.rows, table.weights, names=given_names(self))
         rows, weights = choose_landmarks(parts, int(self.landmarks), self.bounds, self.memory_limit, self.n_jobs)
         return replace(table, rows=rows, weights=weights)
 
     def _refuse(self, kernel: Kernel) -> None:
         kernel.self_convolution()
 
-    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+    def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
         op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
-        solution = SCALING_SOLVERS[self.solver](op, weights / namespace(weights).sum(weights), self.tol)
+        solution = SCALING_SOLVERS[self.solver](op, shares, self.tol)
         if not solution.converged(self.tol):
             warnings.warn(
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
@@ -205,8 +200,7 @@ class SOSREP(KernelDensity):
                 ConvergenceWarning,
                 stacklevel=caller_level(),
             )
-        expansion = KernelExpansion(kernel, z, solution.coefficients, self.memory_limit, self.n_jobs)
-        return RootDensity(expansion), {"residual_": solution.residual, "n_iter_": solution.n_iter}
+        return solution.coefficients, {"residual_": solution.residual, "n_iter_": solution.n_iter}
 
     def _takes_kinds(self) -> bool:
         return self.landmarks is None and super()._takes_kinds()
@@ -218,16 +212,3 @@ class SOSREP(KernelDensity):
     @property
     def _instead(self) -> str:
         return super()._instead if self.landmarks is None else "landmarks=None"
-
-    def _fit_columns(self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray) -> ColumnFit:
-        found = fit_root(
-            kernel, z, weights, solver=self.solver, tol=self.tol, memory_limit=self.memory_limit, n_jobs=self.n_jobs
-        )
-        if not found.residual <= self.tol:
-            warnings.warn(
-                f"the residual {found.residual:.1e} is above {self.tol:g} after {found.n_iter} passes; a smaller length_scale or "
-                "a larger tol may help.",
-                ConvergenceWarning,
-                stacklevel=caller_level(),
-            )
-        return found

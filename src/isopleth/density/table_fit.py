@@ -21,8 +21,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import minimize
 
-from isopleth.density.column_fit import MOST_CENTERS, ColumnFit
-from isopleth.density.hot_deck import donors_of_gaps, filled_rows, some_rows
+from isopleth.density.hot_deck import MOST_CENTERS, donors_of_gaps, filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_search
 from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.frames import BoundedMap
@@ -327,10 +326,10 @@ class TableScales:
         kernel = ColumnKernel(self.rows.dim, self.factor, tuple(rho.tolist()), sizes)
         return kernel, np.column_stack([z, self.rows.codes]), ~np.isnan(z) @ np.log(times * self.scale)
 
-    def search(self, search: Search, fit: Callable[..., ColumnFit], verbose: bool | int) -> SearchPath:
+    def search(self, search: Search, fit: Callable[..., Any], verbose: bool | int) -> SearchPath:
         """Choose a multiple of the scales by the held-out log density of the known cells."""
         rows, criterion = self.rows, search.criterion_for_gaps()
-        held_out: Any = lambda *held_in: fit(*held_in).density  # noqa: E731 - a line
+        held_out: Any = lambda *held_in: fit(*held_in)[0]  # noqa: E731 - a line
         return run_search(search, criterion, self.scale, rows.weights, self.at, held_out, verbose=verbose)
 
 

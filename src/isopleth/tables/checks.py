@@ -233,6 +233,11 @@ def column_names(estimator: BaseEstimator) -> list[str]:
     return estimator._column_labels
 
 
+def given_names(estimator: BaseEstimator) -> list[str] | None:
+    """Return the names of the columns at fit as text; None if they had none."""
+    return list(map(str, estimator.feature_names_in_)) if hasattr(estimator, "feature_names_in_") else None
+
+
 def plain_names(estimator: BaseEstimator) -> list[str]:
     """Return the plain names of the columns at fit, or "column 0" and so on if they had none."""
     given = getattr(estimator, "feature_names_in_", None)
