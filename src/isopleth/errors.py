@@ -245,6 +245,13 @@ def positive_number(name: str, value: Any) -> float:
     return float(value)
 
 
+def probability(name: str, value: Any) -> float:
+    """Return a parameter that has to be a number between 0 and 1, both left out."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < 1.0:
+        raise InputError("{parameter} = {value}: expected a number between 0 and 1.", parameter=name, value=value)
+    return float(value)
+
+
 class TooLargeError(InputError):
     """A model of the size asked for does not fit in the memory limit."""
 

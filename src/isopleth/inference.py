@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import fdtri, gammaincinv, ndtri
 from scipy.stats import binom, rankdata
 
-from isopleth.errors import InputError
+from isopleth.errors import probability
 from isopleth.rows import rounding_of
 
 # Statistics that differ by less than this share of themselves, or of 1, differ by rounding.
@@ -24,10 +24,7 @@ _SURE = 0.95
 
 def normal_quantile(confidence_level: Any) -> float:
     """Return z such that a standard normal variable is within -z and z with this probability."""
-    level = np.asarray(confidence_level)
-    if level.ndim or level.dtype.kind not in "fi" or not 0.0 < level < 1.0:
-        raise InputError(f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.")
-    return float(ndtri(0.5 + 0.5 * float(level)))
+    return float(ndtri(0.5 + 0.5 * probability("confidence_level", confidence_level)))
 
 
 def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:

@@ -146,7 +146,7 @@ class TestRefusals:
         )
 
     def test_level(self, train, test):
-        assert "expected a confidence between 0 and 1" in refused(
+        assert "expected a number between 0 and 1" in refused(
             train, test, "--target", "kind", "--confidence-level", "95"
         )
 

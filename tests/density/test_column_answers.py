@@ -101,7 +101,7 @@ def test_intervals_of_gaps_are_frames():
 
 def test_refusals(cars):
     for call, words in (
-        (lambda: cars.quantile(1.0), "q is 1.0; expected a number between 0 and 1"),
+        (lambda: cars.quantile(1.0), "q = 1.0: expected a number between 0 and 1"),
         (lambda: cars.cdf({"wet": True}), "'wet' holds words; ask for probabilities"),
         (lambda: cars.cdf({"nose": 1.0}), "which does not exist"),
     ):

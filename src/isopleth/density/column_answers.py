@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.errors import InputError, probability
 from isopleth.results.charts import Chart, Series
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.schema import Column, Schema, decode_cells, encode_cell
@@ -73,8 +73,7 @@ class ColumnAnswers:
         InputError
             If `q` is not between 0 and 1.
         """
-        if isinstance(q, bool) or not 0.0 < q < 1.0:
-            raise InputError("{parameter} is {value}; expected a number between 0 and 1.", parameter="q", value=q)
+        probability("q", q)
         # One end of a central interval; that of the median is as short as can be told from none.
         ends = self.interval(max(abs(2.0 * q - 1.0), 1e-9))
         return {name: end[int(q > 0.5)] for name, end in ends.items()}

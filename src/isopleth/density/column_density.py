@@ -13,7 +13,7 @@ import numpy as np
 from isopleth.density.calibration import Calibration
 from isopleth.density.linear_trend import LinearTrend, shares_of, smooth_law
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
-from isopleth.errors import InputError
+from isopleth.errors import InputError, probability
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import LOG_VALUE
@@ -382,18 +382,15 @@ class ColumnDensity:
         self,
         Z: np.ndarray,
         confidence_level: float = 0.9,
-        calibration: Calibration | None = None,
         skip: np.ndarray | None = None,
+        calibration: Calibration | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Compute central intervals of missing numeric cells given the observed cells of the row.
 
         They are those of the density, exact up to 5e-7 in probability, or with a calibration those of the centres moved along
         its line to the row, at the levels calibrated. For an observed cell both ends are its value, for a missing category NaN.
         """
-        if not 0.0 < confidence_level < 1.0:
-            raise InputError(
-                f"confidence_level = {confidence_level!r}: expected a number between 0 and 1, both left out."
-            )
+        probability("confidence_level", confidence_level)
         lower, upper = Z.copy(), Z.copy()
         ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
 

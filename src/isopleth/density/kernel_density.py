@@ -45,7 +45,7 @@ from isopleth.rows import folds_of
 from isopleth.sampling import Target
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import is_table_of_kinds, library_of
-from isopleth.tables.checks import CheckedRows, column_names, enter, given_names, on_host
+from isopleth.tables.checks import CheckedRows, check_mass, column_names, enter, given_names, on_host
 from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.
@@ -444,9 +444,7 @@ class KernelDensity(DensityEstimator):
         """
         check_is_fitted(self, "log_normalizer_")
         backend = Backend.of(mass, "mass")
-        asked = np.asarray(on_host(mass, "mass"))
-        if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
-            raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both excluded.")
+        asked = check_mass(mass)
         if self._of_kinds and not hasattr(self, "weights_"):
             raise InputError(
                 "level_set compares complete rows, and the fit has rows with missing cells; fill them first."

@@ -27,7 +27,7 @@ from isopleth.density.column_density import patterns_of
 from isopleth.density.fitted import ExpansionDensity, RootDensity
 from isopleth.density.normal_mixture import NormalMixture
 from isopleth.density.stack import Component, StackDensity
-from isopleth.errors import InputError, TooLargeError
+from isopleth.errors import InputError, TooLargeError, probability
 from isopleth.frames import ColumnMap, ComposedMap, FrameMap, ScaleMap
 from isopleth.kernels import Gaussian
 
@@ -324,14 +324,10 @@ class StackColumns:
         return out
 
     def intervals(
-        self, Z: np.ndarray, confidence_level: float, calibration: None = None, skip: np.ndarray | None = None
+        self, Z: np.ndarray, confidence_level: float, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return quantiles of draws of missing cells given the observed ones."""
-        if isinstance(confidence_level, bool) or not 0.0 < confidence_level < 1.0:
-            raise InputError(
-                f"confidence_level = {confidence_level!r}: expected a number between 0 and 1.",
-                parameter="confidence_level",
-            )
+        probability("confidence_level", confidence_level)
         low, high = Z.copy(), Z.copy()
         for i in np.flatnonzero(np.isnan(Z).any(axis=1)):
             drawn = self._given(Z[i]).draw(_DRAWS, np.random.default_rng(_SEED))[0]

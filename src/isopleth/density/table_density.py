@@ -290,7 +290,8 @@ class TableDensity(ColumnAnswers):
         """Return the limits of the intervals of encoded rows, by column of the table; `of_fit` as for :meth:`fill`."""
         points = self._checked_points(rows)
         ends, own = [], self.density.own_centers(points) if of_fit else None
-        for end in self.density.intervals(points, confidence_level, calibration, own):
+        moved = () if calibration is None else (calibration,)
+        for end in self.density.intervals(points, confidence_level, own, *moved):
             found = np.where(np.isnan(rows), self._rows(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self._by_column(found))

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
 from isopleth.difference import LSDD
-from isopleth.difference.fitted import check_mass
 from isopleth.errors import InputError
 from isopleth.inference import normal_quantile
 from isopleth.results.charts import robust_range, robust_z, some
@@ -29,7 +28,7 @@ from isopleth.results.figures import (
     percent,
     write_note,
 )
-from isopleth.tables.checks import enter
+from isopleth.tables.checks import check_mass, enter
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from isopleth.difference.statistics import deviations_at
 from isopleth.errors import InputError
 from isopleth.progress import ReportsProgress
 from isopleth.scaled_columns import ScaledColumns
-from isopleth.tables.checks import CheckedRows, enter, used_names
+from isopleth.tables.checks import CheckedRows, check_mass, enter, used_names
 from isopleth.tables.row_encoding import refuse_gaps
 
 
@@ -319,14 +319,6 @@ def _shares(priors: Any) -> np.ndarray:
         raise InputError(expected)
     share = given / given.max()  # a sum of large numbers may overflow
     return np.asarray(share / share.sum())
-
-
-def check_mass(mass: Any) -> np.ndarray:
-    """Return the masses of regions as an array."""
-    asked = np.asarray(mass)
-    if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
-        raise InputError(f"mass = {mass!r}: expected numbers between 0 and 1, both left out.")
-    return asked.astype(np.float64)
 
 
 def upper_thresholds(values: np.ndarray, contrast: np.ndarray, mass: np.ndarray) -> np.ndarray:

@@ -533,6 +533,14 @@ def warn_of_constants(names: Sequence[str], keep: np.ndarray) -> None:
         warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=caller_level())
 
 
+def check_mass(mass: Any) -> np.ndarray:
+    """Return the masses of regions as an array."""
+    asked = np.asarray(on_host(mass, "mass"))
+    if asked.dtype.kind not in "fi" or not ((asked > 0) & (asked < 1)).all():
+        raise InputError("{parameter} = {value}: expected numbers between 0 and 1.", parameter="mass", value=mass)
+    return asked.astype(np.float64)
+
+
 def check_memory_limit(memory_limit: Any) -> None:
     """Check `memory_limit` where the parameter constraints of an estimator do not."""
     if isinstance(memory_limit, bool) or not isinstance(memory_limit, Real) or not float(memory_limit) > 0:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.backend import to_numpy
-from isopleth.errors import InputError, whole_number
+from isopleth.errors import InputError, probability, whole_number
 from isopleth.frames import Frame
 from isopleth.frames.stein import stein_coordinates
 from isopleth.inference import normal_scores, permutation_pvalue
@@ -250,8 +250,7 @@ def stein_test(
     True
     """
     resamples = whole_number("n_resamples", n_resamples)
-    if isinstance(flip, bool) or not isinstance(flip, Real) or not 0.0 < flip < 1.0:
-        raise InputError(f"flip = {flip!r}: expected a probability between 0 and 1.")
+    probability("flip", flip)
     check_memory_limit(memory_limit)
     shown = checked_verbose(verbose)
     rows = enter(SteinTest(), X, reset=True, min_samples=2).rows

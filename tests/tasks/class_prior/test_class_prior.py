@@ -204,7 +204,7 @@ class TestInput:
 
     @pytest.mark.parametrize("confidence_level", [0.0, 1.0, 95, "high"])
     def test_levels(self, confidence_level):
-        with pytest.raises(InputError, match="expected a confidence between 0 and 1"):
+        with pytest.raises(InputError, match="expected a number between 0 and 1"):
             fitted().estimate(NEW, confidence_level=confidence_level)
 
     def test_a_fit_that_fails_leaves_nothing(self):

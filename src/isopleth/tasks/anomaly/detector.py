@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.errors import DataWarning, Hint, InputError, caller_level
+from isopleth.errors import DataWarning, Hint, InputError, caller_level, probability
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
@@ -492,8 +492,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         array([False,  True, False])
         """
         check_is_fitted(self, "offset_")
-        if isinstance(fdr, bool) or not isinstance(fdr, Real) or not 0.0 < float(fdr) < 1.0:
-            raise InputError(f"fdr = {fdr!r}: expected a false discovery rate between 0 and 1.")
+        probability("fdr", fdr)
         if X is None:
             backend = Backend.of(self.p_values_)
             p_values = to_numpy(self.p_values_)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_backend
-from isopleth.errors import InputError
+from isopleth.errors import InputError, probability
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress, checked_verbose
@@ -410,9 +409,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             )
 
     def _check_parameters(self) -> None:
-        rate = self.false_alarm_rate
-        if not isinstance(rate, Real) or not 0.0 < rate < 1.0:
-            raise InputError(f"false_alarm_rate = {rate!r}: expected a probability between 0 and 1, such as 0.05.")
+        probability("false_alarm_rate", self.false_alarm_rate)
         check_period(self.period)
         check_memory_limit(self.memory_limit)
         checked_verbose(self.verbose)

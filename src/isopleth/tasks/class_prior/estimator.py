@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level, listed
+from isopleth.errors import DataWarning, InputError, caller_level, listed, probability
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress
@@ -285,10 +285,7 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         DataWarning
             If the mean kernel value of these rows to the labelled rows differs from that of the estimated mixture.
         """
-        if not isinstance(confidence_level, Real) or not 0.0 < confidence_level < 1.0:
-            raise InputError(
-                f"confidence_level = {confidence_level!r}: expected a confidence between 0 and 1, such as 0.95."
-            )
+        probability("confidence_level", confidence_level)
         _, scores = self._scored(X)
         found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
         typical = scores[..., -1].mean(axis=1)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from isopleth.difference.lsdd import LSDD
-from isopleth.errors import DataWarning, InputError, caller_level
+from isopleth.errors import DataWarning, InputError, caller_level, probability
 from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.operators.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.results.charts import LEVEL, Chart, ShownTable
@@ -517,8 +517,7 @@ class Witness:
         InputError
             If `significance_level` is not between 0 and 1.
         """
-        if not 0.0 < significance_level < 1.0:
-            raise InputError(f"significance_level = {significance_level!r}: expected a number between 0 and 1.")
+        probability("significance_level", significance_level)
         return [self.names[j] for j in self.order if self.p_values[j] <= significance_level]
 
     def relations(self, significance_level: float = 0.05) -> list[tuple[str, str]]:
