@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -29,9 +28,10 @@ from isopleth.results.figures import (
     given_or_new,
     halo,
     percent,
+    quietly,
     write_note,
 )
-from isopleth.tables.checks import enter
+from isopleth.tables.checks import enter, plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,7 @@ class Section:
     def of(cls, density: Any, columns: Any) -> Self:
         """Return the density itself if `columns` are all it has, and one of the same kind fitted to them if it has more."""
         check_is_fitted(density, "centers_")
-        names = _names(density)
+        names = plain_names(density)
         chosen = _chosen(columns, names)
         for j in chosen:
             if np.ptp(to_numpy(density.centers_)[:, j]) == 0:
@@ -90,15 +90,7 @@ class Section:
         near = _NEAREST * np.ptp(self.centers, axis=0)
         inside = np.clip(points, self.low + near, self.high - near)
         in_order = inside[:, np.argsort(self.columns)] if self.density is self.whole else inside
-        with warnings.catch_warnings():
-            # A grid has no names; that is no slip of the user, whose density may have been fitted to a data frame.
-            warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            return self.density.score_samples(in_order)
-
-
-def _names(density: Any) -> list[str]:
-    given = getattr(density, "feature_names_in_", None)
-    return [f"column {j}" for j in range(density.n_features_in_)] if given is None else [str(name) for name in given]
+        return quietly(self.density.score_samples, in_order)
 
 
 def _chosen(columns: Any, names: list[str]) -> list[int]:

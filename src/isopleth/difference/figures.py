@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,21 +13,22 @@ from isopleth.backend import to_numpy
 from isopleth.difference import LSDD
 from isopleth.errors import InputError
 from isopleth.inference import normal_quantile
-from isopleth.results.charts import robust_range, robust_z, some
+from isopleth.results.charts import Chart, Contours, dots, robust_range, robust_z, some
 from isopleth.results.figures import (
     BLACK,
     BLUE,
     VERMILLION,
     beyond_frame,
     column_label,
+    draw_contours,
+    draw_series,
     fills,
     given_or_new,
-    halo,
-    label_places,
     percent,
+    quietly,
     write_note,
 )
-from isopleth.tables.checks import check_mass, enter
+from isopleth.tables.checks import check_mass, enter, plain_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,14 +64,7 @@ class _Picture:
         """Call a method of the difference at points of the varying columns."""
         rows = np.tile(to_numpy(self.difference.centers_)[0], (len(points), 1))
         rows[:, self.columns] = points
-        return _quietly(evaluate, rows)
-
-
-def _quietly(evaluate: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
-    """Evaluate at rows without column names; suppress the warning, because the user may have fitted a data frame."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="X does not have valid feature names")
-        return evaluate(rows)
+        return quietly(evaluate, rows)
 
 
 def plot_difference(
@@ -95,7 +88,7 @@ def plot_difference(
         raise InputError(
             f"the difference has {len(columns)} columns; fit it to the one or two of them that are to be drawn."
         )
-    dots = _dots(difference, rows, columns)
+    samples = _samples(difference, rows, columns)
     picture = _picture(difference, columns, masses)
     ax = given_or_new(ax, 4.8)
     if len(columns) == 1:
@@ -103,12 +96,12 @@ def plot_difference(
     else:
         _draw_plane(ax, picture)
     ax.set_title(_title(picture, names), loc="left", fontsize=10)
-    notes = _draw_dots(ax, picture, dots, names)
+    notes = _draw_dots(ax, picture, samples, names)
     write_note(ax, [*notes, _distance_note(difference, confidence_level)])
     return ax
 
 
-def _dots(difference: LSDD, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
+def _samples(difference: LSDD, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
     if rows is None:
         return [np.empty((0, len(columns)))] * 2
     if isinstance(rows, np.ndarray) or len(rows) != 2:
@@ -135,8 +128,7 @@ def _picture(difference: LSDD, columns: np.ndarray, masses: Sequence[float]) -> 
     below, above = difference.level_set(asked)
     low, high = _frame(to_numpy(difference.centers_)[:, columns])
     rim = np.minimum(to_numpy(difference.length_scale_)[columns], _MARGIN * (high - low))
-    given = getattr(difference, "feature_names_in_", None)
-    names = [f"column {j}" if given is None else str(given[j]) for j in columns]
+    names = [plain_names(difference)[j] for j in columns]
     return _Picture(difference, columns, names, low - rim, high + rim, asked, np.array([above, below]))
 
 
@@ -172,15 +164,8 @@ def _draw_plane(axes: Axes, picture: _Picture) -> None:
         levels, masses = levels[finite], picture.masses[first[finite]]
         if not len(levels) or levels[0] >= (sign * height).max():
             continue
-        axes.contourf(x, y, sign * height, levels=[*levels, np.inf], colors=_shades(sample, len(levels)))
-        lines = axes.contour(
-            x, y, sign * height, levels=levels, colors=_COLORS[sample], linewidths=0.9, linestyles="solid", zorder=4
-        )
-        places = label_places(lines, low, high)
-        if places:
-            written = {level: percent(mass) for level, mass in zip(levels, masses, strict=True)}
-            for text in axes.clabel(lines, fmt=written, fontsize=8, zorder=6, manual=places):
-                text.set_path_effects(halo())
+        regions = Contours(x, y, sign * height, levels.tolist(), list(map(percent, masses)))
+        draw_contours(axes, regions, _COLORS[sample], _shades(sample, len(levels)))
     axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     axes.set(xlabel=column_label(picture.names[0]), ylabel=column_label(picture.names[1]))
 
@@ -198,21 +183,21 @@ def _distance_note(difference: LSDD, level: float) -> str:
     return f"squared L2 distance {low:.3g} to {high:.3g} ({percent(level)}){doubt}"
 
 
-def _draw_dots(axes: Axes, picture: _Picture, dots: list[np.ndarray], names: list[str]) -> list[str]:
+def _draw_dots(axes: Axes, picture: _Picture, samples: list[np.ndarray], names: list[str]) -> list[str]:
     """Draw the rows of both samples, on the upper and lower edge for a single column; return notes about them."""
     notes, outside = [], 0
-    for sample, points in enumerate(dots):
+    for sample, points in enumerate(samples):
         if not len(points):
             continue
         shown = points[some(np.arange(len(points)), _MOST_DOTS)]
         outside += int(np.any((shown < picture.low) | (shown > picture.high), axis=1).sum())
         if len(shown) < len(points):
             notes.append(f"{len(shown):,} of {len(points):,} rows of {names[sample]} shown")
-        place = np.clip(shown, picture.low, picture.high)
+        if len(picture.names) == 2:
+            colour = ("blue", "vermillion")[sample]
+            draw_series(axes, dots("", shown, picture.low, picture.high, colour), Chart("", "", "", []))
+            continue
+        place, edge = np.clip(shown[:, 0], picture.low, picture.high), np.full(len(shown), 1.0 - sample)
         style: dict[str, Any] = {"color": _COLORS[sample], "linewidths": 0, "zorder": 3, "alpha": 0.5, "clip_on": False}
-        if len(picture.names) == 1:
-            edge = np.full(len(place), 1.0 - sample)
-            axes.scatter(place[:, 0], edge, 9, transform=axes.get_xaxis_transform(), **style)
-        else:
-            axes.scatter(place[:, 0], place[:, 1], 9, rasterized=len(shown) > 1000, **style)
+        axes.scatter(place, edge, 9, transform=axes.get_xaxis_transform(), **style)
     return notes + beyond_frame(outside)

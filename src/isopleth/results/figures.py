@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -179,11 +179,11 @@ def _write_labels(ax: Axes, labels: Sequence[str], x: np.ndarray, y: np.ndarray,
         ax.annotate(column_label(text), tuple(point), textcoords="offset points", **side, **style)
 
 
-def draw_contours(ax: Axes, contours: Contours) -> None:
+def draw_contours(ax: Axes, contours: Contours, colour: str = BLUE, shades: Sequence[str] = ()) -> None:
     """Fill the regions above each level, and write the labels on their lines."""
     x, y, height = contours.x, contours.y, contours.height
-    ax.contourf(x, y, height, levels=[*contours.levels, np.inf], colors=fills(len(contours.levels)))
-    style: dict[str, Any] = {"colors": BLUE, "linewidths": 0.9, "linestyles": "solid", "zorder": 4}
+    ax.contourf(x, y, height, levels=[*contours.levels, np.inf], colors=shades or fills(len(contours.levels)))
+    style: dict[str, Any] = {"colors": colour, "linewidths": 0.9, "linestyles": "solid", "zorder": 4}
     lines = ax.contour(x, y, height, levels=contours.levels, **style)
     low, high = np.array([x[0], y[0]]), np.array([x[-1], y[-1]])
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]))
@@ -212,6 +212,13 @@ def write_dates(axis: Any) -> None:
     locator = dates.AutoDateLocator(minticks=3, maxticks=7)
     axis.set_major_locator(locator)
     axis.set_major_formatter(dates.ConciseDateFormatter(locator))
+
+
+def quietly(evaluate: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    """Evaluate at rows without column names; suppress the warning, because the user may have fitted a data frame."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="X does not have valid feature names")
+        return evaluate(rows)
 
 
 def percent(share: float) -> str:
