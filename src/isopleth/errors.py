@@ -260,6 +260,13 @@ class TooLargeError(InputError):
         self.needed, self.limit, self.most = needed, limit, most
 
 
+def refuse_too_large(what: str, needed: float, limit: float, advice: str, most: int = 0) -> None:
+    """Refuse what needs more bytes than the limit; `what` begins the sentence, and `most` is the largest size that fits."""
+    if needed > limit:
+        text = f"{what} need {needed / 2**20:,.0f} MiB, more than memory_limit; {advice}, or raise memory_limit."
+        raise TooLargeError(text, needed, limit, most)
+
+
 class MissingExtraError(ImportError):
     """Error about an optional dependency that is not installed. The message names the extra that installs it."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from isopleth.backend import Array, namespace
-from isopleth.errors import InputError, TooLargeError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
 from isopleth.progress import Progress
@@ -19,16 +19,9 @@ _MATRICES = 4
 
 def check_memory(size: int, memory_limit: float) -> None:
     """Refuse more features than fit in memory: the matrices of a solution and one more for a thread."""
-    needed = (_MATRICES + 1) * 8 * size**2
-    if needed > memory_limit:
-        most = int((memory_limit / (8 * (_MATRICES + 1))) ** 0.5) // 2
-        raise TooLargeError(
-            f"{size} features take {needed / 2**20:.1f} MiB to solve for, and memory_limit is {memory_limit / 2**20:.1f} MiB; "
-            + (f"use {most} wave vectors at most, or raise memory_limit." if most else "raise memory_limit."),
-            needed,
-            memory_limit,
-            most,
-        )
+    each = 8 * (_MATRICES + 1)
+    most = int((memory_limit / each) ** 0.5) // 2
+    refuse_too_large(f"{size} features", each * size**2, memory_limit, f"use {most} wave vectors at most", most)
 
 
 def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:

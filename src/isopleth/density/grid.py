@@ -9,7 +9,7 @@ import numpy as np
 from scipy import fft
 
 from isopleth.backend import Array
-from isopleth.errors import InputError
+from isopleth.errors import InputError, refuse_too_large
 
 # Nodes per length scale, at least, and length scales beyond which a Gaussian is below 2e-16 of its peak.
 _NODES, _REACH = 8, 8.5
@@ -111,11 +111,8 @@ def gaussian_sum_on_grid(
     """Return the sum of normal densities about weighted rows at the points of a regular grid, and a bound on its error."""
     axes = [_Axis(*pair) for pair in zip(points, length_scales, strict=True)]
     shape = [axis.size for axis in axes]
-    if _NODE_BYTES * math.prod(shape) > memory_limit:
-        raise InputError(
-            f"the grid needs {' x '.join(f'{size:,}' for size in shape)} nodes, {_NODES} a length scale, and "
-            f"{_NODE_BYTES * math.prod(shape) / 2**20:,.0f} MB; give narrower limits, or raise memory_limit to allow it."
-        )
+    what = f"{' x '.join(f'{size:,}' for size in shape)} nodes of the grid, {_NODES} a length scale,"
+    refuse_too_large(what, _NODE_BYTES * math.prod(shape), memory_limit, "give narrower limits")
     binned = np.zeros(math.prod(shape))
     strides = [math.prod(shape[1:]), 1][-len(shape) :]
     for start in range(0, len(rows), _ROWS):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from isopleth.backend import NUMPY
-from isopleth.errors import InputError, TooLargeError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.parts import ColumnMoments, Parts, RowSample, take_columns
@@ -59,15 +59,9 @@ def choose_landmarks(
     of kernels, not on the number of rows.
     """
     each = 8.0 * _COPIES * (parts.n_features + 2)
-    if size * each > memory_limit:
-        most = int(memory_limit / each)
-        raise TooLargeError(
-            f"landmarks = {size} in {parts.n_features} columns need {size * each / 2**20:,.0f} MiB, more than the memory limit "
-            f"of {memory_limit / 2**20:,.0f} MiB; use {most:,} at most.",
-            size * each,
-            memory_limit,
-            most,
-        )
+    most = int(memory_limit / each)
+    what = f"landmarks = {size} in {parts.n_features} columns"
+    refuse_too_large(what, size * each, memory_limit, f"use {most:,} at most", most)
     parsed = BoundedMap.of(bounds, parts.labels, parts.names)
     moments = parts.sums(partial(ColumnMoments, parts.n_features), partial(_add_moments, parsed, parts.labels))
     standard = _Standard(parsed, moments.mean, np.where(moments.deviation > 0.0, moments.deviation, np.inf))

@@ -27,7 +27,7 @@ from isopleth.density.column_density import patterns_of
 from isopleth.density.fitted import ExpansionDensity, RootDensity
 from isopleth.density.normal_mixture import NormalMixture
 from isopleth.density.stack import Component, StackDensity
-from isopleth.errors import InputError, TooLargeError, probability
+from isopleth.errors import InputError, probability, refuse_too_large
 from isopleth.frames import ColumnMap, ComposedMap, FrameMap, ScaleMap
 from isopleth.kernels import Gaussian
 
@@ -210,15 +210,9 @@ class StackColumns:
                 "questions about some of the columns need kernel='gaussian' in this frame; fit with it, or with frame='scale'.",
                 parameter="kernel",
             )
-        need = 8.0 * _MATRICES * len(y) ** 2
-        if need > memory_limit:
-            raise TooLargeError(
-                f"pairs of {len(y):,} centres need {need / 2**20:,.0f} MiB, more than the memory limit of "
-                f"{memory_limit / 2**20:,.0f} MiB; raise memory_limit, or fit with landmarks.",
-                need,
-                memory_limit,
-                int(math.sqrt(memory_limit / (8.0 * _MATRICES))),
-            )
+        each = 8.0 * _MATRICES
+        most = int(math.sqrt(memory_limit / each))
+        refuse_too_large(f"pairs of {len(y):,} centres", each * len(y) ** 2, memory_limit, "fit with landmarks", most)
         weights, parts = zip(*(part for one in stack.components for part in NormalColumns.of(one, y)), strict=True)
         return cls(parts, np.log(weights), y, np.arange(y.shape[1]))
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.errors import InputError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
@@ -28,12 +28,8 @@ NUGGET = 1e-8
 def fits_within(centers: int, memory_limit: float) -> int:
     """Return how many fits with this number of centres fit in the memory limit at the same time."""
     needed = 8 * MATRICES * centers**2
-    if needed > memory_limit:
-        most = max(1, math.isqrt(int(memory_limit) // (8 * MATRICES)))
-        raise InputError(
-            f"{centers} centers need {needed / 1e9:.2g} GB, more than memory_limit; use centers = {most} or fewer, or raise "
-            "memory_limit."
-        )
+    most = max(1, math.isqrt(int(memory_limit) // (8 * MATRICES)))
+    refuse_too_large(f"{centers} centers", needed, memory_limit, f"use centers = {most} or fewer", most)
     return int(memory_limit // needed)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, PenalizedSpectrum, fits_within, system_of
-from isopleth.errors import InputError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
 from isopleth.progress import Progress
@@ -106,11 +106,8 @@ class DifferenceStatistics:
         """
         fits_within(len(centers), memory_limit)
         least = 8.0 * len(centers) ** 2 * (MATRICES + 2 * len(length_scales) * moments)
-        if least > memory_limit:
-            raise InputError(
-                f"sums for {len(centers)} centers at {len(length_scales)} length scales need {least / 1e9:.2g} GB, more than "
-                "memory_limit; use fewer centers, give length_scale as a number, or raise memory_limit."
-            )
+        what = f"sums for {len(centers)} centers at {len(length_scales)} length scales"
+        refuse_too_large(what, least, memory_limit, "use fewer centers, give length_scale as a number")
         jobs = max(1, effective_n_jobs(n_jobs) // len(length_scales))
         systems = [system_of(frame, scale, centers, memory_limit, jobs) for scale in length_scales]
         return cls(

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.backend import NUMPY, Backend, namespace
-from isopleth.errors import InputError, TooLargeError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, RunningFolds
 from isopleth.score.field import GaussianBase
@@ -251,16 +251,10 @@ def parts_within_memory(
     """Return empty sums for FOLDS parts, or for fewer if the memory limit of the space requires it."""
     each = bytes_of_squares(space, *landmarks.shape)
     folds = min(FOLDS, int(space.memory_limit // each) - MATRICES + 1)
-    if folds < 2:
-        most = int((space.memory_limit / ((MATRICES + 1) * bytes_of_squares(space, 1, landmarks.shape[1]))) ** 0.5)
-        raise TooLargeError(
-            f"choosing a ridge for {len(landmarks)} landmarks in {landmarks.shape[1]} columns takes "
-            f"{(MATRICES + 1) * each / 2**20:.0f} MiB, and memory_limit is {space.memory_limit / 2**20:.0f} MiB; give a "
-            f"regularizer, use {most} landmarks at most, or raise memory_limit.",
-            (MATRICES + 1) * each,
-            space.memory_limit,
-            most,
-        )
+    most = int((space.memory_limit / ((MATRICES + 1) * bytes_of_squares(space, 1, landmarks.shape[1]))) ** 0.5)
+    what = f"folds of {len(landmarks)} landmarks in {landmarks.shape[1]} columns, to choose a ridge,"
+    advice = f"give a regularizer, use {most} landmarks at most"
+    refuse_too_large(what, (MATRICES + 1) * each, space.memory_limit, advice, most)
     beside = replace(space, memory_limit=space.memory_limit - (folds - 1) * each)
     return [NystromStatistics(beside, landmarks, base, backend) for _ in range(folds)]
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace
-from isopleth.errors import InputError, TooLargeError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.progress import unheard
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import CHUNK, add_squares, bytes_of_squares, empty_squares, stacked
@@ -85,15 +85,10 @@ class NystromStatistics:
 
     def _within_memory(self) -> Array:
         m, each = len(self.landmarks), MATRICES * bytes_of_squares(self.space, 1, self.landmarks.shape[1])
-        if m**2 * each > self.space.memory_limit:
-            most = int((self.space.memory_limit / each) ** 0.5)
-            raise TooLargeError(
-                f"{m} landmarks in {self.landmarks.shape[1]} columns take {m**2 * each / 2**20:.0f} MiB to solve for, and "
-                f"memory_limit is {self.space.memory_limit / 2**20:.0f} MiB; use at most {most}, or raise memory_limit.",
-                m**2 * each,
-                self.space.memory_limit,
-                most,
-            )
+        limit = self.space.memory_limit
+        most = int((limit / each) ** 0.5)
+        what = f"{m} landmarks in {self.landmarks.shape[1]} columns"
+        refuse_too_large(what, m**2 * each, limit, f"use at most {most}", most)
         return empty_squares(self.space, self._points)
 
     def accumulate(self, chunk: np.ndarray, weights: Any = None, tick: Callable[[int], None] = unheard) -> Self:

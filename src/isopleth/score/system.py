@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, on_processor
-from isopleth.errors import InputError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.operators import Operator
 from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, workers_for
@@ -188,11 +188,8 @@ class SampleSystem:
 
     def matrix(self, copies: int = EIGEN) -> Array:
         """Return A for stacked vectors, or raise InputError if `copies` of it exceed the memory limit."""
-        if self._matrix_bytes(copies) > self.space.memory_limit:
-            raise InputError(
-                f"the whole matrix and its decomposition take {self._matrix_bytes(copies):.1e} bytes, above memory_limit = "
-                f"{self.space.memory_limit:g}; raise it, or use a regularizer and solver that take products."
-            )
+        what, advice = "the whole matrix and its decomposition", "use a regularizer and solver that take products"
+        refuse_too_large(what, self._matrix_bytes(copies), self.space.memory_limit, advice)
         self.__dict__.pop("operator", None)  # by the memory plan, products are not stored in addition to the matrix
         matrix = self.space.gram(self._points)
         xp = namespace(matrix)

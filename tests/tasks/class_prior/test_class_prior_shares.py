@@ -172,6 +172,6 @@ class TestMixture:
     def test_too_many_classes_are_refused(self):
         check_class_count(10, LIMIT)
         with pytest.raises(
-            InputError, match="y has 1000 classes, whose covariances need 32 GB, more than memory_limit"
+            InputError, match="y has 1000 classes, whose covariances need 30,518 MiB, more than memory_limit"
         ):
             check_class_count(1000, LIMIT)

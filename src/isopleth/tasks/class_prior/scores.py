@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve, solve_triangular
 from scipy.spatial.distance import cdist
 
-from isopleth.errors import InputError
+from isopleth.errors import refuse_too_large
 from isopleth.operators.threads import effective_n_jobs, interruptible, map_threads
 from isopleth.progress import unheard
 
@@ -40,11 +40,7 @@ class Features:
     def of(cls, centers: np.ndarray, memory_limit: float, n_jobs: int | None = 1) -> Self:
         """Compute the coordinates for these centres."""
         needed = 8 * (FOLDS + _MATRICES) * len(centers) ** 2
-        if needed > memory_limit:
-            raise InputError(
-                f"{len(centers)} centers need {needed / 1e9:.2g} GB, more than memory_limit; use fewer centers, or raise "
-                "memory_limit."
-            )
+        refuse_too_large(f"{len(centers)} centers", needed, memory_limit, "use fewer centers")
         gram = _kernel(centers, centers)
         gram[np.diag_indices_from(gram)] += _NUGGET
         return cls(centers, np.asarray(cholesky(gram, lower=True)), memory_limit, n_jobs)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import erfcx, softmax, stdtrit
 
-from isopleth.errors import InputError
+from isopleth.errors import refuse_too_large
 
 _ROUNDS = 4
 # Scores are adapted to shares shrunk by this much towards equal shares: at a share of 0 they would be unbounded.
@@ -198,12 +198,8 @@ _LEAST_PROBABILITY = 1e-12
 
 def check_class_count(classes: int, memory_limit: float) -> None:
     """Check that the covariances of all classes fit in memory."""
-    needed = 8 * _ARRAYS * classes**3
-    if needed > memory_limit:
-        raise InputError(
-            f"y has {classes} classes, whose covariances need {needed / 1e9:.2g} GB, more than memory_limit; merge classes, or "
-            "raise memory_limit."
-        )
+    what = f"y has {classes} classes, whose covariances"
+    refuse_too_large(what, 8 * _ARRAYS * classes**3, memory_limit, "merge classes")
 
 
 def sum_zero_basis(classes: int) -> np.ndarray:

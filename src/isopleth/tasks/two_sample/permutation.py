@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import gammaln
 
 from isopleth.difference.gaussian_system import PenalizedSpectrum
-from isopleth.errors import InputError
+from isopleth.errors import refuse_too_large
 from isopleth.inference import normal_scores
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
@@ -466,11 +466,8 @@ def unit_features(
     ends = group * np.arange(1 + len(rows) // group) if lengths is None else np.concatenate([[0], np.cumsum(lengths)])
     count = len(ends) - 1
     needed = 8 * count * (sum(len(basis.centers) for basis in found) + 4 * len(centers))
-    if needed > memory_limit:
-        raise InputError(
-            f"{count} units at {len(centers)} centers and {len(found)} length scales need {needed / 1e9:.2g} GB, more than "
-            "memory_limit; use fewer centers or raise memory_limit."
-        )
+    what = f"{count} units at {len(centers)} centers and {len(found)} length scales"
+    refuse_too_large(what, needed, memory_limit, "use fewer centers")
     out = [np.empty((count, len(basis.centers))) for basis in found]
     metrics = {metric: max(len(b.centers) for b in found if b.metric == metric) for metric in {b.metric for b in found}}
 

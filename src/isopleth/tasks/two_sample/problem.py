@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.difference.samples import TwoSamples
-from isopleth.errors import InputError
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import merge_equal
@@ -247,11 +247,8 @@ class TwoSampleProblem:
         """Label vectors, observed and permuted: the units in the smaller sample."""
         rng = np.random.default_rng([self.seed, 1])
         units = self.units
-        if self._bytes_of_labels > self.memory_limit:
-            raise InputError(
-                f"n_resamples = {self.permutations} needs {self._bytes_of_labels / 1e9:.2g} GB for these samples, more than "
-                "memory_limit; use fewer or raise memory_limit."
-            )
+        what = f"n_resamples = {self.permutations} for these samples"
+        refuse_too_large(what, self._bytes_of_labels, self.memory_limit, "use fewer")
         if units.group == 1:
             _, place, strata = self._distinct_units
             return Labels.draw(place, units.sizes, self.permutations, rng, strata=strata)
