@@ -247,7 +247,7 @@ class TwoSampleProblem:
         """Label vectors, observed and permuted: the units in the smaller sample."""
         rng = np.random.default_rng([self.seed, 1])
         units = self.units
-        what = f"n_resamples = {self.permutations} for these samples"
+        what = f"n_resamples = {self.permutations}: the label vectors of these samples"
         refuse_too_large(what, self._bytes_of_labels, self.memory_limit, "use fewer")
         if units.group == 1:
             _, place, strata = self._distinct_units
