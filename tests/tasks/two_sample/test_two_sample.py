@@ -286,7 +286,7 @@ def test_an_interval_of_repeated_rows_comes_with_a_warning():
 
 
 def test_many_permutations_are_refused_where_memory_is_short():
-    with pytest.raises(InputError, match="n_resamples = 10000000: .* need .* MiB"):
+    with pytest.raises(InputError, match=r"n_resamples = 10000000: .* need .* MiB"):
         two_sample_test(normal(50, 1), normal(50, 1, 1), n_resamples=10**7)
 
 
