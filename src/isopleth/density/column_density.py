@@ -18,6 +18,7 @@ from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import LOG_VALUE
 from isopleth.operators.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.progress import unheard
 
 # A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.
@@ -153,12 +154,8 @@ class ColumnDensity:
         groups = patterns_of(Z)
         workers = 1 if len(Z) <= ROWS_OF_ONE_THREAD else min(effective_n_jobs(self.n_jobs), len(groups))
         memory = self.memory_limit / workers  # a third each: rows, pairs of centres, overlaps that patterns share
-        step = max(1, int(memory / (96 * len(self.centers))))
-        chunks = [
-            replace(group, rows=group.rows[start : start + step])
-            for group in groups
-            for start in range(0, len(group.rows), step)
-        ]
+        step = memory / (96 * len(self.centers))
+        chunks = [replace(group, rows=group.rows[part]) for group in groups for part in slices(len(group.rows), step)]
         overlaps = self._overlaps(memory / 2, 1 if len(groups) > 1 else self.n_jobs)
         overlaps = overlaps.sharing([self._integrated(group) for group in groups], self.memory_limit / 3)
         return map_threads(lambda chunk: visit(chunk, overlaps), chunks, workers)
@@ -448,10 +445,8 @@ class ColumnDensity:
             laws = [lambda t, values=values: float(mass @ cumulative(np.asarray(t), values)) for values in columns]
             return list(zip(laws, ranges, strict=True))
         mixtures = [self.kernel.factor.pair_mixture(values) for values in columns]
-        step = max(1, int(overlaps.memory / (128 * len(kept))))
         total = 0.0
-        for start in range(0, len(kept), step):
-            rows = slice(start, start + step)
+        for rows in slices(len(kept), overlaps.memory / (128 * len(kept))):
             weights = overlaps.between(kept[rows], kept, integrated)
             weights *= terms[kept[rows], None]
             weights *= terms[kept]
@@ -506,9 +501,7 @@ class ColumnDensity:
             first = alpha * op.matvec(alpha)
         i = np.sort(rng.choice(m, size=n_samples, p=first / first.sum()))
         j = i.copy()
-        step = max(1, int(self.memory_limit / (64 * m)))
-        for start in range(0, n_samples if self.squared else 0, step):
-            part = slice(start, start + step)
+        for part in slices(n_samples if self.squared else 0, self.memory_limit / (64 * m)):
             terms = np.broadcast_to(alpha, (len(i[part]), m))
             j[part] = self._partners(terms, i[part], everything, rng, self._overlaps(self.memory_limit, self.n_jobs))
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])

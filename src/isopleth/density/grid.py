@@ -10,6 +10,7 @@ from scipy import fft
 
 from isopleth.backend import Array
 from isopleth.errors import InputError, refuse_too_large
+from isopleth.operators.tiles import slices
 
 # Nodes per length scale, at least, and length scales beyond which a Gaussian is below 2e-16 of its peak.
 _NODES, _REACH = 8, 8.5
@@ -115,8 +116,7 @@ def gaussian_sum_on_grid(
     refuse_too_large(what, _NODE_BYTES * math.prod(shape), memory_limit, "give narrower limits")
     binned = np.zeros(math.prod(shape))
     strides = [math.prod(shape[1:]), 1][-len(shape) :]
-    for start in range(0, len(rows), _ROWS):
-        part = slice(start, start + _ROWS)
+    for part in slices(len(rows), _ROWS):
         places, weights = np.zeros((1, 1), dtype=np.intp), shares[part][None]
         kept = np.ones(weights.shape[1], dtype=bool)
         for axis, stride, x in zip(axes, strides, rows[part].T, strict=True):

@@ -17,6 +17,7 @@ from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
+from isopleth.operators.tiles import slices
 from isopleth.rows import merge_rows
 
 # Most donors: more of them cost time and hardly change a quantile.
@@ -99,10 +100,9 @@ def donors_of_gaps(
         some = np.arange(len(donors))
     signatures = Signatures.of(kernel, Z, donors, weights)
     orders = _orders(kernel, donors[some], weights[some])
-    step = max(1, _CELLS // len(some))
-    for start in range(0, len(gappy), step):
+    for part in slices(len(gappy), _CELLS // len(some)):
         check_stopped()
-        rows = gappy[start : start + step]
+        rows = gappy[part]
         with ONE_BLAS_THREAD:  # more threads cost more than they gain
             logs = _similarity(kernel, Z[rows], donors[some])
         for j, order in enumerate(orders):

@@ -12,6 +12,7 @@ from isopleth.backend import NUMPY
 from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.parts import ColumnMoments, Parts, RowSample, take_columns
 from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import CheckedRows
@@ -156,13 +157,13 @@ class _Nearest:
         self._half = 0.5 * (self._landmarks**2).sum(axis=1)
         self._workers = effective_n_jobs(n_jobs)
         each = 16.0 * (len(landmarks) + landmarks.shape[1]) * self._workers
-        self._chunk = max(1, min(_CHUNK, int(0.5 * memory_limit / each)))
+        self._step = min(_CHUNK, 0.5 * memory_limit / each)
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        def find(start: int) -> np.ndarray:
+        def find(part: slice) -> np.ndarray:
             # Half the squared distance, minus half the square of the row itself, which is the same for all landmarks.
-            return np.argmin(self._half - self._enter(rows[start : start + self._chunk]) @ self._landmarks.T, axis=1)
+            return np.argmin(self._half - self._enter(rows[part]) @ self._landmarks.T, axis=1)
 
-        starts = range(0, len(rows), self._chunk)
-        found = map_threads(find, starts, max(1, min(self._workers, len(starts))))
+        parts = slices(len(rows), self._step)
+        found = map_threads(find, parts, max(1, min(self._workers, len(parts))))
         return np.concatenate(found) if found else np.empty(0, dtype=np.intp)

@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 from isopleth.backend import NUMPY, Backend
 from isopleth.density.fitted import FrameDensity
 from isopleth.operators.threads import check_stopped
+from isopleth.operators.tiles import slices
 from isopleth.rows import sample_places
 
 # Components at the start of the EM algorithm; those without enough rows are dropped on the way.
@@ -66,10 +67,8 @@ class NormalMixture(FrameDensity):
         inverses = np.linalg.inv(self.roots).transpose(0, 2, 1)
         volumes = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
         constants = np.log(self.shares) - volumes - 0.5 * z.shape[1] * math.log(2.0 * math.pi)
-        size = max(1, _BLOCK // self.means.size)
-        for start in range(0, len(z), size):
+        for place in slices(len(z), _BLOCK // self.means.size):
             check_stopped()
-            place = slice(start, start + size)
             steps = np.matmul(z[place] - self.means[:, None], inverses)
             yield place, constants[:, None] - 0.5 * np.einsum("kni,kni->kn", steps, steps), steps
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
+from isopleth.operators.tiles import slices
 
 # Doubles of a block of overlaps that stays in the cache of a processor.
 _BLOCK = 2**17
@@ -95,8 +96,8 @@ class QuadraticForms:
     def _parts(self) -> list[np.ndarray]:
         """Rows of G by blocks that stay in the cache of a processor, or fit in memory."""
         k = len(self.kept)
-        step = max(1, _BLOCK // k if self._shared else int(self.overlaps.memory / (16 * k)))
-        return [np.arange(start, min(start + step, k)) for start in range(0, k, step)]
+        step = _BLOCK // k if self._shared else self.overlaps.memory / (16 * k)
+        return [np.arange(k)[part] for part in slices(k, step)]
 
     def _of_shared(self, rows: np.ndarray) -> np.ndarray:
         block = self.overlaps.product(self.kept[rows], self.integrated)
@@ -136,12 +137,11 @@ class QuadraticForms:
             mine[np.arange(len(own)), own] = self.terms[0]
             out[0] = np.einsum("ij,ij->j", mine, self._matrix @ mine)
             return out
-        step = max(1, int(self.overlaps.memory / (16 * len(self.kept))))
+        step = self.overlaps.memory / (16 * len(self.kept))
         for code in np.unique(own):
             members = np.flatnonzero(own == code)
             inside = self.terms[:, members]
-            for start in range(0, len(members), step):
-                part = slice(start, start + step)
+            for part in slices(len(members), step):
                 block = self._block(members[part], members)
                 out[:, code] += np.einsum("ij,ij->i", inside @ block.T, inside[:, part])
         return out

@@ -16,6 +16,7 @@ import numpy as np
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
+from isopleth.operators.tiles import slices
 from isopleth.tables.schema import Schema
 
 # Steps that values may be multiples of, the largest one first.
@@ -187,14 +188,12 @@ class Recording:
         some = np.ascontiguousarray(others[:_BALANCED])
         log_weights = _balanced(Operator(kernel, some, self.points, **pairs).dense(), self.weights)  # type: ignore[arg-type]
         donors = np.empty(len(points), dtype=np.intp)
-        step = max(1, int(memory_limit / (_PAIR_BYTES * len(self.points))))
-        for start in range(0, len(points), step):
-            part = np.ascontiguousarray(points[start : start + step])
-            logs = Operator(kernel, part, self.points, **pairs).dense()  # type: ignore[arg-type]
+        for part in slices(len(points), memory_limit / (_PAIR_BYTES * len(self.points))):
+            logs = Operator(kernel, np.ascontiguousarray(points[part]), self.points, **pairs).dense()  # type: ignore[arg-type]
             # The largest sum of a logarithm and a Gumbel draw is a draw by the exponentials.
             logs += log_weights
             logs += rng.gumbel(size=logs.shape)
-            donors[start : start + step] = logs.argmax(axis=1)
+            donors[part] = logs.argmax(axis=1)
         return np.asarray(self.gaps[donors])
 
     def typed(self, frame: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
+from isopleth.operators.tiles import slices
 from isopleth.scaled_columns import ScaledColumns
 
 # Matrices of the size of H that a fit holds at once, including LAPACK's workspace.
@@ -89,10 +89,9 @@ class GaussianSystem:
         values: np.ndarray = to_numpy(self._operator(z, self.centers).matvec(self.backend.array(coefficients)))
         return values
 
-    def chunks(self, n: int) -> Iterator[slice]:
+    def chunks(self, n: int) -> list[slice]:
         """Split `n` rows into slices for which the values of all functions fit in the memory limit."""
-        step = max(1, int(self.memory_limit / (32 * self.centers.shape[0])))
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+        return slices(n, self.memory_limit / (32 * self.centers.shape[0]))
 
     def matrix(self, z: Array) -> Array:
         """Return the values of all functions at the rows `z`, of shape (n, b)."""

@@ -13,6 +13,7 @@ from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, Penali
 from isopleth.errors import InputError, refuse_too_large
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.progress import Progress
 from isopleth.rows import RunningFolds, row_keys
 from isopleth.scaled_columns import ScaledColumns
@@ -137,9 +138,8 @@ class DifferenceStatistics:
         """
         w = np.ones(len(rows)) if weights is None else weights
         counted = np.flatnonzero(w > 0)
-        for start in range(0, len(counted), CHUNK):
-            chunk = counted[start : start + CHUNK]
-            self._add(sample, rows[chunk], w[chunk])
+        for part in slices(len(counted), CHUNK):
+            self._add(sample, rows[counted[part]], w[counted[part]])
         return self
 
     def _add(self, sample: int, rows: np.ndarray, w: np.ndarray) -> None:

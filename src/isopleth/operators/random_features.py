@@ -13,6 +13,7 @@ from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import Kernel
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 
 # Largest number of arrays of the features of a block of rows that a thread holds at once.
 _COPIES = 4
@@ -101,8 +102,7 @@ class RandomFeatures:
     def blocks(self, n: int, memory: float) -> list[slice]:
         """Return slices of n rows, so that the features of one slice for each thread fit in `memory` bytes; at least 16 rows."""
         each = _COPIES * 8 * self.size * effective_n_jobs(self.n_jobs)
-        rows = min(max(int(memory / each), 16), _LONGEST)
-        return [slice(start, min(start + rows, n)) for start in range(0, n, rows)]
+        return slices(n, min(max(memory / each, 16), _LONGEST))
 
     def _by_blocks(self, x: Array, of: Callable[[Array], Array]) -> Array:
         blocks = self.blocks(x.shape[0], self.memory_limit)

@@ -105,7 +105,9 @@ def _corrected(tile: Tile, near: Array, unit: float) -> Tile:
     return tile
 
 
-def _slices(size: int, step: int) -> list[slice]:
+def slices(size: int, step: float) -> list[slice]:
+    """Split `size` rows into slices of at most `step` rows each, and of at least one."""
+    step = max(1, int(step))
     return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
@@ -172,7 +174,7 @@ class Sweep:
     def _each(self, visit: Callable[[Tile, slice, slice, int], None], half: bool) -> None:
         """Call `visit` for every tile, or with `half` for those on and right of the diagonal; a row of tiles has one worker."""
         workers, tile = self.layout.workers, self.layout.tile
-        rows, columns = _slices(self.x.x.shape[0], tile[0]), _slices(self.y.x.shape[0], tile[1])
+        rows, columns = slices(self.x.x.shape[0], tile[0]), slices(self.y.x.shape[0], tile[1])
 
         down, across = _with_largest_norm(self.x.norms, rows), _with_largest_norm(self.y.norms, columns)
         here = on_processor(self.x.x)

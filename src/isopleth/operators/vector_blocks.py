@@ -20,6 +20,7 @@ from isopleth.operators.blocks import (
     second_derivative,
     slope_and_bend,
 )
+from isopleth.operators.tiles import slices
 
 # Derivatives of rough kernels are infinite at 0, where limits along opposite directions cancel. Below, a term with the factor
 # x - y is therefore 0 for pairs that coincide.
@@ -221,8 +222,8 @@ class StoredBend:
         right = xp.concat([v, -_own(self._y, v)], axis=-1)
         rows = self._bend.shape[0]
         right = right.T if v.ndim == 2 else xp.reshape(xp.permute_dims(right, (2, 0, 1)), (right.shape[2], -1))
-        step = max(1, (HOST_PAIRS if on_processor(v) else DEVICE_PAIRS) // right.shape[1])
-        sums = [self._some(slice(start, min(start + step, rows)), right) for start in range(0, rows, step)]
+        step = (HOST_PAIRS if on_processor(v) else DEVICE_PAIRS) // right.shape[1]
+        sums = [self._some(part, right) for part in slices(rows, step)]
         whole = sums[0] if len(sums) == 1 else xp.concat(sums)
         if v.ndim == 3:
             whole = xp.permute_dims(xp.reshape(whole, (rows, v.shape[0], -1)), (1, 0, 2))

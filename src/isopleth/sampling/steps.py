@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.operators.threads import check_stopped
+from isopleth.operators.tiles import slices
 from isopleth.sampling.target import State, Whitened
 
 
@@ -237,8 +238,8 @@ class Jump:
 
     def log_density(self, u: np.ndarray) -> np.ndarray:
         """Return the logarithm of q."""
-        step = max(1, _MOST_NUMBERS // (len(self._rows) * len(self._widths)))
-        return np.concatenate([self._log_density(u[i : i + step]) for i in range(0, len(u), step)])
+        parts = slices(len(u), _MOST_NUMBERS // (len(self._rows) * len(self._widths)))
+        return np.concatenate([self._log_density(u[part]) for part in parts])
 
     def _log_density(self, u: np.ndarray) -> np.ndarray:
         s = np.maximum(0.0, np.sum(u * u, axis=1)[:, None] + np.sum(self._rows**2, axis=1) - 2.0 * u @ self._rows.T)

@@ -16,7 +16,6 @@ size of the kernel itself, so there is no cancellation wherever the data lie.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,6 +24,7 @@ import numpy as np
 from isopleth.backend import Array, host_view, namespace
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.threads import check_stopped, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.score.spaces import CurlFree, Space
 
 # Samples in one block, and landmarks in one block on the left side of products: enough for their full speed.
@@ -32,10 +32,6 @@ CHUNK, LANDMARKS = 4096, 16
 
 # Matrices of all landmarks against one block of samples that are held at once, including the scratch of a kernel.
 PROFILES = 12
-
-
-def _slices(size: int, step: int) -> Iterator[slice]:
-    return (slice(start, min(start + step, size)) for start in range(0, size, step))
 
 
 def _components(space: Space, columns: int) -> int:
@@ -68,7 +64,7 @@ def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, mem
     (m, d), xp = z.shape, namespace(z)
     components = _components(space, d)
     itemsize = 8 if z.dtype == xp.float64 else 4
-    for rows in _slices(x.shape[0], _fitting(memory_limit / (4 * itemsize * m * components**2))):
+    for rows in slices(x.shape[0], min(CHUNK, memory_limit / (4 * itemsize * m * components**2))):
         k = space.gram(z, x[rows, :])
         k *= xp.tile(xp.sqrt(w[rows]), (components,))
         squares = xp.reshape(k @ k.T, (components, m, components, m))
@@ -83,7 +79,7 @@ def _add_by_profiles(
     workers = min(effective_n_jobs(space.n_jobs), -(-m // LANDMARKS))
     terms = d * (d + 3) // 2
     numbers = memory_limit / z.itemsize - workers * 3 * terms * LANDMARKS * m
-    for rows in _slices(len(x), _fitting(numbers / (PROFILES * m + workers * LANDMARKS * (terms + d)))):
+    for rows in slices(len(x), min(CHUNK, numbers / (PROFILES * m + workers * LANDMARKS * (terms + d)))):
         with np.errstate(all="ignore"):  # limits at 0 and underflow far away are correct
             _add_chunk(_Profiles.of(space.kernel, z, x[rows], w[rows]), out, workers)
 
@@ -105,10 +101,6 @@ def _mirror(squares: np.ndarray, matrix: np.ndarray) -> None:
     for i in range(components):
         for j in range(components):
             matrix[j, :, i, :].T[upper] = squares[i, j][upper]
-
-
-def _fitting(samples: float) -> int:
-    return max(1, min(CHUNK, int(samples)))
 
 
 @dataclass(frozen=True)
@@ -143,7 +135,7 @@ class _Profiles:
 
 def _add_chunk(profiles: _Profiles, out: np.ndarray, workers: int) -> None:
     m = len(profiles.z)
-    tiles = deque(_slices(m, LANDMARKS))
+    tiles = deque(slices(m, LANDMARKS))
 
     def work(_: int) -> None:
         scratch = Workspace()

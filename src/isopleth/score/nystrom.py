@@ -23,6 +23,7 @@ from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
+from isopleth.operators.tiles import slices
 from isopleth.parts import Parts, Streaming, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
@@ -173,9 +174,7 @@ def _leverage(
     ridge = q * _ridge(interruptible(2.0 * q**3, np.linalg.eigvalsh, gram) / q, n_landmarks / 2)
     root = interruptible(q**3 / 3, np.linalg.cholesky, gram + ridge * np.eye(q, dtype=gram.dtype))
     scores = np.empty(len(points))
-    step = max(1, min(ROWS, int(memory_limit / (4 * points.itemsize * q))))
-    for start in range(0, len(points), step):
-        rows = slice(start, start + step)
+    for rows in slices(len(points), min(ROWS, memory_limit / (4 * points.itemsize * q))):
         cross = Operator(kernel, pilots, points[rows], memory_limit=memory_limit / 4, n_jobs=n_jobs).dense()
         half = interruptible(float(q) ** 2 * cross.shape[1], solve_triangular, root, cross, lower=True)
         scores[rows] = 1.0 - np.einsum("ij,ij->j", half, half)

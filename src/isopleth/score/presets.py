@@ -13,6 +13,7 @@ from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.operators.tiles import slices
 from isopleth.score.estimator import KernelScore
 from isopleth.score.spaces import Diagonal
 from isopleth.solvers.direct import Shifted
@@ -539,10 +540,8 @@ class AugmentedStein:
     def value(self, x: Array) -> Array:
         """Return the score at each of the rows `x`, in frame coordinates."""
         bytes_a_row = 6 * 8 * self.z.shape[0]
-        step = max(1, int(self.space.memory_limit // bytes_a_row))
-        count = x.shape[0]
-        blocks = [self._block(x[start : min(start + step, count), :]) for start in range(0, count, step)]
-        return namespace(x).concat(blocks)
+        parts = slices(x.shape[0], self.space.memory_limit // bytes_a_row)
+        return namespace(x).concat([self._block(x[part, :]) for part in parts])
 
     def _block(self, x: Array) -> Array:
         xp = namespace(x)

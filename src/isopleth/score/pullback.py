@@ -15,6 +15,7 @@ import numpy as np
 from isopleth.backend import to_numpy
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, LocalScale, ScaleMap, get_frame
 from isopleth.frames.base import END_MEAN, ENDS, quantile_means
+from isopleth.operators.tiles import slices
 from isopleth.scaled_columns import deviations, medians
 from isopleth.score.far_rows import far_discounts
 from isopleth.score.field import ScoreField
@@ -80,8 +81,8 @@ def value_and_divergence(
     """Return a score at rows X and its divergence, both in the coordinates X/unit."""
     map = chain(divided_by(1.0 / unit), frame)
     n, d = X.shape
-    step = n if map.affine else int(max(1, memory_limit // (32 * d * d)))
-    parts = [_of_rows(field, map, X[start : start + step] / unit, memory_limit / 2) for start in range(0, n, step)]
+    step = n if map.affine else memory_limit // (32 * d * d)
+    parts = [_of_rows(field, map, X[part] / unit, memory_limit / 2) for part in slices(n, step)]
     return np.concatenate([value for value, _ in parts]), np.concatenate([divergence for _, divergence in parts])
 
 

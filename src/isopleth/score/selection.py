@@ -14,6 +14,7 @@ import numpy as np
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.frames import Frame, FrameMap
 from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
 from isopleth.scaled_columns import bounded
@@ -440,8 +441,7 @@ def held_out_terms(
     fits = [path.on(base) for base in measures]
     step = path.forget_system().rows_at_once(len(samples))
     out = np.empty((len(bases), len(regularizers), len(held)))
-    for start in range(0, len(held), step):
-        rows = slice(start, start + step)
+    for rows in slices(len(held), step):
         at_rows = FitsAtRows(space, path, backend.array(held[rows]))
         for b, base in enumerate(measures):
             out[b, :, rows] = to_numpy(at_rows.hyvarinen_terms(fits[b], base))

@@ -38,6 +38,7 @@ from isopleth.operators import (
     Operator,
 )
 from isopleth.operators.threads import DEFAULT_N_JOBS, interruptible
+from isopleth.operators.tiles import slices
 from isopleth.operators.vector_blocks import StoredBend
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import norm, plus_identity, singular
@@ -474,11 +475,8 @@ def summed(
     pairs: DirectedPairs, weights: np.ndarray | None, function: Callable[[DirectedPairs], np.ndarray], limit: float
 ) -> np.ndarray:
     """Return the sums over points of a function of the pairs, times weights of the points, by as many rows as memory holds."""
-    n = len(pairs.x)
-    step = int(max(1, limit // (8 * _ARRAYS * max(1, len(pairs.y)))))
-    out = np.empty(n)
-    for start in range(0, n, step):
-        rows = slice(start, start + step)
+    out = np.empty(len(pairs.x))
+    for rows in slices(len(out), limit // (8 * _ARRAYS * max(1, len(pairs.y)))):
         directions = pairs.directions if pairs.directions.shape[1] == 1 else pairs.directions[:, rows]
         terms = function(DirectedPairs(pairs.x[rows], pairs.y, directions, pairs.kernel))
         out[rows] = terms.sum(axis=1) if weights is None else terms @ weights

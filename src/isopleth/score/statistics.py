@@ -11,6 +11,7 @@ import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace
 from isopleth.errors import InputError, refuse_too_large
+from isopleth.operators.tiles import slices
 from isopleth.progress import unheard
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import CHUNK, add_squares, bytes_of_squares, empty_squares, stacked
@@ -114,10 +115,10 @@ class NystromStatistics:
         """
         chunk = _checked("chunk", chunk, self.landmarks.shape[1])
         w = _checked_weights(weights, len(chunk))
-        for start in range(0, len(chunk), CHUNK):
-            rows = start + np.flatnonzero(w[start : start + CHUNK])
+        for part in slices(len(chunk), CHUNK):
+            rows = part.start + np.flatnonzero(w[part])
             self._add(_squarable(chunk[rows], self.landmarks.dtype), w[rows])
-            tick(len(w[start : start + CHUNK]))
+            tick(len(w[part]))
         self.total_weight += float(w.sum())
         self.n_samples += int(np.count_nonzero(w))
         return self

@@ -14,6 +14,7 @@ import numpy as np
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.operators import Operator
+from isopleth.operators.tiles import slices
 from isopleth.solvers.krylov import conjugate_gradients
 
 
@@ -272,13 +273,13 @@ def _sweep(op: Operator, w: Array, alpha: np.ndarray) -> float:
     n = w.shape[0]
     half = 0.5 * op.memory_limit  # one half for the square, one for the product
     itemsize = namespace(w).finfo(w.dtype).bits // 8
-    step = max(1, min(_BLOCK, math.isqrt(int(half / itemsize))))
     worst = 0.0
-    for start in range(0, n, step):
-        rows = slice(start, min(start + step, n))
+    for rows in slices(n, min(_BLOCK, math.sqrt(half / itemsize))):
         values = to_numpy(op.part(rows, slice(0, n), half).matvec(backend.array(alpha)))
         # The square has no name here, so that its memory is free before the next one is computed.
-        worst = max(worst, _sweep_block(to_numpy(op.part(rows, rows, half).dense()), values, alpha, weights, start))
+        worst = max(
+            worst, _sweep_block(to_numpy(op.part(rows, rows, half).dense()), values, alpha, weights, rows.start)
+        )
     return worst
 
 

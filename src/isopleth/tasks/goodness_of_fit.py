@@ -20,6 +20,7 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import is_auto, median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.progress import Progress, checked_verbose
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
@@ -348,8 +349,7 @@ def _sums(
 
     workers = effective_n_jobs(n_jobs)
     room = memory_limit / (workers * 8 * _ARRAYS)
-    step = int(max(1, min(_PAIRS, room) // n))
-    parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    parts = slices(n, min(_PAIRS, room) // n)
     pairs = sum((n - part.start) * (part.stop - part.start) for part in parts)
     with Progress("sums over pairs of rows", pairs, verbose) as tick:
         sums = np.sum(map_threads(work, parts, min(workers, len(parts))), axis=0)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from isopleth.backend import Array, namespace
 from isopleth.operators.threads import check_stopped
+from isopleth.operators.tiles import slices
 from isopleth.score.far_rows import inverses
 
 # Number of coefficients, one vector for each landmark. With fewer landmarks than below, which means with more than four columns,
@@ -70,8 +71,7 @@ def landmark_scores(
     assert points is not None
     n, columns = rows.shape
     features = points.shape[0] * columns
-    step = int(max(1, min(_ROWS, memory_limit / (_ARRAYS * 8 * features * columns))))
-    parts = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    parts = slices(n, min(_ROWS, memory_limit / (_ARRAYS * 8 * features * columns)))
     values, divergences = base
     eye = xp.eye(features, dtype=rows.dtype, device=rows.device)
     gram, right = xp.zeros_like(eye), xp.zeros_like(eye[0, :])

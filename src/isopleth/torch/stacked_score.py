@@ -9,6 +9,7 @@ import numpy as np
 
 from isopleth.backend import Array, full_precision, namespace, on_processor
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.score.far_rows import far_discounts, inverses
 from isopleth.score.selection import BASE_ALONE_ERRORS
 from isopleth.torch.landmark_models import landmark_scores, landmarks_of, many_copies
@@ -403,8 +404,7 @@ def _kernel_estimates(
     host = on_processor(rows)
     workers = effective_n_jobs(n_jobs) if host else 1
     most = memory_limit / (_ARRAYS * 8 * workers)
-    step = int(min(n, max(1, min(_HOST_PAIRS if host else _DEVICE_PAIRS, most) // n)))
-    slabs = [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    slabs = slices(n, min(_HOST_PAIRS if host else _DEVICE_PAIRS, most) // n)
     return Models(
         *(xp.concat(one, axis=1) for one in zip(*map_threads(work, slabs, min(workers, len(slabs))), strict=True))
     )

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from isopleth.operators.threads import map_threads
+from isopleth.operators.tiles import slices
 from isopleth.progress import Progress
 from isopleth.rows import merge_rows, row_keys
 
@@ -35,8 +36,7 @@ class Limits(NamedTuple):
 
 def blocks(n: int, row_bytes: float, limits: Limits, most: int = MOST_ROWS) -> list[slice]:
     """Split `n` rows into slices such that the scratch memory of all threads is within the memory limit."""
-    size = max(1, min(most, int(limits.memory / limits.threads / row_bytes)))
-    return [slice(i, i + size) for i in range(0, n, size)]
+    return slices(n, min(most, limits.memory / limits.threads / row_bytes))
 
 
 def map_blocks(label: str, work: Callable[[P], R], parts: list[P], limits: Limits) -> list[R]:

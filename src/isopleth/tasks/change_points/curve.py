@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
@@ -16,6 +15,7 @@ from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectru
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.operators.tiles import slices
 from isopleth.tables.checks import check_memory_limit, on_host
 
 # Lengths k and r of the paper. Short series have windows of a sixth of their length, and subsequences of a fifth of a window.
@@ -61,14 +61,10 @@ class SlidingLSDD:
         root = self.spectrum.vectors * np.sqrt(self.spectrum.dual_weights(RIDGE))
         out = np.empty(count)
         with ONE_BLAS_THREAD:
-            for part in self._parts(count):
+            for part in slices(count, self.system.memory_limit / (64 * len(self.system.centers))):
                 features = self.system.matrix(rows[part.start : part.stop + 2 * window - 1] / self.length_scale) @ root
                 out[part] = _contrasts(features, window)
         return out
-
-    def _parts(self, count: int) -> Iterator[slice]:
-        step = max(1, int(self.system.memory_limit / (64 * len(self.system.centers))))
-        return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def _contrasts(features: np.ndarray, window: int) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist
 
 from isopleth.errors import refuse_too_large
 from isopleth.operators.threads import effective_n_jobs, interruptible, map_threads
+from isopleth.operators.tiles import slices
 from isopleth.progress import unheard
 
 FOLDS = 10
@@ -51,10 +52,9 @@ class Features:
         half = interruptible(operations, solve_triangular, self.factor, _kernel(self.centers, z), lower=True)
         return np.asarray(half).T
 
-    def blocks(self, n: int) -> Iterator[slice]:
+    def blocks(self, n: int) -> list[slice]:
         """Split `n` rows into slices. They do not depend on the number of threads, so that sums over them do not either."""
-        step = max(1, min(_BLOCK, int(self.memory_limit / (48 * FOLDS * len(self.centers)))))
-        return (slice(start, min(start + step, n)) for start in range(0, n, step))
+        return slices(n, min(_BLOCK, self.memory_limit / (48 * FOLDS * len(self.centers))))
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Return `work` of each item, computed by at most as many threads as there are folds."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.operators.tiles import slices
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 
 # Places that dynamic programming compares. The changes found are then moved to their best places among all.
@@ -76,9 +77,7 @@ class SegmentationSearch:
         rss, cost = self.costs.parts(start, end)
         logs = self.costs.coefficients * np.log(variances)
         out = np.zeros((len(variances), rss.shape[1]))
-        step = max(1, _AT_ONCE // out.size)
-        for first in range(0, len(rss), step):
-            some = slice(first, first + step)
+        for some in slices(len(rss), _AT_ONCE // out.size):
             terms = rss[some, None] / variances.T[some, :, None]
             terms += cost[some, None]
             terms -= logs.T[some, :, None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Self
@@ -16,6 +15,7 @@ from isopleth.difference.gaussian_system import PenalizedSpectrum
 from isopleth.errors import refuse_too_large
 from isopleth.inference import normal_scores
 from isopleth.operators.threads import map_threads
+from isopleth.operators.tiles import slices
 from isopleth.progress import Progress
 from isopleth.scaled_columns import bounded
 
@@ -440,11 +440,10 @@ def gaussian_bases(centers: np.ndarray, count: int, scales: np.ndarray, n_jobs: 
     return map_threads(basis, list(zip(_USED, scales.tolist(), strict=True)), min(n_jobs, len(_USED)))
 
 
-def tiles(units: int, group: int, width: int, memory_limit: float, n_jobs: int) -> Iterator[slice]:
+def tiles(units: int, group: int, width: int, memory_limit: float, n_jobs: int) -> list[slice]:
     """Split the units so that the distances of their rows from `width` centres fit in a share of the memory limit."""
-    step = max(1, int(memory_limit / (64.0 * n_jobs * group * width)))
-    step = min(step, max(1, 20_000 // group))  # smaller tiles stay in the cache and balance better among threads
-    return (slice(start, min(start + step, units)) for start in range(0, units, step))
+    # Smaller tiles stay in the cache and balance better among threads.
+    return slices(units, min(memory_limit / (64.0 * n_jobs * group * width), 20_000 / group))
 
 
 def unit_features(
@@ -479,7 +478,7 @@ def unit_features(
             features[part] = unit.means(basis.kernel(distances[basis.metric][:, : len(basis.centers)]))
         tick()
 
-    parts = list(tiles(count, group, len(centers), memory_limit, n_jobs))
+    parts = tiles(count, group, len(centers), memory_limit, n_jobs)
     with Progress("kernels of the rows", len(parts), verbose) as tick:
         map_threads(fill, parts, n_jobs)
     return out

@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
+from isopleth.operators.tiles import slices
 from isopleth.tasks.two_sample.permutation import Labels, Units, standard_contrasts
 
 # Most pairs of coordinates: all up to 32 coordinates. Each further one makes the test of the others stricter.
@@ -47,9 +48,8 @@ class Products:
         A cube is the third Hermite polynomial, which is not correlated with a normal column.
         """
         total, out = len(self.pairs) + len(self.cubed), [np.zeros((len(labels), 0))]
-        step = max(1, int(memory_limit / (32.0 * len(self.values))))
-        for start in range(0, total, step):
-            chosen = np.arange(start, min(start + step, total))
+        for part in slices(total, memory_limit / (32.0 * len(self.values))):
+            chosen = np.arange(total)[part]
             one, two = self.pairs[chosen[chosen < len(self.pairs)]].T
             single = self.values[:, self.cubed[chosen[chosen >= len(self.pairs)] - len(self.pairs)]]
             features = np.hstack([self.values[:, one] * self.values[:, two], single**3 - 3.0 * single])

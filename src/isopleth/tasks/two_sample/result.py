@@ -569,7 +569,7 @@ def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.nd
     The kernel may be one of city-block distances, for which there is no operator.
     """
     rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
-    parts = list(tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers))
+    parts = tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers)
 
     def kernel(part: slice) -> np.ndarray:
         return basis.kernel(cdist(rows[part], basis.centers, basis.metric))
