@@ -31,6 +31,13 @@ def merge_equal(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     return merge_rows(without_rounding(X), w)
 
 
+def merge_with_gaps(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return :func:`merge_rows` of rows in which missing cells, NaN, are equal to each other."""
+    gaps = np.isnan(X)
+    rows, weights, place = merge_rows(np.column_stack([np.where(gaps, 0.0, X), gaps]), w)
+    return np.where(rows[:, X.shape[1] :] > 0.0, np.nan, rows[:, : X.shape[1]]), weights, place
+
+
 def _summed(inverse: np.ndarray, positive: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the summed weights of distinct rows, and the place of each row, -1 without weight."""
     place = np.full(len(w), -1)

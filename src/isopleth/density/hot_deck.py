@@ -18,7 +18,7 @@ from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
 from isopleth.operators.tiles import slices
-from isopleth.rows import merge_rows
+from isopleth.rows import merge_rows, merge_with_gaps
 
 # Most donors: more of them cost time and hardly change a quantile.
 MOST_DONORS = 2000
@@ -164,16 +164,13 @@ def completed(
 
     At most `most` of the rows are taken if there are gaps.
     """
-    gaps = np.isnan(Z)
-    counted = np.where(gaps.all(axis=1), 0.0, weights)
+    counted = np.where(np.isnan(Z).all(axis=1), 0.0, weights)
     if not (counted > 0.0).any():
         raise InputError("no row has an observed cell and a positive weight; expected at least two.")
-    merged, mass, _ = merge_rows(np.column_stack([np.where(gaps, 0.0, Z), gaps]), counted)
-    rows, mass = merged[:, : Z.shape[1]].copy(), mass / mass.sum()
-    gaps = merged[:, Z.shape[1] :] > 0.0
+    rows, mass, _ = merge_with_gaps(Z, counted)
+    gaps, mass = np.isnan(rows), mass / mass.sum()
     if not gaps.any():
         return rows, mass, None
-    rows[gaps] = np.nan
     chosen = some_rows(kernel, rows, mass, most)
     rows_with_gaps = gaps[chosen].any(axis=1)
     times = int(np.clip(_FILLED // rows_with_gaps.sum(), 1, _FILLS)) if rows_with_gaps.any() else 1

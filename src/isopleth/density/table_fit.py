@@ -29,7 +29,7 @@ from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
-from isopleth.rows import merge_rows, without_rounding
+from isopleth.rows import merge_with_gaps, without_rounding
 from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import on_host, warn_of_constants
 from isopleth.tables.schema import Schema
@@ -357,12 +357,9 @@ def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, n
 
 def _merged(numbers: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return distinct rows and their summed weights; equal gaps are equal, and numbers that differ by rounding."""
-    rows = np.column_stack([without_rounding(numbers), codes])
-    gaps = np.isnan(rows)
-    d, p = rows.shape[1], numbers.shape[1]
-    found, merged, _ = merge_rows(np.column_stack([np.where(gaps, 0.0, rows), gaps]), weights)
-    out = np.where(found[:, d:] > 0.0, np.nan, found[:, :d])
-    return out[:, :p], out[:, p:], merged
+    p = numbers.shape[1]
+    rows, merged, _ = merge_with_gaps(np.column_stack([without_rounding(numbers), codes]), weights)
+    return rows[:, :p], rows[:, p:], merged
 
 
 def _column_scales(

@@ -12,8 +12,6 @@ from isopleth.errors import InputError
 from isopleth.results.charts import Chart, Series, ShownTable, thinned
 from isopleth.results.result import Result, records, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.cells import in_memory
-from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.column_changes import (
     ColumnSummary,
@@ -26,15 +24,6 @@ from isopleth.tasks.two_sample.column_changes import (
 # Alarms that are drawn, and alarms whose columns have a table of their own.
 _MOST_ALARMS, _MOST_TABLES = 800, 5
 _SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
-
-
-def rows_of_stream(monitor: Any, X: Any) -> np.ndarray:
-    """Check the next rows of a stream; refuse a batch without any, which is often a query that went wrong."""
-    X = in_memory(X)
-    shape = getattr(X, "shape", None) or (len(X) if hasattr(X, "__len__") else None,)
-    if shape[0] == 0:
-        raise InputError("X has no rows; expected one or more rows of the stream. Do not pass on empty batches.")
-    return enter(monitor, X, missing=True).rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

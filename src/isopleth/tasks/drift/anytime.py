@@ -9,18 +9,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import check_is_fitted
 
 from isopleth.errors import InputError
-from isopleth.progress import Progress, ReportsProgress
 from isopleth.rows import row_keys
 from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, rows_of_stream
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import spread
+from isopleth.tasks.drift.stream_monitor import StreamMonitor
 
 _FEWEST = 20
 # Rows of the reference from which bins and kernels are made; the others are compared with the stream.
@@ -34,7 +32,6 @@ _STAKES = np.array([0.0, -1.0, -0.5, 0.5, 1.0, -1.0, -0.5, 0.5, 1.0])
 _ON_SIDES = 5
 # Share of the capital that moves between the stakes at every row, so that late changes find some everywhere.
 _MOVED = 0.01
-_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +63,7 @@ class AnytimeState:
     key: int
 
 
-class AnytimeDriftMonitor(ReportsProgress, BaseEstimator):
+class AnytimeDriftMonitor(StreamMonitor):
     r"""Raise at most one alarm; the probability of a false one is at most `false_alarm_probability` for any length of stream.
 
     :class:`DriftMonitor` has a mean run length, so a false alarm is certain in the long run. This monitor is a test martingale,
@@ -160,11 +157,6 @@ class AnytimeDriftMonitor(ReportsProgress, BaseEstimator):
         self.compare_missing = compare_missing
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit to the reference; the stream begins with the first call of `update`.
@@ -290,30 +282,12 @@ class AnytimeDriftMonitor(ReportsProgress, BaseEstimator):
         InputError
             If rows cannot be used; then none of them is processed. Also if `state_` was assigned from another monitor.
         """
-        check_is_fitted(self, "threshold_")
-        given, X = X, rows_of_stream(self, X)
-        state = self.state_
-        if not isinstance(state, AnytimeState) or state.key != self._key:
-            raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
-        first, statistics = state.n_rows, []
-        columns: tuple[dict[str, Any], ...] = ()
-        with Progress("rows of the stream", len(X), self.verbose) as tick:
-            for start in range(0, len(X), _AT_ONCE):
-                rows = X[start : start + _AT_ONCE]
-                had = state.alarms
-                state, statistic = self._take_in(state, rows)
-                statistics.append(statistic)
-                if state.alarms > had:
-                    columns = (self._columns.changes(state.recent),)
-                tick(len(rows))
-        self.state_ = state
-        alarms = DriftAlarms(first, np.concatenate(statistics), self.threshold_, int(self.window), columns)
-        return alarms.like(given)
+        return self._alarms(X)
 
-    def _take_in(self, state: AnytimeState, X: np.ndarray) -> tuple[AnytimeState, np.ndarray]:
+    def _take_in(self, state: AnytimeState, X: np.ndarray) -> tuple[AnytimeState, np.ndarray, list[np.ndarray]]:
         out = np.full(len(X), np.nan)
         if state.alarms:
-            return replace(state, n_rows=state.n_rows + len(X)), out
+            return replace(state, n_rows=state.n_rows + len(X)), out, []
         filled = self._encoding.filled(X, int(self._filling[1]), state.n_rows)
         bins, counts = self._bins(filled), state.counts.copy()
         capital, shares = state.log_capital.copy(), state.shares.copy()
@@ -337,9 +311,10 @@ class AnytimeDriftMonitor(ReportsProgress, BaseEstimator):
             out[i] = capital.max() - math.log(len(scores))
             if out[i] > self.threshold_:
                 recent = np.vstack([state.recent, X[: i + 1]])[-int(self.window) :]
-                return AnytimeState(state.n_rows + len(X), 1, counts, capital, shares, recent, state.key), out
+                after = AnytimeState(state.n_rows + len(X), 1, counts, capital, shares, recent, state.key)
+                return after, out, [recent]
         recent = np.vstack([state.recent, X])[-int(self.window) :]
-        return AnytimeState(state.n_rows + len(X), 0, counts, capital, shares, recent, state.key), out
+        return AnytimeState(state.n_rows + len(X), 0, counts, capital, shares, recent, state.key), out, []
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -19,13 +18,12 @@ from isopleth.errors import DataWarning, InputError, caller_level
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
-from isopleth.progress import Progress, ReportsProgress
 from isopleth.rows import row_keys
 from isopleth.scaled_columns import ScaledColumns
 from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import CheckedRows, enter, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, rows_of_stream
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 from isopleth.tasks.drift.calibration import (
     FEWEST_BLOCKS,
     Dependence,
@@ -35,6 +33,7 @@ from isopleth.tasks.drift.calibration import (
     in_stretches,
     spread,
 )
+from isopleth.tasks.drift.stream_monitor import StreamMonitor
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
@@ -45,11 +44,8 @@ _ALIKE = 1e-10
 # Fewer groups say too little of how much groups vary.
 _FEWEST_GROUPS = 10
 
-# Rows whose kernel values are computed together, so that memory does not grow with the rows of a call.
-_AT_ONCE = 1024
 
-
-class DriftMonitor(ReportsProgress, BaseEstimator):
+class DriftMonitor(StreamMonitor):
     r"""Raise an alarm when the last rows of a stream are from a different distribution than a reference.
 
     After every row, the last `window` rows are compared with the reference by the dual form of least-squares density
@@ -201,11 +197,6 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Fit to the reference and set the threshold; the stream begins with the first call of `update`.
@@ -386,28 +377,8 @@ class DriftMonitor(ReportsProgress, BaseEstimator):
         DataWarning
             For words that were not in the reference, with their number; they count as one more category.
         """
-        check_is_fitted(self, "threshold_")
-        given, X = X, rows_of_stream(self, X)
-        state = self._own_state()
-        first = state.n_rows
-        parts, windows = [], []
-        with ONE_BLAS_THREAD, Progress("rows of the stream", len(X), self.verbose) as tick:
-            for start in range(0, len(X), _AT_ONCE):
-                state, statistic, found = self._take_in(state, X[start : start + _AT_ONCE])
-                parts.append(statistic)
-                windows += found
-                tick(len(statistic))
-        self.state_ = state
-        columns = tuple(self._columns.changes(window) for window in windows)
-        alarms = DriftAlarms(first, np.concatenate(parts), self.threshold_, len(state.block), columns)
-        return replace(alarms, dependence=self.dependence_).like(given)
-
-    def _own_state(self) -> DriftState:
-        if not isinstance(self.state_, DriftState) or self.state_.key != self._key:
-            raise InputError(
-                "state_ is not of this monitor with this reference; assign one that it has had since fit or update_reference."
-            )
-        return self.state_
+        alarms = self._alarms(X)
+        return replace(alarms, window=len(self.state_.block), dependence=self.dependence_).like(X)
 
     def _take_in(self, state: DriftState, X: np.ndarray) -> tuple[DriftState, np.ndarray, list[np.ndarray]]:
         """Return the state after the rows `X`, the statistic at each, and the windows that raised alarms."""
