@@ -17,8 +17,7 @@ from isopleth.errors import InputError, probability
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.operators.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.progress import unheard
 
 # A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.

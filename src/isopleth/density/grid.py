@@ -10,7 +10,7 @@ from scipy import fft
 
 from isopleth.backend import Array
 from isopleth.errors import InputError, refuse_too_large
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 
 # Nodes per length scale, at least, and length scales beyond which a Gaussian is below 2e-16 of its peak.
 _NODES, _REACH = 8, 8.5

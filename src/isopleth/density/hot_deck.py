@@ -16,8 +16,7 @@ from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped, slices
 from isopleth.rows import merge_rows, merge_with_gaps
 
 # Most donors: more of them cost time and hardly change a quantile.

@@ -11,8 +11,7 @@ import numpy as np
 from isopleth.backend import NUMPY
 from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import BoundedMap
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.parts import ColumnMoments, Parts, RowSample, take_columns
 from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import CheckedRows

@@ -12,8 +12,7 @@ from scipy.special import logsumexp
 
 from isopleth.backend import NUMPY, Backend
 from isopleth.density.fitted import FrameDensity
-from isopleth.operators.threads import check_stopped
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import check_stopped, slices
 from isopleth.rows import sample_places
 
 # Components at the start of the EM algorithm; those without enough rows are dropped on the way.

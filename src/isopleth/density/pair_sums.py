@@ -11,7 +11,7 @@ import numpy as np
 
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 
 # Doubles of a block of overlaps that stays in the cache of a processor.
 _BLOCK = 2**17

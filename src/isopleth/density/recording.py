@@ -16,7 +16,7 @@ import numpy as np
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 from isopleth.tables.schema import Schema
 
 # Steps that values may be multiples of, the largest one first.

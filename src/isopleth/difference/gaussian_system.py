@@ -14,8 +14,7 @@ from isopleth.errors import InputError, refuse_too_large
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
 from isopleth.scaled_columns import ScaledColumns
 
 # Matrices of the size of H that a fit holds at once, including LAPACK's workspace.

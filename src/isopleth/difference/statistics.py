@@ -12,8 +12,7 @@ from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, PenalizedSpectrum, fits_within, system_of
 from isopleth.errors import InputError, refuse_too_large
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.progress import Progress
 from isopleth.rows import RunningFolds, row_keys
 from isopleth.scaled_columns import ScaledColumns

@@ -12,8 +12,7 @@ import numpy as np
 from isopleth.backend import Array, namespace, overwrite
 from isopleth.kernels import Kernel
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 
 # Largest number of arrays of the features of a block of rows that a thread holds at once.
 _COPIES = 4

@@ -1,4 +1,4 @@
-"""Threads for NumPy work: how many there are, BLAS limited to one thread under each, and an end of all on Ctrl-C."""
+"""Threads for NumPy work: how many there are, parts of the work, BLAS limited to one thread, and an end of all on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -155,6 +155,12 @@ def check_stopped() -> None:
     """Raise :class:`Stopped` if the caller of this worker was interrupted. Long loops call it at every step."""
     if _STOP.get():
         raise Stopped
+
+
+def slices(size: int, step: float) -> list[slice]:
+    """Split `size` rows into slices of at most `step` rows each, and of at least one."""
+    step = max(1, int(step))
+    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:

@@ -12,7 +12,7 @@ import numpy as np
 from isopleth.backend import Array, full_precision, later, namespace, on_processor
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Tile, outer_difference
-from isopleth.operators.threads import check_stopped, map_threads
+from isopleth.operators.threads import check_stopped, map_threads, slices
 
 DIRECT_DIM = 3  # up to this dimension differences cost no more than the matrix product, and are exact
 
@@ -103,12 +103,6 @@ def _corrected(tile: Tile, near: Array, unit: float) -> Tile:
     tile = replace(tile, near=near)
     s[near] = unit * xp.sum(tile.near_differences()[2] ** 2, axis=1)
     return tile
-
-
-def slices(size: int, step: float) -> list[slice]:
-    """Split `size` rows into slices of at most `step` rows each, and of at least one."""
-    step = max(1, int(step))
-    return [slice(start, min(start + step, size)) for start in range(0, size, step)]
 
 
 def _share(count: int, worker: int, workers: int) -> Iterator[int]:

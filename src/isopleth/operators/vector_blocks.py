@@ -20,7 +20,7 @@ from isopleth.operators.blocks import (
     second_derivative,
     slope_and_bend,
 )
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 
 # Derivatives of rough kernels are infinite at 0, where limits along opposite directions cancel. Below, a term with the factor
 # x - y is therefore 0 for pairs that coincide.

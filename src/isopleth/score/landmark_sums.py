@@ -23,8 +23,7 @@ import numpy as np
 
 from isopleth.backend import Array, host_view, namespace
 from isopleth.kernels import Kernel, Workspace
-from isopleth.operators.threads import check_stopped, effective_n_jobs, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import check_stopped, effective_n_jobs, map_threads, slices
 from isopleth.score.spaces import CurlFree, Space
 
 # Samples in one block, and landmarks in one block on the left side of products: enough for their full speed.

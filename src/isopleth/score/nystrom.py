@@ -22,8 +22,7 @@ from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
 from isopleth.parts import Parts, Streaming, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows

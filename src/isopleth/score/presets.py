@@ -12,8 +12,7 @@ from isopleth.errors import InputError
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, slices
 from isopleth.score.estimator import KernelScore
 from isopleth.score.spaces import Diagonal
 from isopleth.solvers.direct import Shifted

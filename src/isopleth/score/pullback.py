@@ -15,7 +15,7 @@ import numpy as np
 from isopleth.backend import to_numpy
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, LocalScale, ScaleMap, get_frame
 from isopleth.frames.base import END_MEAN, ENDS, quantile_means
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 from isopleth.scaled_columns import deviations, medians
 from isopleth.score.far_rows import far_discounts
 from isopleth.score.field import ScoreField

@@ -13,8 +13,7 @@ import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.frames import Frame, FrameMap
-from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
 from isopleth.scaled_columns import bounded

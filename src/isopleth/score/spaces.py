@@ -37,8 +37,7 @@ from isopleth.operators import (
     Block,
     Operator,
 )
-from isopleth.operators.threads import DEFAULT_N_JOBS, interruptible
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, interruptible, slices
 from isopleth.operators.vector_blocks import StoredBend
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import norm, plus_identity, singular

@@ -11,7 +11,7 @@ import numpy as np
 
 from isopleth.backend import NUMPY, Array, Backend, namespace
 from isopleth.errors import InputError, refuse_too_large
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 from isopleth.progress import unheard
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import CHUNK, add_squares, bytes_of_squares, empty_squares, stacked

@@ -14,7 +14,7 @@ import numpy as np
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.operators import Operator
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 from isopleth.solvers.krylov import conjugate_gradients
 
 

@@ -19,8 +19,7 @@ from isopleth.inference import normal_scores, permutation_pvalue
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import is_auto, median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.progress import Progress, checked_verbose
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isopleth.backend import Array, namespace
-from isopleth.operators.threads import check_stopped
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import check_stopped, slices
 from isopleth.score.far_rows import inverses
 
 # Number of coefficients, one vector for each landmark. With fewer landmarks than below, which means with more than four columns,

@@ -12,8 +12,7 @@ from typing import NamedTuple, Self, TypeVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from isopleth.operators.threads import map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import map_threads, slices
 from isopleth.progress import Progress
 from isopleth.rows import merge_rows, row_keys
 

@@ -14,8 +14,7 @@ from isopleth.backend import Array, Backend
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import ONE_BLAS_THREAD, slices
 from isopleth.tables.checks import check_memory_limit, on_host
 
 # Lengths k and r of the paper. Short series have windows of a sixth of their length, and subsequences of a fifth of a window.

@@ -11,8 +11,7 @@ from scipy.linalg import cholesky, solve, solve_triangular
 from scipy.spatial.distance import cdist
 
 from isopleth.errors import refuse_too_large
-from isopleth.operators.threads import effective_n_jobs, interruptible, map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import effective_n_jobs, interruptible, map_threads, slices
 from isopleth.progress import unheard
 
 FOLDS = 10

@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.errors import InputError
-from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import ONE_BLAS_THREAD, slices
 from isopleth.progress import Progress, ReportsProgress
 from isopleth.tables.cells import in_memory
 from isopleth.tables.checks import enter

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 
 # Places that dynamic programming compares. The changes found are then moved to their best places among all.

@@ -14,8 +14,7 @@ from scipy.special import gammaln
 from isopleth.difference.gaussian_system import PenalizedSpectrum
 from isopleth.errors import refuse_too_large
 from isopleth.inference import normal_scores
-from isopleth.operators.threads import map_threads
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import map_threads, slices
 from isopleth.progress import Progress
 from isopleth.scaled_columns import bounded
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth.operators.tiles import slices
+from isopleth.operators.threads import slices
 from isopleth.tasks.two_sample.permutation import Labels, Units, standard_contrasts
 
 # Most pairs of coordinates: all up to 32 coordinates. Each further one makes the test of the others stricter.
