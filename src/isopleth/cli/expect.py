@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run
@@ -40,8 +41,6 @@ def recorded_values(
     density: TableDensity, table: FileTable, confidence_level: float
 ) -> dict[str, tuple[Any, Any, Any]]:
     """Return the median and ends of the interval of each column with the decimals, or as the days, of the table."""
-    import pyarrow as pa
-
     ends, found = density.interval(confidence_level), {}
     for name, middle in density.median().items():
         values = zip((middle, *ends[name]), ("half_to_even", "down", "up"), strict=True)

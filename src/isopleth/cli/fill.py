@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from isopleth.cli.run import Run
 from isopleth.density import DensityImputer
@@ -38,7 +39,6 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
 
 def _with_decimals(filled: Any, table: FileTable) -> Any:
     """Record gaps as the known cells of their column are; known cells stay to the last bit."""
-    import pyarrow as pa
     from pyarrow import compute
 
     for name, gaps in zip(table.names, table.missing.T, strict=True):
@@ -55,7 +55,6 @@ def recorded(table: FileTable, name: str, values: Any, way: str = "half_to_even"
 
     `way` is "down" or "up" for the ends of intervals, which become no narrower.
     """
-    import pyarrow as pa
     from pyarrow import compute
 
     known = table.data.column(name).drop_null()
@@ -76,7 +75,6 @@ def recorded(table: FileTable, name: str, values: Any, way: str = "half_to_even"
 
 def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any:
     """Append the ends of the intervals of columns of numbers and times that had gaps."""
-    import pyarrow as pa
     from pyarrow import compute
 
     for name, gaps in zip(table.names, table.missing.T, strict=True):

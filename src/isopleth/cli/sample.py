@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.messages import of_this_version, say
@@ -108,7 +109,6 @@ def load_density(path: Path) -> KernelDensity:
 def drawn(density: KernelDensity, rows: int, seed: int, *, complete: bool) -> Any:
     """Return drawn rows as an Arrow table."""
     import narwhals as nw
-    import pyarrow as pa
 
     made = density.sample(rows, random_state=seed, as_recorded="complete" if complete else True)
     names = [f"x{j + 1}" for j in range(made.shape[1])]

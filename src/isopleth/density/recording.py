@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
+import pyarrow
 
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
@@ -236,8 +237,6 @@ class Drawn:
 def _types_of(X: Any) -> dict[str, str]:
     frame = nw.from_native(X, pass_through=True) if not isinstance(X, np.ndarray) else None
     if not isinstance(frame, nw.DataFrame) and hasattr(X, "__arrow_c_stream__"):
-        import pyarrow
-
         frame = nw.from_native(pyarrow.table(X))
     if not isinstance(frame, nw.DataFrame):
         return {}

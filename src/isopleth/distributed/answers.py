@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pyarrow as arrow
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.distributed.batches import is_batches, numbers, reader, record_batches
@@ -111,8 +112,6 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
 
 def _of_batches(model: Any, method: str, rows: Any, wide: bool) -> Iterator[Any]:
     """Yield record batches with the answers as further columns; `wide` answers have a column for each column of the model."""
-    import pyarrow as arrow
-
     names = getattr(model, "feature_names_in_", None)
     for number, batch in enumerate(record_batches(rows) if isinstance(rows, Iterator) else reader(rows)()):
         used = batch.schema.names if names is None else [str(name) for name in names]

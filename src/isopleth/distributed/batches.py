@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import pyarrow as arrow
 
 from isopleth.errors import Hint, InputError, listed
 from isopleth.parts import Add, Parts, S, part_sums
@@ -130,8 +131,6 @@ def reader(source: Any) -> Callable[[], Iterator[Any]]:
 
 def record_batches(batches: Iterable[Any]) -> Iterator[Any]:
     """Yield record batches from objects with an Arrow interface; empty ones are left out."""
-    import pyarrow as arrow
-
     for batch in batches:
         if isinstance(batch, arrow.RecordBatch):
             found: Iterable[Any] = [batch]
@@ -148,8 +147,6 @@ class _Spool:
     """Batches of an iterator in a temporary file, from which they can be read several times."""
 
     def __init__(self, batches: Iterator[Any]) -> None:
-        import pyarrow as arrow
-
         self._batches: Any = None
         first = next(batches, None)
         if first is None:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from isopleth.backend import frame_names
 from isopleth.errors import InputError, quoted
@@ -278,8 +279,6 @@ class Cells:
     def _of_strings(
         cls, name: Any, cells: Any, missing: frozenset[str], numerals: Numerals | None, day_first: bool | None = None
     ) -> Self:
-        import pyarrow as pa
-
         cells = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
         cells = cells.cast(pa.string())
         if numerals is not None:
@@ -330,8 +329,6 @@ class Cells:
                 lost = any(isinstance(cell, int) and int(float(cell)) != cell for cell in known)
                 return cls._of_large(name, cells) if lost else cls(name, "real", numbers)
         if numerals is not None and known and all(isinstance(cell, str) for cell in known):
-            import pyarrow as pa
-
             with suppress(UnicodeEncodeError):  # a lone surrogate is no text for Arrow, and no number
                 return cls._of_strings(
                     name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals, day_first
@@ -505,8 +502,6 @@ def is_missing(cell: Any) -> bool:
 
 def _floats(column: Any) -> np.ndarray:
     """Return the numbers of a column of a frame, NaN for missing ones; large whole numbers are rounded."""
-    import pyarrow as pa
-
     arrow = column.to_arrow()
     return np.array(arrow.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 

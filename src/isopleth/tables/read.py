@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from isopleth.errors import DataWarning, Hint, InputError, Message, caller_level, quoted
 from isopleth.tables.cells import MISSING_WORDS, TRUTH
@@ -265,8 +266,6 @@ class Reader:
         return self._table(self._all(FIRST_ROWS), 1)
 
     def _all(self, most: int | None) -> Columns:
-        import pyarrow as pa
-
         if self.text is not None:
             tables, lines, count = [], [], 0
             for table, more in self.text.tables(self.where):
@@ -375,8 +374,6 @@ class Reader:
 
         Text, Parquet and .npy files are read chunk by chunk, other formats as a whole.
         """
-        import pyarrow as pa
-
         held, lines, before = None, np.empty(0, dtype=np.int64), start
         for piece in self._pieces(rows, start):
             held = piece.data if held is None else pa.concat_tables([held, piece.data])
@@ -431,8 +428,6 @@ def typed_columns(
 
     The order of days and months of each column is looked up in `day_first`, or added.
     """
-    import pyarrow as pa
-
     table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
     found = []
     for j, (name, cells) in enumerate(zip(names, columns.data.columns, strict=False)):  # labels come behind

@@ -13,6 +13,8 @@ from typing import IO, Any, Literal
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.json as arrow_json
 
 from isopleth.errors import InputError, require
 from isopleth.tables.cells import ALL_INTEGERS
@@ -35,8 +37,6 @@ class Columns:
 
 
 def table_of_array(values: np.ndarray) -> Any:
-    import pyarrow as pa
-
     names = [f"x{j + 1}" for j in range(values.shape[1])]
     large = values.dtype.kind in "iu" and values.size and max(int(values.max()), -int(values.min())) >= ALL_INTEGERS
     values = values if large else np.asarray(values, dtype=np.float64)
@@ -46,9 +46,6 @@ def table_of_array(values: np.ndarray) -> Any:
 
 def read_json(source: Source) -> Columns:
     """Read a file with one JSON object a line; keys that a line lacks are missing cells."""
-    import pyarrow as pa
-    import pyarrow.json as arrow_json
-
     tables, names, rows, size = [], dict[str, None](), 0, 2**16
     source.file.seek(0)
     while data := source.file.read(size):
@@ -87,8 +84,6 @@ def read_json(source: Source) -> Columns:
 
 def _json_records(source: Source) -> Columns:
     """Read line by line, and say which line is wrong."""
-    import pyarrow as pa
-
     columns: dict[str, list[Any]] = {}
     lines: list[int] = []
     source.file.seek(0)
@@ -134,8 +129,6 @@ def _record(source: Source, number: int, line: bytes) -> dict[str, Any]:
 
 def _of_objects(source: Source, name: str, cells: list[Any], lines: Sequence[int]) -> Any:
     """Return Python objects as an Arrow array; objects of several types become words."""
-    import pyarrow as pa
-
     for line, cell in zip(lines, cells, strict=True):
         if isinstance(cell, (list, dict)):
             raise InputError(
@@ -166,8 +159,6 @@ def _is_no_text(word: Any) -> bool:
 
 def read_workbook(source: Source) -> Columns:
     """Read the first sheet of a workbook: names in its first row, a row of the table in each other one."""
-    import pyarrow as pa
-
     openpyxl = require("openpyxl", "xlsx", "Reading workbooks")
     source.file.seek(0)
     try:
@@ -211,7 +202,6 @@ def _sheet_rows(source: Source, sheet: Any) -> Iterator[tuple[int, tuple]]:
 @contextmanager
 def _opened_parquet(source: Source) -> Iterator[Any]:
     """Open a Parquet file; errors of its reader become one sentence."""
-    import pyarrow as pa
     from pyarrow import parquet
 
     source.file.seek(0)
@@ -236,8 +226,6 @@ def read_parquet(source: Source) -> Columns:
 
 def read_arrow(source: Source) -> Columns:
     """Read an Arrow file, also called Feather."""
-    import pyarrow as pa
-
     source.file.seek(0)
     try:
         table = pa.ipc.open_file(source.file).read_all()
@@ -248,8 +236,6 @@ def read_arrow(source: Source) -> Columns:
 
 def parquet_batches(source: Source, rows: int) -> Iterator[Any]:
     """Yield the rows of a Parquet file as Arrow tables."""
-    import pyarrow as pa
-
     with _opened_parquet(source) as file:
         names = [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
         for batch in file.iter_batches(min(rows, _MOST_BATCH), columns=names):

@@ -16,6 +16,7 @@ from typing import Any, Self, cast
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 
 from isopleth.errors import InputError, Message, quoted
 from isopleth.tables.cells import (
@@ -451,8 +452,6 @@ class Attached:
 
     def numbers(self, X: Any, names: list[str]) -> Any:
         """Return some columns, truth values as 0 and 1: a frame, or an array if the file has no names."""
-        import pyarrow as pa
-
         columns = [X.column(name) for name in names]
         plain = [c.cast(pa.int8()) if pa.types.is_boolean(c.type) else c for c in columns]
         table = pa.table(plain, names=names)

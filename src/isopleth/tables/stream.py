@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from isopleth.errors import Hint, InputError, quoted
 from isopleth.tables.read import Reader, Reading, typed_columns
@@ -261,8 +262,6 @@ class RowStream:
 
     def _table(self, text: bytes, before: int) -> FileTable:
         """Return the rows of complete lines."""
-        import pyarrow as pa
-
         like = self.like
         if not text:
             empty = like.data.select(like.names).slice(0, 0)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from isopleth.errors import Hint, InputError, Message, quoted
 from isopleth.tables.schema import Choices, EncodedTable, Schema, attached
@@ -74,8 +75,6 @@ class FileTable:
     @classmethod
     def of_array(cls, values: np.ndarray, names: list[str], source: Path) -> Self:
         """Make a table of an array of complete numbers."""
-        import pyarrow as pa
-
         data = pa.table([np.ascontiguousarray(column) for column in values.T], names=list(names))
         return cls(data, Schema.of_numbers(list(names), True), source)
 
@@ -120,8 +119,6 @@ class FileTable:
 
     def followed_by(self, other: FileTable) -> Self:
         """Return the rows of both tables."""
-        import pyarrow as pa
-
         return replace(self, data=pa.concat_tables([self.data, other.data]).combine_chunks(), lines=None)
 
     def using(self, schema: Schema) -> Self:

@@ -14,6 +14,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+import pyarrow.csv as arrow_csv
 
 from isopleth.errors import Hint, InputError
 from isopleth.tables.source import Source, likely_encoding
@@ -271,8 +274,6 @@ def _refuse_repeated_header(
     source: Source, dialect: Dialect, table: Any, lines: np.ndarray, where: Sequence[int]
 ) -> None:
     """Refuse a row that repeats the header, as files that were joined have it."""
-    import pyarrow.compute as compute
-
     names = [dialect.first[j] for j in where]
     # A single one of several columns may well hold its own name.
     if not dialect.named or not any(names) or len(names) == 1 < len(dialect.first):
@@ -365,9 +366,6 @@ def _check_text(source: Source, text: bytes, here: Place) -> None:
 
 
 def _parsed(source: Source, piece: Piece, dialect: Dialect, where: Sequence[int]) -> Any:
-    import pyarrow as pa
-    import pyarrow.csv as arrow_csv
-
     columns = [str(j) for j in range(len(dialect.names))]
     wanted = [columns[j] for j in where]
     try:

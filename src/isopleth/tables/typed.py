@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
 
 from isopleth.errors import Hint, InputError
 
@@ -63,9 +65,6 @@ class Numerals:
         """Return Arrow strings with numbers as Python writes them, if all cells are numbers."""
         if self.ordinary:
             return cells
-        import pyarrow as pa
-        import pyarrow.compute as compute
-
         if not compute.all(compute.match_substring_regex(cells, self.pattern), min_count=0).as_py():
             raise pa.ArrowInvalid("a cell that is no number")
         group = f"[{'.' if self.decimal == ',' else ','}{_BLANKS}]"
@@ -180,8 +179,6 @@ def typed(
 
 def _words(cells: Any, missing: Iterable[str]) -> Any:
     """Return cells without blanks around them, null where they mean a missing cell; words that repeat are looked at once."""
-    import pyarrow.compute as compute
-
     first = cells.slice(0, _SAMPLE)
     if len(cells) > len(first) > _REPEATED * len(compute.unique(first)):
         words = compute.unique(cells)
@@ -192,25 +189,17 @@ def _words(cells: Any, missing: Iterable[str]) -> Any:
 
 def trimmed(cells: Any) -> Any:
     """Return an Arrow array of strings without the blanks around them."""
-    import pyarrow.compute as compute
-
     return compute.utf8_trim_whitespace(cells)
 
 
 def without_missing(cells: Any, missing: Iterable[str]) -> Any:
     """Return strings with null in the place of the words that mean a missing cell."""
-    import pyarrow as pa
-    import pyarrow.compute as compute
-
     gone = compute.is_in(cells, value_set=pa.array(sorted(missing), pa.string()))
     return compute.if_else(gone, pa.scalar(None, pa.string()), cells) if compute.any(gone).as_py() else cells
 
 
 def without_codes(cells: Any, missing: Iterable[str]) -> Any:
     """Return numbers with null in the place of those that mean a missing cell, however they are written: -999 as -999.0, too."""
-    import pyarrow as pa
-    import pyarrow.compute as compute
-
     codes = []
     for word in missing:
         with suppress(ValueError):
@@ -223,9 +212,6 @@ def without_codes(cells: Any, missing: Iterable[str]) -> Any:
 
 def _numbers(name: str, cells: Any, numerals: Numerals) -> Any:
     """Return whole numbers or floats, or None where some cell is no number."""
-    import pyarrow as pa
-    import pyarrow.compute as compute
-
     try:
         # A cast that fails takes long, since Arrow words an error for each cell; so the first cells go first.
         numerals.plain_array(cells.slice(0, _FIRST)).cast(pa.float64())
@@ -263,14 +249,10 @@ def _refuse_rounded(name: str, cells: Any, numbers: Any) -> None:
 
 
 def _all_digits(cells: Any) -> bool:
-    import pyarrow.compute as compute
-
     return bool(compute.all(compute.match_substring_regex(cells, "^[-+]?[0-9]+$")).as_py())
 
 
 def _booleans(cells: Any) -> Any:
-    import pyarrow.compute as compute
-
     for some in (cells.slice(0, _SAMPLE), cells):
         if not set(compute.unique(lower := compute.utf8_lower(some)).to_pylist()) <= {"true", "false", None}:
             return None
@@ -279,9 +261,6 @@ def _booleans(cells: Any) -> Any:
 
 def _times(name: str, cells: Any, place: Callable[[int], str], day_first: dict[str, bool]) -> Any:
     """Return times where all cells are dates in one format, and the words themselves otherwise."""
-    import pyarrow as pa
-    import pyarrow.compute as compute
-
     first = cells.drop_null()[0].as_py()
     if _format(first) is None:
         return cells
@@ -319,8 +298,6 @@ def _zone_of(
     name: str, moments: list[datetime], words: list[str], place: Callable[[int], str], cells: Any
 ) -> str | None:
     """Return the zone of times: their common offset, or UTC if they have several; None if they have none."""
-    import pyarrow.compute as compute
-
     offsets = {moment.strftime("%z") for moment in moments}
     if offsets == {""}:
         return None
@@ -345,8 +322,6 @@ def _two_formats(name: str, found: list[tuple[int, str]], place: Callable[[int],
 
 def _day_first(name: str, words: list[str], cells: Any, place: Callable[[int], str], known: bool | None) -> bool | None:
     """Return whether days come before months; None where it is not clear which number is the day."""
-    import pyarrow.compute as compute
-
     numbers = [tuple(map(int, word.split("/")[:2])) for word in words]
     day_first = next((word for word, (a, _) in zip(words, numbers, strict=True) if a > 12), None)
     month_first = next((word for word, (_, b) in zip(words, numbers, strict=True) if b > 12), None)

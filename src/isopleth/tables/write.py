@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import numpy as np
+import pyarrow as arrow
+import pyarrow as pa
 
 from isopleth.errors import InputError
 from isopleth.tables.output_files import atomic_write, check_target
@@ -103,8 +105,6 @@ def write_frame(
 
 def _plain_cells(column: Any) -> list[Any]:
     """Return the cells of an Arrow column as numbers, words and booleans: times as text, dates alone if all are midnight."""
-    import pyarrow as pa
-
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     cells = column.to_pylist()
@@ -126,8 +126,6 @@ def _object_array(cells: list[Any]) -> np.ndarray:
 
 
 def _numbers_only(path: str | os.PathLike[str], table: Any) -> np.ndarray:
-    import pyarrow as pa
-
     words = [
         name
         for name in table.column_names
@@ -189,7 +187,6 @@ def _cells(column: np.ndarray, written: Callable[[str], str], decimal: str = "."
 
 
 def _write_parquet(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
-    import pyarrow as arrow
     from pyarrow import parquet
 
     tables = (arrow.table(dict(columns)) for columns in blocks)

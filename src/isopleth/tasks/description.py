@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pyarrow.compute as compute
 
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
@@ -69,8 +70,6 @@ class TableDescription(Result):
     @classmethod
     def of(cls, table: FileTable) -> Self:
         """Describe a table that was read by :func:`isopleth.read_table`."""
-        import pyarrow.compute as compute
-
         kinds = {str(column.name): _KINDS[column.kind] for column in table.schema.columns}
         kinds |= {str(name): f"left out: {why}" for name, why in table.schema.left_out.items()}
         names = [name for name in table.data.column_names if name in kinds]

@@ -8,6 +8,7 @@ from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from isopleth.density.recording import NumberFormat
 
@@ -110,8 +111,6 @@ def _orders(numbers: Mapping[str, np.ndarray]) -> Iterator[Relation]:
 
 def kept(made: Any, relations: Sequence[Relation]) -> Any:
     """Return an Arrow table in which the results of products and sums are computed from their parts, where all are known."""
-    import pyarrow as pa
-
     equations = [relation for relation in relations if relation.second is not None]
     names = {name for relation in equations for name in (relation.result, relation.first, str(relation.second))}
     numbers = numbers_of({name: made.column(name).to_pylist() for name in made.column_names if name in names})
