@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
+from isopleth.tables.kinds import Column
 from isopleth.tables.row_encoding import MOST_WORDS, RowEncoding
-from isopleth.tables.schema import Column, Schema
+from isopleth.tables.schema import Schema
 
 
 def table(*kinds, words=()):

@@ -12,7 +12,8 @@ import pytest
 
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.filling import write_cells
-from isopleth.tables.schema import Column, Schema, decode_cells, new_table
+from isopleth.tables.kinds import Column
+from isopleth.tables.schema import Schema, decode_cells, new_table
 
 AT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC).timestamp()
 

@@ -10,7 +10,8 @@ import numpy as np
 from isopleth.errors import InputError, probability
 from isopleth.results.charts import Chart, Series
 from isopleth.tables.cells import TRUTH
-from isopleth.tables.schema import Column, Schema, decode_cells, encode_cell
+from isopleth.tables.kinds import Column
+from isopleth.tables.schema import Schema, decode_cells, encode_cell
 
 # Name of the category for words that no training row has.
 OTHER_WORDS = "any other word"

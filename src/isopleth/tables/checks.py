@@ -34,7 +34,8 @@ from isopleth.tables.cells import (
     refuse_sparse_columns,
     some_rows,
 )
-from isopleth.tables.schema import Attached, Schema, is_identifier
+from isopleth.tables.kinds import is_identifier
+from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.typed import Numerals
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)

@@ -10,7 +10,8 @@ import narwhals as nw
 import numpy as np
 
 from isopleth.tables.cells import as_frame, is_missing
-from isopleth.tables.schema import Column, Schema, decode_cells
+from isopleth.tables.kinds import Column
+from isopleth.tables.schema import Schema, decode_cells
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator
 
 from isopleth.errors import InputError, listed
 from isopleth.tables.checks import CheckedRows, in_quotes, used_names, varying_columns
-from isopleth.tables.schema import Column, Schema
+from isopleth.tables.kinds import Column
+from isopleth.tables.schema import Schema
 
 # Words of a column that have a coordinate of their own: the most frequent ones that occur at least so often.
 MOST_WORDS, _FEWEST_ROWS = 100, 2

@@ -1,4 +1,4 @@
-"""Schema of a table: which columns hold numbers, categories and times, and which are left out as identifiers or free text.
+"""Schema of a table: the columns that are used and their encoding, and the columns that are left out.
 
 Frames of pandas, polars and pyarrow, and any object with the Arrow stream interface, are read in the same way. The kinds are
 decided in fit and used for every later table. The columns of an array are numbers, except those that are named as categories.
@@ -20,66 +20,17 @@ import pyarrow as pa
 
 from isopleth.errors import InputError, Message, quoted
 from isopleth.tables.cells import (
-    MISSING_NUMBERS,
     MISSING_WORDS,
     TRUTH,
     Cells,
     SourceTable,
     joined,
-    number_word,
     parsed_number,
 )
+from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.typed import Numerals
 
-_NUMBERS_SHARE = (
-    0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
-)
-_FEW_WORDS = 20  # distinct cells up to which numbers among words, as in 0, 1, 2 and 3+, are words
-_FEWEST_UNSORTED = 100  # rows below which numbers one apart, but not in order, can be the levels of an experiment
-_FEWEST = 10  # rows below which distinct values are no sign of an identifier
-_LONG = 25  # mean characters of a cell from which distinct texts are free text
-_DISTINCT = 0.8  # least share of distinct cells of free text
-_REPEATED = 0.05  # largest share of repeated values of an identifier, since rows may be there twice; one may always be
-_ID_NAME = re.compile(
-    r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|no|nr|number|num|code|rownum)$|^unnamed: ?0$", re.I
-)
-_ID_CASE = re.compile(r"(?<=[a-z])(Id|ID|Uuid|UUID|Key|No|Nr)$")
 UNSEEN = "a new word"  # how a word that was not among the training rows is shown
-_MEASURED_NAME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|stamp|epoch", re.I)
-
-
-@dataclass(frozen=True)
-class Column:
-    """Kind and encoding of a column of a table.
-
-    Parameters
-    ----------
-    name : str or int
-        Name in a frame, number in an array.
-    kind : {"numeric", "categorical", "time"}
-        A time is encoded as seconds since `origin`.
-    levels : tuple of str
-        Words of a categorical column, the most frequent one first. Truth values are ``("False", "True")``, and no others can
-        occur.
-    origin : float
-        The first time, in seconds since 1970 (UTC, or the clock of the table where that has no zone).
-    zone : str, optional
-        Time zone of times, which then are instants.
-    day_first : bool, optional
-        Whether the dates were written with days before months, as in 31/01/2024; later tables are read so.
-    """
-
-    name: str | int
-    kind: str
-    levels: tuple[str, ...] = ()
-    origin: float = 0.0
-    zone: str | None = None
-    day_first: bool | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of categories: one more than the words, for new ones, but truth values are two."""
-        return len(self.levels) + (self.levels != TRUTH)
 
 
 @dataclass(frozen=True)
@@ -240,7 +191,7 @@ class Schema:
                 for each, there in zip(tables, present, strict=True)
                 if name in there
             ]
-            decide = _KindRule(wanted, choices.keep_identifiers, named)
+            decide = KindRule(wanted, choices.keep_identifiers, named)
             found = decide(joined(cells), notes)
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
                 # Both tables may number their rows from the same number on.
@@ -554,161 +505,3 @@ def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
 
 def _stacked(columns: list[np.ndarray], n: int, dtype: Any) -> np.ndarray:
     return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((n, 0), dtype=dtype)
-
-
-@dataclass(frozen=True)
-class _KindRule:
-    """Decide the kind of a column: `wanted` is what the user says of it, and `named` whether the table is a frame."""
-
-    wanted: str | None
-    keep_identifiers: bool
-    named: bool
-
-    def __call__(self, cells: Cells, notes: list[Message]) -> Column | str:
-        """Return the column, or the reason why it is left out."""
-        if cells.known == 0:
-            return "no value"
-        if self.wanted == "categorical":
-            return _category(cells)
-        if self.wanted == "numeric" or (not self.named and cells.form != "text"):
-            cells.numbers()
-            return Column(cells.name, "numeric")
-        if self.wanted == "time":
-            return _time(cells, cells.times(cells.zone))
-        if not self.named:
-            word = cells.words[cells.values[cells.values >= 0][0]]
-            raise InputError(
-                "{column} of the array holds {value} in {row}",
-                column=cells.name,
-                row=cells.row_with(word),
-                value=word,
-                hint="name it in categorical, or pass a data frame",
-            )
-        if cells.form == "time":
-            return _time(cells, cells.values)
-        if cells.form in ("whole", "real"):
-            return self._number(cells, notes)
-        return self._words(cells, notes)
-
-    def _number(self, cells: Cells, notes: list[Message]) -> Column | str:
-        if not self.keep_identifiers and _is_identifier(cells, notes):
-            return "identifier"
-        cells.numbers()
-        return Column(cells.name, "numeric")
-
-    def _words(self, cells: Cells, notes: list[Message]) -> Column | str:
-        if cells.levels is not None:  # declared: truth values and categories
-            return _category(cells)
-        counts = cells.counts
-        strange = {word for word in cells.words if parsed_number(word) is None}
-        if _is_numbers(cells, counts, strange):
-            return self._numbers(cells, strange, notes)
-        if cells.known >= _FEWEST:
-            length = (
-                sum(len(word) * count for word, count in zip(cells.words, counts.tolist(), strict=True)) / cells.known
-            )
-            distinct = len(cells.words)
-            if distinct >= _DISTINCT * cells.known and length >= _LONG and any(" " in word for word in cells.words):
-                return "free text"
-            if not self.keep_identifiers and _nearly_unique(cells.known, distinct):
-                _note_repeats(cells, cells.words[int(counts.argmax())], distinct, notes)
-                return "identifier"
-        return _category(cells)
-
-    def _numbers(self, cells: Cells, strange: set[str], notes: list[Message]) -> Column | str:
-        """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none."""
-        words = strange - MISSING_NUMBERS
-        if words:
-            if len(cells.words) > _FEW_WORDS:
-                row = min(map(cells.row_with, words))
-                word = cells.words[cells.values[row]]
-                notes.append(
-                    Message(
-                        "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as "
-                        "categories",
-                        column=cells.name,
-                        row=row,
-                        value=word,
-                        hint="correct the cell, or empty it",
-                    )
-                )
-            return _category(cells)
-        if strange:
-            text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
-            notes.append(Message(text, column=cells.name, value=sorted(strange)))
-        numbers = cells.numbers()
-        whole = np.all(np.mod(numbers[np.isfinite(numbers)], 1.0) == 0.0)
-        return self._number(Cells(cells.name, "whole" if whole else "real", numbers), notes)
-
-
-def _is_numbers(cells: Cells, counts: np.ndarray, strange: set[str]) -> bool:
-    """Tell whether nearly all cells are numbers."""
-    count = sum(c for word, c in zip(cells.words, counts.tolist(), strict=True) if word in strange)
-    return count < cells.known and (
-        not strange or count <= (1.0 - _NUMBERS_SHARE) * cells.known or strange <= MISSING_NUMBERS
-    )
-
-
-def _category(cells: Cells) -> Column | str:
-    """Return a categorical column, with declared levels that do not occur after those that do."""
-    words = cells.as_words()
-    counts = dict(zip(words.words, words.counts.tolist(), strict=True))
-    found = sorted((word for word in counts if counts[word]), key=lambda word: (-counts[word], word))
-    if len(found) == 1 and words.known == len(words.values):
-        return "one value only"
-    if words.is_truth:
-        return Column(words.name, "categorical", TRUTH)
-    return Column(words.name, "categorical", tuple(found + [w for w in words.levels or () if not counts.get(w)]))
-
-
-def _nearly_unique(known: int, distinct: int) -> bool:
-    return known - distinct <= max(1, _REPEATED * known)
-
-
-def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
-    """Tell whether whole numbers number the rows, in order or not, or are named as an identifier and nearly all distinct.
-
-    A column of other numbers is none, even if all of them differ.
-    """
-    values = cells.values
-    if len(values) < _FEWEST or not np.isfinite(values).all() or (np.mod(values, 1.0) != 0.0).any():
-        return False
-    name = str(cells.name)
-    steps = np.diff(values)
-    countable = cells.form == "whole" and not _MEASURED_NAME.search(name)
-    if countable and (steps == 1.0).all():
-        return True
-    # Many numbers one apart in another order are those of records; from 0 or 1 on they can be ranks, which are data.
-    if countable and len(values) >= _FEWEST_UNSORTED and values.min() > 1.0 and (np.diff(np.sort(values)) == 1.0).all():
-        return True
-    if not (_ID_NAME.search(name) or _ID_CASE.search(name)):
-        return False
-    distinct = len(set(cells.exact)) if cells.exact else len(np.unique(values))
-    if not _nearly_unique(len(values), distinct):
-        return False
-    if distinct < len(values):
-        order, counts = np.unique(values, return_counts=True)
-        _note_repeats(cells, number_word(float(order[counts.argmax()])), distinct, notes)
-    return True
-
-
-def is_identifier(name: Any, column: Any) -> bool:
-    """Tell whether a column of a frame holds whole numbers that number the rows, or are named as an identifier."""
-    return bool(column.dtype.is_integer()) and _is_identifier(Cells.of(name, column, MISSING_WORDS, None), [])
-
-
-def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) -> None:
-    if distinct < cells.known:
-        notes.append(
-            Message(
-                f"{{column}} is taken as an identifier, though {cells.known - distinct} of its values repeat, such as {{value}}",
-                column=cells.name,
-                value=word,
-                hint="look for rows that are there twice",
-            )
-        )
-
-
-def _time(cells: Cells, seconds: np.ndarray) -> Column:
-    origin = float(seconds[np.isfinite(seconds)].min())
-    return Column(cells.name, "time", origin=origin, zone=cells.zone, day_first=cells.day_first)

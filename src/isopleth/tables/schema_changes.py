@@ -9,7 +9,8 @@ from typing import Any
 
 from isopleth.errors import InputError, listed, quoted
 from isopleth.tables.cells import TRUTH
-from isopleth.tables.schema import Column, Schema
+from isopleth.tables.kinds import Column
+from isopleth.tables.schema import Schema
 
 _KINDS = {"numeric": "numbers", "categorical": "words", "time": "times"}
 _TRUTH_VALUES = "truth values"

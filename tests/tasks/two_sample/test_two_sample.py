@@ -11,7 +11,7 @@ from scipy.stats import binomtest, ks_2samp, norm
 
 from isopleth import InputError, two_sample_test
 from isopleth.errors import DataWarning
-from isopleth.tables.schema import Column
+from isopleth.tables.kinds import Column
 from isopleth.tasks.class_prior.scores import Fits, stratified_folds
 from isopleth.tasks.two_sample.column_changes import ColumnSummary, share_that_differs
 from isopleth.tasks.two_sample.permutation import Basis, ColumnUnits, Units

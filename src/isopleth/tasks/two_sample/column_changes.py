@@ -11,8 +11,9 @@ from scipy.special import ndtr
 from scipy.stats import kstwobign, norm
 
 from isopleth.inference import binomial_p_values
+from isopleth.tables.kinds import Column
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tables.schema import Column, decode_cells
+from isopleth.tables.schema import decode_cells
 
 # Words and missing cells are described where their share changes by so much.
 _VISIBLE = 0.005

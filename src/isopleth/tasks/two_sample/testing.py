@@ -21,7 +21,8 @@ from isopleth.progress import checked_verbose
 from isopleth.results.charts import LEVEL
 from isopleth.tables.cells import as_frame, in_memory, with_columns
 from isopleth.tables.checks import CheckedRows, check_memory_limit, numbered_groups, used_names
-from isopleth.tables.schema import Attached, is_identifier
+from isopleth.tables.kinds import is_identifier
+from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TIMES_APART, TwoSampleResult
