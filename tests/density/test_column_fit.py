@@ -61,7 +61,7 @@ def test_repeated_rows_are_weights(factor):
 
 
 def test_more_rows_than_centres(monkeypatch):
-    monkeypatch.setattr("isopleth.density.kernel_density.MOST_CENTERS", 200)
+    monkeypatch.setattr("isopleth.density.row_kernels.MOST_CENTERS", 200)
     monkeypatch.setattr("isopleth.density.hot_deck._FILLED", 0)
     monkeypatch.setattr("isopleth.density.hot_deck.MOST_DONORS", 150)
     rng = np.random.default_rng(4)

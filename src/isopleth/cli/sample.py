@@ -12,7 +12,7 @@ from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.messages import of_this_version, say
 from isopleth.cli.run import Run
 from isopleth.density import SOSREP
-from isopleth.density.kernel_density import KernelDensity
+from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError, printable
 from isopleth.io import load
 from isopleth.results.text import counted
@@ -95,10 +95,10 @@ def _affordable(gaps: np.ndarray) -> int:
     return int((_CUBED_ROWS / (1.0 + _OWN_PATTERN * share)) ** (1 / 3))
 
 
-def load_density(path: Path) -> KernelDensity:
+def load_density(path: Path) -> RowKernelDensity:
     """Load a fitted density from which rows can be drawn as their table records them."""
     density = load(path)
-    if not isinstance(density, KernelDensity) or not hasattr(density, "_recording"):
+    if not isinstance(density, RowKernelDensity) or not hasattr(density, "_recording"):
         raise InputError(
             f"{path} holds a {type(density).__name__} that says nothing of how its table records values; use a density of "
             "isopleth sample --save, or a fitted SOSREP or KDE with kernel='gaussian' or ProductLaplacian()."
@@ -106,7 +106,7 @@ def load_density(path: Path) -> KernelDensity:
     return density
 
 
-def drawn(density: KernelDensity, rows: int, seed: int, *, complete: bool) -> Any:
+def drawn(density: RowKernelDensity, rows: int, seed: int, *, complete: bool) -> Any:
     """Return drawn rows as an Arrow table."""
     import narwhals as nw
 

@@ -12,7 +12,7 @@ from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density.debias import Drift, moved, scott_of_fourth_order
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.density.grid import GridDensity, gaussian_sum_on_grid, grid_points
-from isopleth.density.kernel_density import KernelDensity
+from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian, Kernel, get_kernel
 from isopleth.length_scales import Rule
@@ -21,7 +21,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.scaled_columns import deviations
 
 
-class KDE(KernelDensity):
+class KDE(RowKernelDensity):
     r"""Kernel density estimate, :math:`p(x) = \sum_i w_i k(x_i, x) / \int k(0, x)\, dx` for weights of sum 1.
 
     A fit solves no equations, and every kernel can be sampled exactly [1]_ [2]_.
@@ -227,7 +227,7 @@ class KDE(KernelDensity):
     _density_type: ClassVar[type[ExpansionDensity]] = MixtureDensity
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelDensity._parameter_constraints,
+        **RowKernelDensity._parameter_constraints,
         "debias": ["boolean"],
     }
 

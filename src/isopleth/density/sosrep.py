@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array
 from isopleth.density.fitted import ExpansionDensity, RootDensity
-from isopleth.density.kernel_density import KernelDensity
 from isopleth.density.landmarks import choose_landmarks
+from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError, caller_level
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
@@ -23,7 +23,7 @@ from isopleth.solvers import SCALING_SOLVERS
 from isopleth.tables.checks import CheckedRows, given_names
 
 
-class SOSREP(KernelDensity):
+class SOSREP(RowKernelDensity):
     r"""Normalised Sobolev-regularised pre-density: a density :math:`p = f^2/Z`.
 
     The root f minimises :math:`-\sum_i w_i \log f(x_i)^2 + |f|_H^2` over the reproducing kernel Hilbert space H of a kernel, on
@@ -144,7 +144,7 @@ class SOSREP(KernelDensity):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **KernelDensity._parameter_constraints,
+        **RowKernelDensity._parameter_constraints,
         "solver": [StrOptions(set(SCALING_SOLVERS))],
         "landmarks": [None, Interval(Integral, 2, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],

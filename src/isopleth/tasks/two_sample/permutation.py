@@ -1,4 +1,4 @@
-"""Permutations of the labels of two samples, and p-values from them."""
+"""Permutations of the labels of two samples, and the statistics of every permutation."""
 
 from __future__ import annotations
 

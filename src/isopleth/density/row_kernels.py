@@ -52,7 +52,7 @@ from isopleth.tables.schema import Schema
 _PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
 
 
-class KernelDensity(DensityEstimator):
+class RowKernelDensity(DensityEstimator):
     """Base class of densities with one kernel at each distinct row.
 
     A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
