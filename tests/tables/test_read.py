@@ -26,7 +26,7 @@ from pyarrow import feather, parquet
 import forked
 from isopleth import read_table
 from isopleth.errors import DataWarning, InputError
-from isopleth.tables import source, text
+from isopleth.tables import delimited, source
 from isopleth.tables.read import Reader, Reading
 from isopleth.tables.stream import FileRows, RowStream
 from isopleth.tables.table import numbers_with_gaps
@@ -153,7 +153,7 @@ READ = {
 def test_text(tmp_path, name, monkeypatch):
     content, columns, lines = READ[name]
     for piece in (2**22, 7):  # a record may end in any piece
-        monkeypatch.setattr(text, "_PIECE", piece)
+        monkeypatch.setattr(delimited, "_PIECE", piece)
         table = read_table(written(tmp_path, content), keep_identifiers=True, missing=None, **_all(columns))
         assert cells(table) == columns
         assert lines is None or table.lines.tolist() == lines
@@ -603,7 +603,7 @@ FILES = {
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("columns", [None, 2])
 def test_chunks_are_parts_of_the_whole(tmp_path, kind, columns, monkeypatch):
-    monkeypatch.setattr(text, "_PIECE", 500)
+    monkeypatch.setattr(delimited, "_PIECE", 500)
     path = FILES[kind](tmp_path)
     names = None if columns is None else read_table(path).names[::-1][:2]
     how = Reader(path).how if names is None else type(Reader(path).how)(columns=names)
@@ -648,7 +648,7 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
 
 
 def test_the_share_looked_through_rises_to_the_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(text, "_PIECE", 500)
+    monkeypatch.setattr(delimited, "_PIECE", 500)
     shares = []
     FileRows(as_text(tmp_path), progress=shares.append)
     assert shares == sorted(shares)
@@ -695,7 +695,7 @@ def test_any_bytes_give_a_table_or_a_sentence_in_pieces_of_any_size(tmp_path, co
     path, found = written(tmp_path, content), []
     for piece in (2**22, 5):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(text, "_PIECE", piece)
+            patch.setattr(delimited, "_PIECE", piece)
             try:
                 table = read_table(path)
                 found.append((str(cells(table)), table.lines.tolist()))

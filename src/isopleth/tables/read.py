@@ -13,6 +13,13 @@ import pyarrow as pa
 
 from isopleth.errors import DataWarning, Hint, InputError, Message, caller_level, quoted
 from isopleth.tables.cells import MISSING_WORDS, TRUTH
+from isopleth.tables.delimited import (
+    Dialect,
+    Text,
+    counts_columns,
+    kind_of,
+    recognised,
+)
 from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches, table_of_array
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.source import (
@@ -24,13 +31,6 @@ from isopleth.tables.source import (
     positions,
 )
 from isopleth.tables.table import FileTable
-from isopleth.tables.text import (
-    Dialect,
-    Text,
-    counts_columns,
-    kind_of,
-    recognised,
-)
 from isopleth.tables.typed import Numerals, trimmed, typed, without_codes, without_missing
 
 # Delimiters of text files by suffix; None means that it is found from the text.

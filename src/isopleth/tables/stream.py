@@ -16,15 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.errors import Hint, InputError, quoted
-from isopleth.tables.read import Reader, Reading, typed_columns
-from isopleth.tables.readers import Columns
-from isopleth.tables.schema import Schema
-from isopleth.tables.source import (
-    Source,
-    decoder_of,
-)
-from isopleth.tables.table import FileTable, MissingCells, refuse_words
-from isopleth.tables.text import (
+from isopleth.tables.delimited import (
     LONGEST,
     Dialect,
     Place,
@@ -33,6 +25,14 @@ from isopleth.tables.text import (
     header_names,
     kind_of,
 )
+from isopleth.tables.read import Reader, Reading, typed_columns
+from isopleth.tables.readers import Columns
+from isopleth.tables.schema import Schema
+from isopleth.tables.source import (
+    Source,
+    decoder_of,
+)
+from isopleth.tables.table import FileTable, MissingCells, refuse_words
 from isopleth.tables.typed import Numerals
 
 _BYTES = 2**16  # that are read from a stream at a time

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.errors import Hint, InputError, Message, quoted
+from isopleth.tables.delimited import Dialect
 from isopleth.tables.schema import Choices, EncodedTable, Schema, attached
 from isopleth.tables.source import choice
-from isopleth.tables.text import Dialect
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from isopleth.errors import InputError
 from isopleth.tables.output_files import atomic_write, check_target
 
 if TYPE_CHECKING:
-    from isopleth.tables.text import Dialect
+    from isopleth.tables.delimited import Dialect
 
 TABLE_SUFFIXES = (".csv", ".parquet")
 

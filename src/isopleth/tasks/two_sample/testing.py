@@ -1,4 +1,4 @@
-"""Two-sample test: the columns and rows that are compared."""
+"""The function two_sample_test, and the columns and rows that it compares."""
 
 from __future__ import annotations
 
