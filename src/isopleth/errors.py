@@ -183,12 +183,12 @@ class _Told(Exception):  # noqa: N818 - also of warnings
 
     @property
     def value(self) -> Any:
-        """What was given."""
+        """Value that was given."""
         return self.message.value
 
     @property
     def hint(self) -> str | None:
-        """What to do."""
+        """Advice on what to do."""
         return None if self.message.hint is None else str(self.message.hint)
 
     def located(self, source: object, place: Callable[[int], str] | None = None) -> Self:
@@ -218,9 +218,9 @@ class InputError(_Told, ValueError):
     row : int, optional
         Row, counted from 0.
     value : object, optional
-        What was given.
+        Value that was given.
     hint : str or Hint, optional
-        What to do; it ends the sentence, behind a semicolon. A :class:`Hint` names parameters.
+        Advice on what to do; it ends the sentence, behind a semicolon. A :class:`Hint` names parameters.
 
     Examples
     --------

@@ -76,7 +76,7 @@ class QuadraticForms:
 
     @cached_property
     def _shared(self) -> bool:
-        """Whether blocks of G are products of overlaps that are kept; of few centres they are computed as fast."""
+        """Tell whether blocks of G are products of overlaps that are kept; of few centres they are computed as fast."""
         m = len(self.overlaps.centers)
         return len(self.integrated) > 0 and self.overlaps.shared.issuperset(self.integrated) and 4 * len(self.kept) > m
 

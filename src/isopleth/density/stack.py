@@ -207,7 +207,7 @@ class StackDensity(FrameDensity):
 
 @dataclass(frozen=True)
 class StackRule:
-    """What a stack is made of: frames, rule and multiples of the length scale, and how its weights are chosen."""
+    """Parts of a stack: frames, rule and multiples of the length scale, and how its weights are chosen."""
 
     frames: Mapping[str, Frame]  # frames by name
     rule: Rule  # rule for the length scales in the coordinates of a frame
@@ -441,7 +441,7 @@ class StackPath:
 
 @dataclass(frozen=True)
 class FrameOptions:
-    """What the parameters of an estimator ask for."""
+    """Frames, rule and multiples that the parameters of an estimator ask for."""
 
     frames: Mapping[str, Frame]  # frames by name
     rule: Rule  # rule for length scales in the coordinates of a frame

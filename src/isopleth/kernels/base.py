@@ -214,17 +214,17 @@ class Kernel(ABC):
 
     @property
     def integrable(self) -> bool:
-        """True if phi divided by its integral is a density: then :meth:`log_integral` and :meth:`sample` are defined."""
+        """Tell whether phi divided by its integral is a density: then :meth:`log_integral` and :meth:`sample` are defined."""
         return self.nonnegative and type(self).log_integral is not Kernel.log_integral
 
     @property
     def square_integrable(self) -> bool:
-        """True if the square of phi has an integral: then :meth:`self_convolution` is defined."""
+        """Tell whether the square of phi has an integral: then :meth:`self_convolution` is defined."""
         return type(self).self_convolution is not Kernel.self_convolution
 
     @property
     def has_spectrum(self) -> bool:
-        """True if :meth:`sample_frequencies` and :meth:`log_spectral_density` are defined."""
+        """Tell whether :meth:`sample_frequencies` and :meth:`log_spectral_density` are defined."""
         return type(self).sample_frequencies is not Kernel.sample_frequencies
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:

@@ -126,7 +126,7 @@ class Operator:
 
     @property
     def stored(self) -> bool:
-        """True if the matrix is stored."""
+        """Tell whether the matrix is stored."""
         return self._matrix is not None
 
     def part(self, rows: slice, columns: slice, memory_limit: float) -> Operator:

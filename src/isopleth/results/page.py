@@ -41,7 +41,7 @@ _FEWEST_ROWS = 5
 
 @dataclass(frozen=True)
 class Context:
-    """What a page says beside the result: the command and the files, how columns were used, and further notes."""
+    """Further content of a page, beside the result: the command and the files, how columns were used, and further notes."""
 
     command: str | None = None
     source: str | None = None

@@ -211,7 +211,7 @@ class Rows:
 
 
 class FirstRound(NamedTuple):
-    """What the first round chooses in one frame: the losses of bases and factors, the strengths with their losses, the choice."""
+    """Choices of the first round in one frame: the losses of bases and factors, the strengths with their losses, the choice."""
 
     rows: Rows
     compared: np.ndarray

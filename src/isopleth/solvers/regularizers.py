@@ -194,7 +194,7 @@ class SpectralCutoff(Regularizer):
 
     @property
     def needs_all_eigenvalues(self) -> bool:
-        """True if the leading eigenvalues cannot be found from the largest ones alone."""
+        """Tell whether the leading eigenvalues cannot be found from the largest ones alone."""
         return self.threshold is None
 
     def kept(self, sigma: Array) -> Array:

@@ -342,7 +342,7 @@ class Cells:
 
     @property
     def is_truth(self) -> bool:
-        """Whether the type of the column declares truth values."""
+        """Tell whether the type of the column declares truth values."""
         return self.levels == TRUTH
 
     def as_words(self) -> Self:
@@ -362,7 +362,7 @@ class Cells:
 
     @cached_property
     def counts(self) -> np.ndarray:
-        """How often each word occurs."""
+        """Number of cells that hold each word."""
         return np.bincount(self.values + 1, minlength=len(self.words) + 1)[1:]
 
     def row_with(self, word: str) -> int:

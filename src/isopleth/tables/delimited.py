@@ -43,7 +43,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text is cut into cells, and the place of its first row."""
+    """Delimiter, header and numerals of a text, and the place of its first row."""
 
     delimiter: str  # delimiter between cells; a blank means runs of blanks
     numerals: Numerals  # how numbers are written

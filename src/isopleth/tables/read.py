@@ -41,7 +41,7 @@ FIRST_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read a file: parameters of :func:`read_table`, which describes them."""
+    """Parameters of :func:`read_table`, which describes them."""
 
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
@@ -64,7 +64,7 @@ class Reading:
 
     @property
     def choices(self) -> Choices:
-        """What is said of columns."""
+        """Kinds that are asked for by name of a column."""
         lists = {name: tuple(getattr(self, name)) for name in ("categorical", "numeric", "identifiers")}
         keep = self.keep_identifiers or self.columns is not None
         return Choices(**lists, times=tuple(self.time_columns), keep_identifiers=keep, missing=self.missing_words)
@@ -251,7 +251,7 @@ class Reader:
 
     @property
     def dialect(self) -> Dialect | None:
-        """How text is cut into cells; None for other formats."""
+        """Way in which text is cut into cells; None for other formats."""
         return None if self.text is None else self.text.dialect
 
     def read(self, min_rows: int = 1) -> FileTable:

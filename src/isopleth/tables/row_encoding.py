@@ -241,7 +241,7 @@ class RowEncoding:
 
     @property
     def is_plain(self) -> bool:
-        """True if all columns were complete numbers, so that rows are not changed."""
+        """Tell whether all columns were complete numbers, so that rows are not changed."""
         return self.columns is None and not self.scaled.any()
 
     def varying(self, estimator: BaseEstimator, rows: np.ndarray) -> np.ndarray:

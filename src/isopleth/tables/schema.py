@@ -54,7 +54,7 @@ class EncodedTable:
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user says of columns, by name, or by number in an array."""
+    """Choices of the user, for columns by name, or by number in an array."""
 
     # categorical, numeric, times: columns of these kinds, whatever values they hold
     categorical: tuple = ()
@@ -252,7 +252,7 @@ class Schema:
 
     @property
     def only_numbers(self) -> bool:
-        """Whether all columns that are used hold numbers."""
+        """Tell whether all columns that are used hold numbers."""
         return all(column.kind == "numeric" for column in self.columns)
 
     @property
@@ -262,7 +262,7 @@ class Schema:
 
     @property
     def day_first(self) -> dict[str, bool]:
-        """Whether days come before months in each column of dates that were written with slashes."""
+        """Order of dates in each column that was written with slashes: true where days come before months."""
         return {str(column.name): column.day_first for column in self.columns if column.day_first is not None}
 
     @property

@@ -36,7 +36,7 @@ class FileTable:
     notes : tuple of Message
         Messages on what was recognised, such as a decimal comma.
     choices : Choices
-        What the user said of columns.
+        Choices of the user for columns.
     labels : mapping of str to ndarray
         Columns that hold the class or group of each row, which are not among the others.
     dialect : Dialect, optional
@@ -157,7 +157,7 @@ class FileTable:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all columns that are used hold complete numbers."""
+        """Tell whether all columns that are used hold complete numbers."""
         return self.schema.only_numbers and not np.isnan(self.values).any()
 
     @cached_property

@@ -34,7 +34,7 @@ class Numerals:
 
     @property
     def ordinary(self) -> bool:
-        """True if Python reads the numbers as they are."""
+        """Tell whether Python reads the numbers as they are."""
         return self.decimal == "." and not self.grouped
 
     @cached_property

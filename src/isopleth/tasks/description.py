@@ -24,7 +24,7 @@ _KINDS = {"numeric": "number", "categorical": "category", "time": "time"}
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TableDescription(Result):
-    """What a table holds, and what is odd about it.
+    """Description of a table: what it holds, and what is odd about it.
 
     Parameters
     ----------

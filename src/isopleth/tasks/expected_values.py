@@ -17,7 +17,7 @@ from isopleth.results.text import cell_text, counted, in_words
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Expectation(Result):
-    """What the columns of a table hold where some have given values.
+    """Expected values of the columns of a table where some have given values.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Expectation(Result):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FilledCells(Result):
-    """How many cells of a table were filled.
+    """Number of cells of a table that were filled.
 
     Parameters
     ----------

@@ -105,7 +105,7 @@ class NormalSpace(Protocol):
 
     @property
     def copies(self) -> np.ndarray:
-        """How often each occurs."""
+        """Number of times that each occurs."""
 
     def enter(self, rows: np.ndarray) -> np.ndarray:
         """Return complete rows in normal scores."""

@@ -217,7 +217,7 @@ class Anomalies(Result):
 
     @property
     def _assumed(self) -> str:
-        """What the stronger word, certain, assumes."""
+        """Return what the stronger word, certain, assumes."""
         if self.new:
             return "ordinary rows come from the distribution of the fitted ones"
         return "scores of ordinary rows fall off beyond the others as they do among them"

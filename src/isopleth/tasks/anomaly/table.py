@@ -162,7 +162,7 @@ class TrainingTable:
 
     @property
     def has_gaps(self) -> bool:
-        """True if any cell is missing."""
+        """Tell whether any cell is missing."""
         return bool(self.gaps.any())
 
     def filled(self, rows: np.ndarray) -> TrainingTable:

@@ -123,7 +123,7 @@ class TwoSampleProblem:
 
     @property
     def is_of_numbers(self) -> bool:
-        """Whether the samples were complete rows of numbers."""
+        """Tell whether the samples were complete rows of numbers."""
         return self.encoding.columns is None and not any(np.isnan(rows).any() for rows in self.tables)
 
     @property
