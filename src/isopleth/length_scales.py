@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 
 from isopleth.errors import InputError
 from isopleth.scaled_columns import deviations
-from isopleth.tables.checks import on_host
+from isopleth.tables.checks import given_numbers
 
 MEDIAN_ROWS = 1000
 
@@ -89,6 +89,19 @@ def loss_units(scale: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.n
     return np.asarray(np.exp(np.log(scale) + size - np.mean(np.log(scale))))
 
 
+# Smallest size of a column whose square does not underflow; that of the largest is one over it.
+LEAST_SIZE = 1e-150
+
+
+def refuse_sizes(scale: np.ndarray, keep: np.ndarray, name: Callable[[int], str], least: float = 0.0) -> None:
+    """Refuse columns that are so small or large that no length scale follows; `name` returns the name of a coordinate."""
+    most = 1.0 / least if least else np.inf
+    bad = ~((scale > least) & (scale < most))
+    if bad.any():
+        column = name(int(np.flatnonzero(keep)[np.argmax(bad)]))
+        raise InputError(f"{column} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
+
+
 def resolve_length_scale(
     length_scale: Any,
     rows: np.ndarray,
@@ -105,16 +118,9 @@ def resolve_length_scale(
         if length_scale not in rules:
             raise InputError(f"{what} = {length_scale!r}: expected {expected}.")
         scale = rules[length_scale](rows, weights)
-        bad = ~(np.isfinite(scale) & (scale > 0))
-        if bad.any():
-            name = names[np.flatnonzero(keep)[np.argmax(bad)]]
-            raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
+        refuse_sizes(scale, keep, names.__getitem__)
         return scale
-    length_scale = on_host(length_scale, what)
-    try:
-        given = np.asarray(length_scale, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} = {length_scale!r}: expected {expected}.") from error
+    given = given_numbers(what, length_scale, expected)
     if given.ndim > 1 or (given.ndim == 1 and given.shape != keep.shape):
         raise InputError(
             f"{what} has shape {given.shape}; expected one number, or one for each of {len(keep)} columns."

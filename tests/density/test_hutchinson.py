@@ -128,7 +128,7 @@ def test_more_probes_say_more() -> None:
     ("arguments", "sentence"),
     [
         ({"X": [1.0, 2.0]}, "X has shape"),
-        ({"X": [["a"]]}, "other than numbers"),
+        ({"X": [["a"]]}, "an array of rows and columns of numbers"),
         ({"X": [[np.nan, 1.0]]}, "NaN or inf"),
         ({"n_probes": 1}, "n_probes = 1"),
         ({"n_probes": 2.5}, "n_probes = 2.5"),

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend, to_numpy
 from isopleth.errors import InputError, whole_number
-from isopleth.tables.checks import on_host
+from isopleth.tables.checks import given_numbers
 
 # At this h the rounding error of second differences, eps/h^2, equals their truncation error, h^2 times a fourth derivative.
 STEP = float(np.finfo(np.float64).eps) ** 0.25
@@ -110,11 +110,7 @@ def hutchinson_loss(
 
 
 def _rows(X: Any) -> np.ndarray:
-    X = on_host(X, "X")
-    try:
-        X = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError("X holds something other than numbers; expected an array of rows and columns.") from error
+    X = given_numbers("X", X, "an array of rows and columns of numbers")
     if X.ndim != 2 or 0 in X.shape:
         raise InputError(f"X has shape {X.shape}; expected at least one row and one column.")
     if not np.isfinite(X).all():
@@ -123,13 +119,11 @@ def _rows(X: Any) -> np.ndarray:
 
 
 def _units(unit: Any, columns: int) -> np.ndarray:
-    unit = on_host(unit, "unit")
-    try:
-        units = np.broadcast_to(np.asarray(unit, dtype=np.float64), (columns,))
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"unit = {unit!r}: expected a positive number, or one for each of {columns} columns."
-        ) from error
+    expected = f"a positive number, or one for each of {columns} columns"
+    given = given_numbers("unit", unit, expected)
+    if given.shape not in ((), (1,), (columns,)):
+        raise InputError(f"unit = {unit!r}: expected {expected}.")
+    units = np.broadcast_to(given, (columns,))
     varied = ~np.isnan(units)
     if not varied.any() or not (np.isfinite(units[varied]) & (units[varied] > 0)).all():
         raise InputError(f"unit = {unit!r}: expected positive numbers, and NaN only for columns to leave unchanged.")

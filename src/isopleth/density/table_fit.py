@@ -31,7 +31,7 @@ from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
 from isopleth.rows import merge_with_gaps, without_rounding
 from isopleth.scaled_columns import bounded
-from isopleth.tables.checks import on_host, warn_of_constants
+from isopleth.tables.checks import given_numbers, warn_of_constants
 from isopleth.tables.schema import Schema
 
 # Rows by which scales are chosen: their pairs are visited some fifty times.
@@ -390,17 +390,14 @@ def category_rho(
     category_scale: Any, codes: np.ndarray, weights: np.ndarray, columns: Schema, n_columns: int, squared: bool
 ) -> np.ndarray:
     """Return the value of unlike categories of each categorical column."""
-    expected = "expected 'frequency', a number between 0 and 1 (both excluded), or one for each categorical column"
+    expected = "'frequency', a number between 0 and 1 (both excluded), or one for each categorical column"
     q = len(columns.sizes)
     if isinstance(category_scale, str):
         if category_scale != "frequency":
-            raise InputError(f"category_scale = {category_scale!r}: {expected}.")
+            raise InputError(f"category_scale = {category_scale!r}: expected {expected}.")
         known = np.where(np.isnan(codes), -1.0, codes)
         return frequency_rho(known, weights, columns.sizes, n_columns, squared)
-    try:
-        given = np.asarray(on_host(category_scale, "category_scale"), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"category_scale = {category_scale!r}: {expected}.") from error
+    given = given_numbers("category_scale", category_scale, expected)
     if given.ndim > 1 or (given.ndim == 1 and given.shape != (q,)) or not ((given > 0.0) & (given < 1.0)).all():
-        raise InputError(f"category_scale = {category_scale!r}: {expected}; there are {q}.")
+        raise InputError(f"category_scale = {category_scale!r}: expected {expected}; there are {q}.")
     return np.broadcast_to(given, (q,)).copy()

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import chi2
 
-from isopleth.backend import to_numpy
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
-from isopleth.length_scales import is_auto
+from isopleth.length_scales import LEAST_SIZE, is_auto, refuse_sizes
 from isopleth.scaled_columns import deviations
+from isopleth.tables.checks import given_numbers, given_points
 
 # Ridges over the volume of the kernel.
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)
@@ -130,23 +130,17 @@ def length_scales(
     """
     if is_auto(given):
         spread = spread_within(rows, weights)
-        bad = ~(np.isfinite(spread) & (spread > 1e-150) & (spread < 1e150))
-        if bad.any():
-            name = names[np.flatnonzero(keep)[np.argmax(bad)]]
-            raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
+        refuse_sizes(spread, keep, names.__getitem__, LEAST_SIZE)
         return factors(rows.shape[1], fineness(rows / spread, weights, seed)) * spread, True
-    expected = f"expected 'auto', a number, one for each of {len(keep)} columns, or a table with one candidate a row"
-    try:
-        table = np.asarray(to_numpy(given), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"length_scale = {given!r}: {expected}.") from error
+    expected = f"'auto', a number, one for each of {len(keep)} columns, or a table with one candidate a row"
+    table = given_numbers("length_scale", given, expected)
     shape = table.shape
     if (
         table.ndim > 2
         or not table.size
         or (table.ndim and shape[-1] != len(keep) and (table.ndim == 1 or shape[1] != 1))
     ):
-        raise InputError(f"length_scale has shape {shape}; {expected}.")
+        raise InputError(f"length_scale has shape {shape}; expected {expected}.")
     table = np.broadcast_to(np.atleast_2d(table), (shape[0] if table.ndim == 2 else 1, len(keep)))
     if not ((np.isfinite(table) & (table > 0)) | (np.isnan(table) & ~keep)).all():
         raise InputError(f"length_scale = {given!r}: expected positive, finite numbers in the units of the columns.")
@@ -162,12 +156,10 @@ def ridges(given: Any) -> tuple[np.ndarray, bool]:
     """Return candidates for alpha, and whether there are several."""
     if given is None:
         return ALPHAS, True
-    try:
-        alphas = np.atleast_1d(np.asarray(to_numpy(given), dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"alpha = {given!r}: expected None, a number or a sequence of numbers.") from error
+    expected = "None, a number or a sequence of numbers, finite and >= 0"
+    alphas = np.atleast_1d(given_numbers("alpha", given, expected))
     if alphas.ndim != 1 or not alphas.size or not (np.isfinite(alphas) & (alphas >= 0)).all():
-        raise InputError(f"alpha = {given!r}: expected None, a number or a sequence of numbers, finite and >= 0.")
+        raise InputError(f"alpha = {given!r}: expected {expected}.")
     return alphas, len(alphas) > 1
 
 
@@ -177,20 +169,9 @@ def choose_centers(given: Any, samples: TwoSamples, seed: int) -> tuple[np.ndarr
         count = len(samples.rows) if given is None else min(int(given), len(samples.rows))
         chosen = _drawn_evenly(samples.weights > 0, count, seed)
         return samples.rows[chosen], chosen
-    try:
-        centers = np.asarray(to_numpy(given), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "centers holds something other than numbers; expected a number of centers, or points."
-        ) from error
-    if centers.ndim != 2 or centers.shape[1] != samples.rows.shape[1] or not len(centers):
-        raise InputError(
-            f"centers has shape {centers.shape}; expected a number of centers, or points of {samples.rows.shape[1]} columns as "
-            "the samples have."
-        )
-    if not np.isfinite(centers).all():
-        raise InputError("centers contains NaN or inf; expected finite coordinates.")
-    return centers, None
+    columns = samples.rows.shape[1]
+    expected = f"a number of centers, or finite points of {columns} columns as the samples have"
+    return given_points("centers", given, columns, expected), None
 
 
 def _drawn_evenly(member: np.ndarray, count: int, seed: int) -> np.ndarray:

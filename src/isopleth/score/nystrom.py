@@ -35,7 +35,7 @@ from isopleth.score.selection import Candidates, choose_frame
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
-from isopleth.tables.checks import enter, on_host, warn_of_new_beginning
+from isopleth.tables.checks import enter, given_points, warn_of_new_beginning
 
 METHODS = ("uniform", "kmeans++", "leverage")
 
@@ -474,15 +474,8 @@ class NystromKEF(Streaming, ScoreEstimator):
         return z[chosen]
 
     def _given_landmarks(self, columns: int) -> np.ndarray:
-        given = on_host(self.landmarks, "landmarks")
-        try:
-            rows = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError("landmarks holds something other than numbers; expected a number or rows.") from error
-        if rows.ndim != 2 or rows.shape[1] != columns or not len(rows) or not np.isfinite(rows).all():
-            raise InputError(
-                f"landmarks has shape {rows.shape}; expected how many to choose, or finite rows of {columns} columns as X has."
-            )
+        expected = f"how many to choose, or finite rows of {columns} columns as X has"
+        rows = given_points("landmarks", self.landmarks, columns, expected)
         return self._frame.forward(distinct_rows(rows, np.ones(len(rows)))[0])
 
 

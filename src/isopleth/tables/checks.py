@@ -355,6 +355,24 @@ def on_host(x: Any, name: str) -> Any:
     return to_numpy(x)
 
 
+def given_numbers(name: str, value: Any, expected: str) -> np.ndarray:
+    """Return a parameter that has to hold numbers as a float64 array."""
+    value = on_host(value, name)
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        text = f"{{parameter}} = {{value}}: expected {expected}."
+        raise InputError(text, parameter=name, value=value) from error
+
+
+def given_points(name: str, value: Any, columns: int, expected: str) -> np.ndarray:
+    """Return a parameter that has to hold finite points, of shape (n, columns)."""
+    rows = given_numbers(name, value, expected)
+    if rows.ndim != 2 or rows.shape[1] != columns or not len(rows) or not np.isfinite(rows).all():
+        raise InputError(f"{name} has shape {rows.shape}; expected {expected}.", parameter=name)
+    return rows
+
+
 def _refuse_layout(x: Any, name: str) -> None:
     if str(x.layout).startswith("torch.sparse"):
         raise InputError(f"{name} is a sparse tensor; pass {name}.to_dense() if it fits in memory.")

@@ -190,6 +190,10 @@ class RowEncoding:
         ends = np.cumsum([cell.width for cell in self.cells]).tolist()
         return [slice(end - cell.width, end) for cell, end in zip(self.cells, ends, strict=True)]
 
+    def name_at(self, place: int) -> str:
+        """Return the column that a coordinate belongs to, as messages name it."""
+        return in_quotes(next(c.name for c, block in zip(self.cells, self.blocks, strict=True) if place < block.stop))
+
     @property
     def scaled(self) -> np.ndarray:
         """Mask of the coordinates of words and indicators, whose scale is 1; the others have the units of their columns."""

@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.backend import to_numpy
 from isopleth.errors import InputError, probability, whole_number
 from isopleth.frames import Frame
 from isopleth.frames.stein import stein_coordinates
@@ -24,7 +23,7 @@ from isopleth.progress import Progress, checked_verbose
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
-from isopleth.tables.checks import check_memory_limit, enter
+from isopleth.tables.checks import check_memory_limit, enter, given_numbers
 
 # Level at which the sentences of a result say that the sample is not from the density.
 _LEVEL = 0.05
@@ -279,11 +278,8 @@ def stein_test(
 
 def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np.ndarray:
     """Return the score at the rows, float64."""
-    given = to_numpy(score(rows.copy()) if callable(score) else score)
-    try:
-        found = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("score is not an array of numbers; expected one vector for each row of X.") from None
+    given = score(rows.copy()) if callable(score) else score
+    found = given_numbers("score", given, "an array with one vector for each row of X")
     if found.shape != rows.shape:
         raise InputError(f"score has shape {found.shape}; expected {rows.shape}, one vector for each row of X.")
     bad = np.flatnonzero(~np.isfinite(found).all(axis=1))

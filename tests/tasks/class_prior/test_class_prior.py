@@ -123,7 +123,7 @@ class TestInput:
         )
 
     def test_columns_without_a_scale_are_named(self):
-        with pytest.raises(InputError, match="column 0 is of a size that leaves no scale; rescale it"):
+        with pytest.raises(InputError, match="column 0 is of a size that leaves no length scale; rescale it"):
             fitted(np.array([[0.0]] * 39 + [[5e-324]]))
 
     def test_few_unlabelled_and_many_labelled_rows(self):

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
 from isopleth.errors import DataWarning, InputError, caller_level, listed, probability
+from isopleth.length_scales import refuse_sizes
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress
@@ -23,7 +24,7 @@ from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
 from isopleth.scaled_columns import ScaledColumns, deviations
-from isopleth.tables.checks import CheckedRows, column_names, enter, on_host
+from isopleth.tables.checks import CheckedRows, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
@@ -240,19 +241,13 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         encoding = self._encoding
         with np.errstate(over="ignore", invalid="ignore"):
             scale = deviations(rows, balance)
-        bad = ~(np.isfinite(scale) & (scale > 0.0))
         if not encoding.is_plain:
             known = encoding.spreads(given, lambda column: column.std(axis=0))[keep]
             # The kernel divides distances by the number of coordinates; several coordinates of a column count as one column.
             scale = known * (encoding.kept_columns(keep) / len(scale))
             # Two unlike words differ in two coordinates.
             scale = np.where(encoding.of_words[keep], 2.0 * scale, scale)
-            bad = ~(np.isfinite(scale) & (scale > 0.0))
-        if bad.any():
-            place = int(np.flatnonzero(keep)[np.argmax(bad)])
-            name = next(n for n, block in zip(encoding.names, encoding.blocks, strict=True) if place < block.stop)
-            name = column_names(self)[place] if encoding.is_plain else repr(name)
-            raise InputError(f"{name} is of a size that leaves no scale; rescale it to numbers nearer to 1.")
+        refuse_sizes(scale, keep, encoding.name_at)
         return scale
 
     def estimate(self, X: Any, confidence_level: float = 0.95, *, population: bool = False) -> ClassPriors:

@@ -9,11 +9,12 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.difference.samples import TwoSamples
-from isopleth.errors import InputError, refuse_too_large
+from isopleth.errors import refuse_too_large
+from isopleth.length_scales import LEAST_SIZE, refuse_sizes
 from isopleth.operators.threads import effective_n_jobs, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import merge_equal
-from isopleth.tables.checks import CheckedRows, in_quotes
+from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.permutation import (
     Basis,
@@ -117,11 +118,6 @@ class TwoSampleProblem:
         return cls(samples, encoding, (x.rows, y.rows), strata, **options)
 
     @property
-    def names(self) -> list[str]:
-        """Names of the columns in messages."""
-        return [in_quotes(name) for name in self.encoding.names]
-
-    @property
     def is_of_numbers(self) -> bool:
         """Tell whether the samples were complete rows of numbers."""
         return self.encoding.columns is None and not any(np.isnan(rows).any() for rows in self.tables)
@@ -208,11 +204,7 @@ class TwoSampleProblem:
             # Of sorted rows: rounding depends on the order of a sum, and the order of the rows must not matter.
             rows = np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0)
             found = ColumnUnits.of(rows, self.scaled[keep])
-        bad = ~(np.isfinite(found.scale) & (found.scale > 1e-150) & (found.scale < 1e150))
-        if bad.any():
-            place = int(np.flatnonzero(keep)[np.argmax(bad)])
-            name = next(name for name, block in zip(self.names, self.blocks, strict=True) if place < block.stop)
-            raise InputError(f"{name} is of a size that leaves no length scale; rescale it to numbers nearer to 1.")
+        refuse_sizes(found.scale, keep, self.encoding.name_at, LEAST_SIZE)
         return found
 
     @cached_property
@@ -342,7 +334,7 @@ class TwoSampleProblem:
 
         The labels are those of the joint test, permuted for all columns alike.
         """
-        out = np.full((1 + self.permutations, len(self.names)), -np.inf)
+        out = np.full((1 + self.permutations, len(self.blocks)), -np.inf)
         varying = [j for j, block in enumerate(self.blocks) if self.varying[block].any()]
         if len(varying) == 1:  # the joint test is the test of this column
             out[:, varying[0]] = self.scores.max(axis=0)
