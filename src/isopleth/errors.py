@@ -6,6 +6,7 @@ import importlib
 import math
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -198,6 +199,11 @@ class _Told(Exception):  # noqa: N818 - also of warnings
 
 class DataWarning(_Told, UserWarning):
     """Warning about data that can be used, but have a property that the user should know; it has the fields of `InputError`."""
+
+
+def warn_user(message: object, category: type[Warning] = DataWarning, **about: Any) -> None:
+    """Warn at the first line outside the library; `about` are fields of the warning."""
+    warnings.warn(category(message, **about), stacklevel=caller_level())
 
 
 class InputError(_Told, ValueError):

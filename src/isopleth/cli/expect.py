@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run
 from isopleth.cli.sample import fitted
 from isopleth.density.table_density import TableDensity
-from isopleth.errors import DataWarning, InputError, listed
+from isopleth.errors import InputError, listed, warn_user
 from isopleth.results.text import cell_text
 from isopleth.tables.schema import decode_cells, encode_cell
 from isopleth.tables.table import FileTable
@@ -88,4 +87,4 @@ def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
                 cell_text(cell) for cell in decode_cells(column, np.array([np.nanmin(cells), np.nanmax(cells)]))
             )
             text = f"{name} = {known[name]} is beyond all rows, whose values are from {low} to {high}: the answer extrapolates."
-            warnings.warn(DataWarning(text), stacklevel=2)
+            warn_user(text)

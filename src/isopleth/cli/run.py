@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -17,7 +16,7 @@ import click
 import numpy as np
 
 from isopleth.cli.messages import Stages, say
-from isopleth.errors import DataWarning, Hint, InputError, quoted
+from isopleth.errors import Hint, InputError, quoted, warn_user
 from isopleth.results import Result
 from isopleth.results.result import plain
 from isopleth.results.text import wrapped
@@ -265,7 +264,7 @@ def warn_without_names(reader: Reader) -> None:
     if not schema.only_numbers:
         raise InputError(f"{reader.source} names no columns; add a header with those of the model: {names}.")
     text = f"{reader.source} names no columns; they are taken to be {names}, in this order."
-    warnings.warn(text, DataWarning, stacklevel=2)
+    warn_user(text)
 
 
 def refuse_typos(table: FileTable, *, categories: bool = True) -> None:

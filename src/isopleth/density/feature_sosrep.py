@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,7 +23,7 @@ from isopleth.density.feature_statistics import FeatureStatistics, check_memory,
 from isopleth.density.fitted import FrameDensity, RootDensity
 from isopleth.density.search import Search
 from isopleth.density.stack import STACKS, StackDensity
-from isopleth.errors import DataWarning, InputError, caller_level
+from isopleth.errors import InputError, warn_user
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
@@ -240,11 +239,10 @@ class RandomFeatureSOSREP(DensityEstimator):
 
     def _warn(self) -> None:
         if self.residual_ > self.tol:
-            warnings.warn(
+            warn_user(
                 f"the residual {self.residual_:.1e} is above tol = {self.tol:g} after {self.n_iter_} passes; a larger tol or "
                 "weights of a smaller range may help.",
                 ConvergenceWarning,
-                stacklevel=caller_level(),
             )
         found = []
         if self.share_below_noise_ > MUCH_BELOW:
@@ -254,11 +252,9 @@ class RandomFeatureSOSREP(DensityEstimator):
         if self.approximation_error_ > LARGE_ERROR:
             found.append(f"log densities are {self.approximation_error_:.1f} nats from those of the exact fit")
         if found:
-            warnings.warn(
+            warn_user(
                 f"{2 * self.n_frequencies} features are few for these rows: {' and '.join(found)}; take a larger length_scale or "
-                "more n_frequencies, or fit SOSREP, which has no such errors.",
-                DataWarning,
-                stacklevel=caller_level(),
+                "more n_frequencies, or fit SOSREP, which has no such errors."
             )
 
     def _approximation_error(self, fitted: FeatureDensity, z: np.ndarray, weights: np.ndarray) -> float:

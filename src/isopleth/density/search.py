@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -11,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from isopleth.errors import DataWarning, InputError, caller_level
+from isopleth.errors import InputError, warn_user
 from isopleth.kernels import Kernel
 from isopleth.length_scales import RULES
 from isopleth.operators.threads import map_threads
@@ -328,19 +327,15 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
 def _warn_of_choice(path: SearchPath, search: Search, stable: int | None) -> None:
     """Warn if there is no stable minimum, or if the best scale is at an end of the grid."""
     if path.criterion == "stable_minimum" and stable is None:
-        warnings.warn(
+        warn_user(
             f"no loss of the grid is below those of three neighbours on either side; the smallest one, at factor "
-            f"{path.best_factor:.4g}, is taken.",
-            DataWarning,
-            stacklevel=caller_level(),
+            f"{path.best_factor:.4g}, is taken."
         )
     end = {0: ("smallest", "smaller"), len(path.factors) - 1: ("largest", "larger")}.get(path.best_index)
     if end is not None:
-        warnings.warn(
+        warn_user(
             f"the best scale is the {end[0]} of the grid, {path.best_factor:.4g} times the base scale {search.base!r}; extend "
-            f"Search(grid=...) to {end[1]} factors.",
-            DataWarning,
-            stacklevel=caller_level(),
+            f"Search(grid=...) to {end[1]} factors."
         )
 
 

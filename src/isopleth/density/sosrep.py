@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -14,7 +13,7 @@ from isopleth.backend import Array
 from isopleth.density.fitted import ExpansionDensity, RootDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.density.row_kernels import RowKernelDensity
-from isopleth.errors import InputError, caller_level
+from isopleth.errors import InputError, warn_user
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
@@ -194,11 +193,10 @@ class SOSREP(RowKernelDensity):
         op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
         solution = SCALING_SOLVERS[self.solver](op, shares, self.tol)
         if not solution.converged(self.tol):
-            warnings.warn(
+            warn_user(
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
                 f"length_scale, a larger tol or weights of a smaller range may help.",
                 ConvergenceWarning,
-                stacklevel=caller_level(),
             )
         return solution.coefficients, {"residual_": solution.residual, "n_iter_": solution.n_iter}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -17,7 +16,7 @@ from isopleth.density.calibration import Calibration
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
-from isopleth.errors import DataWarning, InputError, caller_level, quoted, whole_number
+from isopleth.errors import InputError, quoted, warn_user, whole_number
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.scaled_columns import ScaledColumns
@@ -382,11 +381,9 @@ class TableDensity(ColumnAnswers):
         for place, number in values.items():
             column = self.columns.columns[place]
             if column.kind == "categorical" and number == len(column.levels):
-                warnings.warn(
+                warn_user(
                     f"given has a word for column {column.name!r} that no training row has; the column has "
-                    f"{quoted(column.levels)}.",
-                    DataWarning,
-                    stacklevel=caller_level(),
+                    f"{quoted(column.levels)}."
                 )
 
     def conditional(self, given: Mapping[Any, Any]) -> TableDensity:

@@ -13,7 +13,6 @@ of a column is drawn in for this choice: one mistyped number would widen the sca
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -23,7 +22,7 @@ from scipy.optimize import minimize
 
 from isopleth.density.hot_deck import MOST_CENTERS, donors_of_gaps, filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_search
-from isopleth.errors import DataWarning, InputError, caller_level
+from isopleth.errors import InputError, warn_user
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
@@ -349,9 +348,7 @@ def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, n
     if empty.all():
         raise InputError("no row of X with a positive weight has a known cell; expected at least two.")
     if empty.any():
-        warnings.warn(
-            f"rows without a known cell are left out: {int(empty.sum())}.", DataWarning, stacklevel=caller_level()
-        )
+        warn_user(f"rows without a known cell are left out: {int(empty.sum())}.")
     return rows[~empty], weights[~empty]
 
 

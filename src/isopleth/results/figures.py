@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from isopleth.errors import DataWarning, caller_level, require
+from isopleth.errors import caller_level, require, warn_user
 from isopleth.results.charts import Chart, Contours, Series
 from isopleth.tables.output_files import atomic_write, check_target
 from isopleth.tables.write import check_suffix
@@ -344,4 +344,4 @@ def _one_warning_for_letters() -> Iterator[None]:
         warnings.warn(warning.message, stacklevel=caller_level())
     if len(others) < len(caught):
         said = "some letters of the picture are missing from its font and drawn as boxes: set matplotlib's font.family."
-        warnings.warn(said, DataWarning, stacklevel=caller_level())
+        warn_user(said)

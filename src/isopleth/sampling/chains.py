@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +14,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
-from isopleth.errors import InputError, caller_level, require
+from isopleth.errors import InputError, require, warn_user
 
 # R-hat above which chains still differ by more than their noise. With the usual four chains of a thousand draws 1.01 is possible;
 # the noise of many short chains, which start at the data, is larger.
@@ -107,11 +106,10 @@ class Chains:
         """Warn if a diagnostic is poor."""
         found = self.problems()
         if found:
-            warnings.warn(
+            warn_user(
                 f"the chains have not converged: {'; '.join(found)}; take more draws or a larger `thin` or `warm_up`, or "
                 "method='annealed' if the density has separate modes.",
                 ConvergenceWarning,
-                stacklevel=caller_level(),
             )
 
     def to_arviz(self) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -14,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level
+from isopleth.errors import InputError, warn_user
 from isopleth.frames import Frame, FrameMap, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
@@ -514,11 +513,9 @@ def warn_of_unlike_columns(estimator: BaseEstimator, rows: np.ndarray) -> None:
     least, most = int(np.argmin(np.where(spread > 0.0, spread, np.inf))), int(np.argmax(spread))
     if spread[most] > UNLIKE * spread[least] > 0.0:
         names = column_names(estimator)
-        warnings.warn(
+        warn_user(
             f"{names[most]} spreads {spread[most] / spread[least]:.3g} times as far as {names[least]}, and all columns get one "
-            f"length scale; standardise the columns, or give length_scale one number for each column.",
-            DataWarning,
-            stacklevel=caller_level(),
+            f"length scale; standardise the columns, or give length_scale one number for each column."
         )
 
 
@@ -530,9 +527,7 @@ def warn_if_all_is_cut(regularizer: Regularizer, fitted: Array, largest: Callabl
         return
     top = largest()
     if top < regularizer.threshold:
-        warnings.warn(
+        warn_user(
             f"threshold = {regularizer.threshold:g} is above the largest eigenvalue, {top:.3g}: nothing is fitted, and the score "
-            f"is 0, or that of the base; use a smaller threshold.",
-            DataWarning,
-            stacklevel=caller_level(),
+            f"is 0, or that of the base; use a smaller threshold."
         )

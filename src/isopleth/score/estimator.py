@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -12,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array, Backend
-from isopleth.errors import caller_level
+from isopleth.errors import warn_user
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.length_scales import MEDIAN_ROWS, is_auto
@@ -255,11 +254,10 @@ class KernelScore(ScoreEstimator):
 
     def _warn_of_residual(self, solution: Solution) -> None:
         if solution.residual > self.tol:
-            warnings.warn(
+            warn_user(
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a larger "
                 f"alpha, a larger tol or solver='eigen' may help.",
                 ConvergenceWarning,
-                stacklevel=caller_level(),
             )
 
 

@@ -6,7 +6,6 @@ Input that cannot be used raises an error whose message names the column, row or
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
@@ -20,7 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level, listed
+from isopleth.errors import InputError, listed, warn_user
 from isopleth.tables.cells import (
     ALL_INTEGERS,
     MISSING_WORDS,
@@ -187,9 +186,9 @@ def _guessed(X: Any, also: Any, categorical: list, keep_identifiers: bool) -> Sc
     columns = Schema.of(X, categorical=categorical, keep_identifiers=keep_identifiers, also=also)
     if columns.left_out:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
-        warnings.warn(f"columns left out: {reasons}.", DataWarning, stacklevel=caller_level())
+        warn_user(f"columns left out: {reasons}.")
     for note in columns.notes:
-        warnings.warn(DataWarning(note), stacklevel=caller_level())
+        warn_user(note)
     return columns
 
 
@@ -201,11 +200,9 @@ def _warn_of_identifiers(X: Any) -> None:
     found = [name for name in frame.columns if is_identifier(name, frame.get_column(name))]
     if found:
         names = listed([repr(str(name)) for name in found])
-        warnings.warn(
+        warn_user(
             f"{names} may identify rows, and is taken as a number like the others: drop the column if it does; "
-            "isopleth.read_table leaves it out.",
-            DataWarning,
-            stacklevel=caller_level(),
+            "isopleth.read_table leaves it out."
         )
 
 
@@ -220,11 +217,9 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
         )
     if encoded.unseen and warn:
         counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])
-        warnings.warn(
+        warn_user(
             f"words that were not among the training rows, by column and number of cells: {counts}; they count as one more "
-            "category.",
-            DataWarning,
-            stacklevel=caller_level(),
+            "category."
         )
     return encoded.rows
 
@@ -295,7 +290,7 @@ def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
             raise InputError("{parameter} has dates or times in {column}", **about, hint=how)
         if kind.startswith("float16"):
             text = "{parameter} has float16 in {column}, which holds three digits only."
-            warnings.warn(DataWarning(text, **about), stacklevel=caller_level())
+            warn_user(text, **about)
             return
 
 
@@ -549,7 +544,7 @@ def warn_of_constants(names: Sequence[str], keep: np.ndarray) -> None:
     """Warn with the names of the columns that are not kept, if there are any."""
     if not keep.all():
         constant = listed([name for name, kept in zip(names, keep, strict=True) if not kept])
-        warnings.warn(f"constant columns are dropped: {constant}.", DataWarning, stacklevel=caller_level())
+        warn_user(f"constant columns are dropped: {constant}.")
 
 
 def check_mass(mass: Any) -> np.ndarray:
@@ -570,19 +565,15 @@ def check_memory_limit(memory_limit: Any) -> None:
 def warn_few_rows(n: int, dim: int) -> None:
     """Warn if there are fewer distinct rows than columns."""
     if n < dim:
-        warnings.warn(
+        warn_user(
             f"there are fewer distinct rows ({n}) than columns ({dim}): the density shows little more than the distance to "
-            "these rows.",
-            DataWarning,
-            stacklevel=caller_level(),
+            "these rows."
         )
 
 
 def warn_of_new_beginning() -> None:
     """Warn that `partial_fit` starts again after `fit`."""
-    warnings.warn(
+    warn_user(
         "fit keeps no sums to which rows could be added, so partial_fit starts again without the rows of fit; call it on a new "
-        "model, from the first rows on.",
-        DataWarning,
-        stacklevel=caller_level(),
+        "model, from the first rows on."
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from isopleth.errors import DataWarning, Hint, InputError, Message, caller_level, quoted
+from isopleth.errors import Hint, InputError, Message, quoted, warn_user
 from isopleth.tables.cells import MISSING_WORDS, TRUTH
 from isopleth.tables.delimited import (
     Dialect,
@@ -183,7 +182,7 @@ def read_table(
         left_out = [f"{str(name)!r} ({why})" for name, why in table.schema.left_out.items() if name not in identifiers]
         notes = [Message(f"columns left out: {', '.join(left_out)}.", source=str(table.source))]
         for note in [*notes[: bool(left_out) and schema is None], *table.notes]:
-            warnings.warn(DataWarning(note), stacklevel=caller_level())
+            warn_user(note)
     return table
 
 

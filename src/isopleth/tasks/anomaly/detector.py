@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import warnings
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -16,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.errors import DataWarning, Hint, InputError, caller_level, probability
+from isopleth.errors import Hint, InputError, probability, warn_user
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
@@ -502,11 +501,9 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
             n = self._references()
             if float(fdr) * (n + 1) < 1.0:
                 what = "training rows" if self._groups is None else "groups of training rows"
-                warnings.warn(
+                warn_user(
                     f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} {what} give no "
-                    f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} {what}.",
-                    DataWarning,
-                    stacklevel=caller_level(),
+                    f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} {what}."
                 )
         ordinary = len(p_values) if X is None or len(p_values) < FEWEST_FOR_STOREY else storey_number(p_values)
         return backend.array(p_values <= benjamini_hochberg(p_values, float(fdr), ordinary))
@@ -686,7 +683,7 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
                 if later or np.nanmax(table.rows[:, j]) < fitted[0, j]:
                     text = f"{{column}}: all times are {'later' if later else 'earlier'} than those of the fit"
                     hint = Hint("fit without it, by {exclude}, unless that is what makes rows odd", exclude=[str(name)])
-                    warnings.warn(DataWarning(text, column=str(name), hint=hint), stacklevel=caller_level())
+                    warn_user(text, column=str(name), hint=hint)
 
     def drawn(self, X: Any) -> tuple[np.ndarray, list[str], list[str]]:
         """Return the columns of numbers and times, for pictures: missing ones stand at their conditional means.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -15,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level, listed, probability
+from isopleth.errors import InputError, listed, probability, warn_user
 from isopleth.length_scales import refuse_sizes
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
@@ -285,11 +284,9 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
         typical = scores[..., -1].mean(axis=1)
         if strangeness(self._typical, self._labels, typical, found.priors) > _STRANGE:
-            warnings.warn(
+            warn_user(
                 "these rows are no mixture of the labelled classes: a class may be missing among the labels, or the classes may "
-                "have changed; the shares are those of the nearest mixture.",
-                DataWarning,
-                stacklevel=caller_level(),
+                "have changed; the shares are those of the nearest mixture."
             )
         lower, upper = found.intervals(float(confidence_level), population=population).T
         covariance = found.covariance(population=population)
@@ -398,10 +395,8 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
         new = np.isnan(rows).any(axis=0) & ~self._with_gaps
         if new.any():
             names = [repr(cell.name) for cell in self._encoding.cells if new[cell.place]]
-            warnings.warn(
-                f"cells are missing in {listed(names)}, in which no labelled row lacks one; so they cannot tell classes apart.",
-                DataWarning,
-                stacklevel=caller_level(),
+            warn_user(
+                f"cells are missing in {listed(names)}, in which no labelled row lacks one; so they cannot tell classes apart."
             )
 
     def reweight(self, classifier: Any, priors: ClassPriors) -> Any:

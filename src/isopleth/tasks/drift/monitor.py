@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.errors import DataWarning, InputError, caller_level
+from isopleth.errors import DataWarning, InputError, warn_user
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
@@ -314,19 +314,15 @@ class DriftMonitor(StreamMonitor):
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
         reached = float(self.run_lengths_.mean())
         if reached > 1.1 * run_length:
-            warnings.warn(
+            warn_user(
                 f"by simulation no threshold has a mean run length of {run_length:g} rows, and the nearest has {reached:.0f}: "
-                "the reference has too few rows that differ.",
-                DataWarning,
-                stacklevel=caller_level(),
+                "the reference has too few rows that differ."
             )
         # All kernels are 0 far away, so rows there give this statistic.
         if self._features.mean @ self._features.mean <= threshold:
-            warnings.warn(
+            warn_user(
                 f"a window of {self.window} rows is so short that rows far from all of the reference would raise no alarm: by "
-                "chance it differs as much. Take a longer window or a shorter run length.",
-                DataWarning,
-                stacklevel=caller_level(),
+                "chance it differs as much. Take a longer window or a shorter run length."
             )
 
     def _scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:

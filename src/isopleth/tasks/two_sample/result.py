@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from isopleth.difference.lsdd import LSDD
-from isopleth.errors import DataWarning, InputError, caller_level, probability
+from isopleth.errors import InputError, probability, warn_user
 from isopleth.inference import adjusted_p_values, permutation_pvalue
 from isopleth.operators.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.results.charts import LEVEL, Chart, ShownTable
@@ -387,10 +386,8 @@ class TwoSampleResult(Result):
             )
         weights = self.problem.samples.weights
         if (np.where(weights > 1.0, weights, 0.0).sum(axis=0) > _MOST_REPEATED * weights.sum(axis=0)).any():
-            warnings.warn(
-                "most rows of a sample repeat others: such samples have no densities, and the interval means nothing.",
-                DataWarning,
-                stacklevel=caller_level(),
+            warn_user(
+                "most rows of a sample repeat others: such samples have no densities, and the interval means nothing."
             )
         return ConfidenceInterval(*self._difference.squared_l2_interval(confidence_level))
 

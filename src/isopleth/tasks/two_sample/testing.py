@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.backend import frame_names
 from isopleth.difference.samples import enter_both
-from isopleth.errors import DataWarning, InputError, caller_level, listed, quoted, whole_number
+from isopleth.errors import InputError, listed, quoted, warn_user, whole_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.progress import checked_verbose
@@ -110,7 +110,7 @@ def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, C
 
 def _warn_of_left_out(names: Iterable[Any], why: str) -> None:
     left_out = listed([f"{str(name)!r} ({why})" for name in names])
-    warnings.warn(f"columns left out: {left_out}.", DataWarning, stacklevel=caller_level())
+    warn_user(f"columns left out: {left_out}.")
 
 
 def _one_after_the_other(one: np.ndarray, two: np.ndarray) -> bool:
@@ -158,7 +158,7 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
         )
     else:
         return
-    warnings.warn(message, DataWarning, stacklevel=caller_level())
+    warn_user(message)
 
 
 def two_sample_test(
