@@ -274,6 +274,11 @@ class ArrayParts(Parts):
         return total
 
 
+def positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the rows of positive weight; others may be outside the bounds."""
+    return (rows, None) if weights is None else (rows[weights > 0], weights[weights > 0])
+
+
 def take_columns(estimator: Any, parts: Parts) -> None:
     """Set number and names of the columns on an estimator, as a fit to rows in memory does."""
     estimator.n_features_in_ = parts.n_features

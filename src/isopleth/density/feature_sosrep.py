@@ -31,7 +31,7 @@ from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.parts import ColumnMoments, FirstPass, Parts, take_columns
+from isopleth.parts import ColumnMoments, FirstPass, Parts, positive_weight, take_columns
 from isopleth.scaled_columns import ScaledColumns, deviations
 from isopleth.solvers import auto
 from isopleth.tables.checks import varying_columns, warn_few_rows
@@ -460,16 +460,11 @@ class _BoundedFirstPass:
 def _add_bounded(
     bounds: BoundedMap, labels: list[str], found: _BoundedFirstPass, rows: np.ndarray, weights: np.ndarray | None
 ) -> _BoundedFirstPass:
-    rows, weights = _positive_weight(rows, weights)
+    rows, weights = positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     found.extent.add(rows, weights)
     found.survey.add(bounds.forward(rows), weights)
     return found
-
-
-def _positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the rows of positive weight; rows of weight 0 may be outside the bounds."""
-    return (rows, None) if weights is None else (rows[weights > 0], weights[weights > 0])
 
 
 def _accumulate(
@@ -481,7 +476,7 @@ def _accumulate(
     weights: np.ndarray | None,
 ) -> FeatureStatistics:
     """Add rows to the sums of a step, with weights divided by their total so that products neither over- nor underflow."""
-    rows, weights = _positive_weight(rows, weights)
+    rows, weights = positive_weight(rows, weights)
     share = np.full(len(rows), 1.0 / total) if weights is None else weights / total
     return sums.accumulate(frame.enter(bounds.forward(rows)), share)
 

@@ -15,9 +15,10 @@ from isopleth.density.table_density import STRATEGIES
 from isopleth.density.table_fit import LEAVE_ONE_OUT
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.progress import ReportsProgress
+from isopleth.tables.checks import TakesKinds
 
 
-class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
+class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimator):
     """Fill missing cells of a table from the conditional density given the known cells of the row.
 
     Parameters
@@ -72,12 +73,6 @@ class DensityImputer(ReportsProgress, TransformerMixin, BaseEstimator):
         self.strategy = strategy
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        return tags
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the density.

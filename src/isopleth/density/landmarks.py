@@ -12,7 +12,7 @@ from isopleth.backend import NUMPY
 from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
-from isopleth.parts import ColumnMoments, Parts, RowSample, take_columns
+from isopleth.parts import ColumnMoments, Parts, RowSample, positive_weight, take_columns
 from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import CheckedRows
 
@@ -116,18 +116,13 @@ class _Sample(RowSample):
 def _add_moments(
     bounds: BoundedMap, labels: list[str], moments: ColumnMoments, rows: np.ndarray, weights: np.ndarray | None
 ) -> ColumnMoments:
-    rows, weights = _positive_weight(rows, weights)
+    rows, weights = positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     return moments.add(bounds.forward(rows), weights)
 
 
 def _add_rows(sample: RowSample, rows: np.ndarray, weights: np.ndarray | None) -> RowSample:
-    return sample.add(*_positive_weight(rows, weights))
-
-
-def _positive_weight(rows: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the rows of positive weight; rows of weight 0 may be outside the bounds."""
-    return (rows, None) if weights is None else (rows[weights > 0], weights[weights > 0])
+    return sample.add(*positive_weight(rows, weights))
 
 
 class _Counts:
@@ -143,7 +138,7 @@ class _Counts:
 
 
 def _add_counts(nearest: _Nearest, counts: _Counts, rows: np.ndarray, weights: np.ndarray | None) -> _Counts:
-    rows, weights = _positive_weight(rows, weights)
+    rows, weights = positive_weight(rows, weights)
     counts.weights += np.bincount(nearest(rows), weights, minlength=len(counts.weights))
     return counts
 

@@ -25,7 +25,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.parts import Parts, Streaming, take_columns
 from isopleth.scaled_columns import ScaledColumns
-from isopleth.tables.checks import CheckedRows, column_names, enter, varying_columns, warn_of_new_beginning
+from isopleth.tables.checks import CheckedRows, TakesKinds, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.tables.row_encoding import RowEncoding
 
 # Seed of the numbers that take the place of missing ones.
@@ -88,7 +88,7 @@ class Decisions:
         )
 
 
-class LSDD(Streaming, FittedDifference):
+class LSDD(TakesKinds, Streaming, FittedDifference):
     r"""Least-squares estimate of a density difference, :math:`g \approx p - q` for samples X of p and Y of q [1]_.
 
     The estimate is the Gaussian sum :math:`g(x) = \sum_l \theta_l\, \psi_l(x)` with :math:`\psi_l(x) = e^{-|x - c_l|^2/2}`, in
@@ -235,11 +235,6 @@ class LSDD(Streaming, FittedDifference):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
 
     def fit(self, X: Any, Y: Any, sample_weight_x: Any = None, sample_weight_y: Any = None) -> Self:
         """Fit the density of X less the density of Y.

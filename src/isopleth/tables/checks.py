@@ -81,6 +81,15 @@ class CheckedRows:
         return estimator
 
 
+class TakesKinds:
+    """Mixin of estimators whose rows may have words, times and missing cells; it stands before `BaseEstimator`."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
+
+
 def enter(
     estimator: BaseEstimator,
     X: Any,

@@ -26,6 +26,7 @@ from isopleth.rows import Rounding
 from isopleth.scaled_columns import ScaledColumns, medians
 from isopleth.tables.checks import (
     CheckedRows,
+    TakesKinds,
     enter,
     numbered_groups,
     plain_names,
@@ -58,7 +59,7 @@ def _digest(rows: np.ndarray) -> str:
     return hashlib.blake2b(np.ascontiguousarray(rows + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
-class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
+class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     r"""Anomaly detector that pools densities, covariance and single columns, with p-values and flags.
 
     A row is judged by three kinds of evidence, each of them fitted to the other rows of the table:
@@ -201,12 +202,6 @@ class AnomalyDetector(ReportsProgress, OutlierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        """Return the tags of scikit-learn: missing cells and categories are taken."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:
         """Fit the rule to the rows of a table and set the threshold.

@@ -23,7 +23,7 @@ from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
 from isopleth.scaled_columns import ScaledColumns, deviations
-from isopleth.tables.checks import CheckedRows, enter, on_host
+from isopleth.tables.checks import CheckedRows, TakesKinds, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
@@ -44,7 +44,7 @@ _STRANGE = 6.0
 _LEAST_SHARE = 1e-3
 
 
-class ClassPriorEstimator(ReportsProgress, BaseEstimator):
+class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
     r"""Shares of classes among unlabelled rows, which may differ from the shares among the labelled rows.
 
     The unlabelled rows are assumed to be a mixture :math:`\sum_k \pi_k p_k` of the densities of the classes. The task is that
@@ -172,7 +172,6 @@ class ClassPriorEstimator(ReportsProgress, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
         return tags
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -13,14 +13,14 @@ from isopleth.errors import InputError
 from isopleth.operators.threads import ONE_BLAS_THREAD, slices
 from isopleth.progress import Progress, ReportsProgress
 from isopleth.tables.cells import in_memory
-from isopleth.tables.checks import enter
+from isopleth.tables.checks import TakesKinds, enter
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
 
 # Rows that are processed together, so that memory does not grow with the rows of a call.
 _AT_ONCE = 1024
 
 
-class StreamMonitor(ReportsProgress, BaseEstimator):
+class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
     """Base class of drift monitors; a subclass has `window` and `verbose`, and a fit sets the attributes below."""
 
     window: int
@@ -29,11 +29,6 @@ class StreamMonitor(ReportsProgress, BaseEstimator):
     state_: Any
     _key: int
     _columns: ReferenceColumns
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
 
     @abstractmethod
     def _take_in(self, state: Any, X: np.ndarray) -> tuple[Any, np.ndarray, list[np.ndarray]]:

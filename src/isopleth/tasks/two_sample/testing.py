@@ -20,7 +20,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.progress import checked_verbose
 from isopleth.results.charts import LEVEL
 from isopleth.tables.cells import as_frame, in_memory, with_columns
-from isopleth.tables.checks import CheckedRows, check_memory_limit, numbered_groups, used_names
+from isopleth.tables.checks import CheckedRows, TakesKinds, check_memory_limit, numbered_groups, used_names
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming
@@ -28,16 +28,11 @@ from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TIMES_APART, TwoSampleResult
 
 
-class TwoSampleTest(BaseEstimator):
+class TwoSampleTest(TakesKinds, BaseEstimator):
     """Holder of the columns while rows are checked; its name occurs in messages of scikit-learn."""
 
     def __init__(self, categorical: Any = None, keep_identifiers: bool = False, keep_times: bool = False) -> None:
         self.categorical, self.keep_identifiers, self.keep_times = categorical, keep_identifiers, keep_times
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
 
 
 def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[CheckedRows, CheckedRows]:
