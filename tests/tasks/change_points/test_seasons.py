@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector, InputError
-from isopleth.tasks.change_points.periods import period_of_differences, seasons_of
+from isopleth.tasks.change_points.periods import Cycle, period_of_differences, seasons_of
 from isopleth.tasks.change_points.scan import cycle_of
 
 HOURS = 8 * 168
@@ -147,3 +147,12 @@ def test_noise_with_memory_seldom_looks_like_a_cycle():
     assert sum(cycle_of(one[:, None]) is not None for one in noise) <= 3
     waves = noise + 4.0 * np.sin(2.0 * np.pi * np.arange(1000) / 50.0)
     assert all(abs(cycle_of(one[:, None]) - 50.0) < 1.0 for one in waves)
+
+
+def test_whole_periods_begin_a_cycle_however_their_quotient_is_rounded():
+    """In double precision 49 / 4.9 is less than 10."""
+    for period in np.arange(21, 400) / 10.0:
+        cycle = Cycle.of_steps(1001, period)
+        whole = np.arange(0, 1001, round(10 * period))
+        assert set(cycle.phases[whole]) == {0}
+        assert cycle.phases.max() == cycle.count - 1

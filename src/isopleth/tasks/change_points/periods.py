@@ -41,7 +41,7 @@ class Cycle:
     @classmethod
     def of_fractions(cls, fractions: np.ndarray, count: int, period: float) -> Cycle:
         """Return the cycle in which each step is at this fraction, from 0 to 1."""
-        return cls(np.minimum((fractions * count + 1e-6).astype(np.intp), count - 1), count, period)
+        return cls((fractions * count + 1e-6).astype(np.intp) % count, count, period)
 
     @classmethod
     def of_steps(cls, length: int, period: float, count: int | None = None) -> Cycle:
