@@ -19,6 +19,7 @@ from isopleth import (
     KernelScore,
     NystromKEF,
     RandomFeatureSOSREP,
+    Search,
     load,
     save,
 )
@@ -74,7 +75,12 @@ CASES = {
     "laplacian": Case(SOSREP(kernel="laplacian", length_scale="scott", frame="scale")),
     "sdo": Case(SOSREP(kernel="sdo", frame="scale")),
     "landmarks": Case(SOSREP(landmarks=25, frame="scale")),
+    "search": Case(SOSREP(length_scale=Search(grid=[0.5, 1.0, 2.0, 4.0]), frame="scale")),
+    "whitened": Case(KDE(frame="whiten")),
+    "frames": Case(SOSREP(frame="auto"), rtol=1e-6, memory=1e6),
+    "deep frames": Case(SOSREP(frame="gp2"), rtol=1e-6, memory=1e6),
     "kde": Case(KDE(frame="scale")),
+    "kde search": Case(KDE(length_scale=Search("likelihood", grid=[0.5, 1.0, 2.0, 4.0]), frame="scale")),
     "matern": Case(KDE(kernel="matern52", frame="scale")),
     "debiased": Case(KDE(debias=True, frame="scale"), rtol=1e-5),
     "features": Case(RandomFeatureSOSREP(n_frequencies=60, random_state=0), rtol=1e-5, memory=1e6),
@@ -83,6 +89,8 @@ CASES = {
     "ssge": score(SSGE(frame="whiten", energy=0.9)),
     "nu": score(NuMethod(frame="whiten", steps=9)),
     "fixed": score(KernelScore(frame="smooth", length_scale=1.5, regularizer=Tikhonov(0.1, truncated=False))),
+    "chosen": score(KernelScore(frame="whiten"), memory=2e6),
+    "chosen nystrom": score(NystromKEF(frame="whiten", landmarks=20, random_state=0), memory=2e6),
     "nystrom": score(NystromKEF(frame="whiten", landmarks=20, random_state=0, regularizer=Tikhonov(0.1))),
     "lsdd": Case(LSDD(alpha=[0.1, 1.0], centers=30, random_state=0), "difference", 1e-6),
     "difference of kde": Case(KDEDifference(), "difference"),
@@ -142,4 +150,5 @@ def test_files_copies_and_pickles_have_the_same_bits(name, fitted, tmp_path):
     save(model, tmp_path / "model")
     for copy in (load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(case.ask(copy), case.ask(model))
+        assert repr(getattr(copy, "search_path_", None)) == repr(getattr(model, "search_path_", None))
     assert str(clone(model).get_params()) == str(case.estimator.get_params())

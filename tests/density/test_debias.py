@@ -6,9 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
-from sklearn.base import clone
 
-import isopleth
 from isopleth import KDE, InputError, KernelScore, Search
 from isopleth.density.debias import Drift, moved
 from isopleth.kernels import ProductLaplacian
@@ -90,13 +88,9 @@ def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_ou
         assert model.search_path_.losses[k] == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
-def test_clones_files_and_gradients(tmp_path):
+def test_gradients_are_differences():
     rows = rows_of()
-    model = clone(KDE(debias=True, frame="scale")).fit(rows)
-    isopleth.save(model, tmp_path / "model.zip")
-    again = isopleth.load(tmp_path / "model.zip")
-    np.testing.assert_array_equal(again.score_samples(rows), model.score_samples(rows))
-    np.testing.assert_array_equal(again.level_set([0.5, 0.9]), model.level_set([0.5, 0.9]))
+    model = KDE(debias=True, frame="scale").fit(rows)
     x, h = rows[:4] + 0.2, 1e-5
     gradient = model.grad_log_density(x)
     for j in range(2):

@@ -80,14 +80,6 @@ def test_blocks_and_threads_change_nothing_but_rounding():
         np.testing.assert_allclose(other.solve(), whole.solve(), rtol=1e-10)
 
 
-def test_weights_count_repetitions():
-    features, z, w = draw(20), rows(40), rows(20, 1, 4)[:, 0] / 5
-    times = np.arange(40) % 4
-    np.testing.assert_allclose(
-        sums(features, w, z, times).solve(), sums(features, w, np.repeat(z, times, axis=0)).solve(), rtol=1e-10
-    )
-
-
 def test_counts():
     features = draw(8)
     z = rows(200)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-import isopleth
 from isopleth import KDE, SOSREP, DataWarning, InputError, Search
 from isopleth.density.search import FittedDensity, SearchPath, run_search
 from isopleth.kernels import SDO, Gaussian, Kernel, Laplacian, Matern
@@ -329,19 +327,6 @@ def test_searches_are_values() -> None:
     copy = clone(estimator)
     assert copy.get_params()["length_scale"] == search
     assert copy.set_params(length_scale=Search()).length_scale == Search()
-
-
-def test_a_model_with_a_search_can_be_kept(tmp_path: Path) -> None:
-    X = rows()
-    model = SOSREP(length_scale=Search(grid=FACTORS, base=[1.0, 30.0]), frame="scale").fit(X)
-    isopleth.save(model, tmp_path / "model")
-    loaded = isopleth.load(tmp_path / "model")
-    assert loaded.length_scale == model.length_scale
-    assert repr(loaded.search_path_) == repr(model.search_path_)
-    np.testing.assert_array_equal(loaded.score_samples(X), model.score_samples(X))
-    unfitted = SOSREP(length_scale=Search(), frame="scale")
-    isopleth.save(unfitted, tmp_path / "model")
-    assert isopleth.load(tmp_path / "model").length_scale == Search()
 
 
 def test_a_path_reads_as_a_table() -> None:

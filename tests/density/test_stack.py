@@ -8,7 +8,6 @@ import pytest
 from isopleth import KDE, SOSREP, InputError, RandomFeatureSOSREP, Search
 from isopleth.density.stack import mixture_weights
 from isopleth.frames import Compose, Marginal, Scale, Whiten
-from isopleth.io import load, save
 
 CLOSED = ["whiten", "marginal", "gp1", "auto"]
 WORDS = ["whiten", "gp2", "deep"]
@@ -51,30 +50,6 @@ def test_gradients_match_differences(kind, frame) -> None:
     model = kind(frame=frame, bounds={0: (0.0, None)}).fit(X)
     found = model.grad_log_density(X[:20] * 1.01)
     np.testing.assert_allclose(found, by_differences(model.score_samples, X[:20] * 1.01), rtol=2e-4, atol=2e-4)
-
-
-@pytest.mark.parametrize("frame", WORDS)
-def test_weights_count_rows(frame) -> None:
-    X = skewed(60)
-    counts = np.resize([1, 3, 2], 60)
-    weighted = SOSREP(frame=frame).fit(X, sample_weight=counts)
-    repeated = SOSREP(frame=frame).fit(np.repeat(X, counts, axis=0))
-    np.testing.assert_allclose(weighted.score_samples(X), repeated.score_samples(X), rtol=1e-8)
-
-
-@pytest.mark.parametrize("frame", ["auto", pytest.param("deep", marks=pytest.mark.slow)])
-def test_order_units_and_small_changes(frame) -> None:
-    X, asked = skewed(120, 3), skewed(30, 3, seed=1)
-    here = SOSREP(frame=frame).fit(X).score_samples(asked)
-    order = np.random.default_rng(2).permutation(120)
-    np.testing.assert_allclose(
-        SOSREP(frame=frame).fit(X[order][:, ::-1]).score_samples(asked[:, ::-1]), here, atol=1e-6
-    )
-    units = np.array([1e-6, 3.0, 1e5])
-    there = SOSREP(frame=frame).fit(X * units).score_samples(asked * units) + np.log(units).sum()
-    np.testing.assert_allclose(there, here, atol=1e-6)
-    moved = X + 1e-12 * np.random.default_rng(3).normal(size=X.shape)
-    np.testing.assert_allclose(SOSREP(frame=frame).fit(moved).score_samples(asked), here, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [SOSREP, pytest.param(KDE, marks=pytest.mark.slow)])
@@ -165,14 +140,12 @@ def test_hyvarinen_losses_match_differences(kind, frame) -> None:
 
 
 @pytest.mark.parametrize("frame", WORDS)
-def test_levels_and_files(frame, tmp_path) -> None:
+def test_levels_hold_their_mass(frame) -> None:
     X, new = skewed(150), skewed(1000, seed=5)
     model = SOSREP(frame=frame).fit(X)
     levels = model.level_set([0.5, 0.9])
     inside = (model.score_samples(new)[:, None] >= levels).mean(axis=0)
     np.testing.assert_allclose(inside, [0.5, 0.9], atol=0.12)
-    save(model, tmp_path / "model")
-    np.testing.assert_array_equal(load(tmp_path / "model").score_samples(new), model.score_samples(new))
 
 
 def test_a_search_takes_one_factor() -> None:
