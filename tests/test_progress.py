@@ -254,14 +254,22 @@ LONG = {
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", LONG)
-def test_verbose_reports_and_changes_no_result(at_once, capsys, samples, name):
+def test_verbose_reports_and_changes_no_result(at_once, capsys, samples, name, monkeypatch):
     compute, reports = LONG[name]
+    steps, call = {}, Progress.__call__
+
+    def counted(self, done=1):
+        steps[self] = steps.get(self, 0) + done
+        call(self, done)
+
+    monkeypatch.setattr(Progress, "__call__", counted)
     silent = compute(*samples, False)
     assert capsys.readouterr().err == ""
     shown = compute(*samples, True)
     err = capsys.readouterr().err
     for label in reports:
         assert any(line.startswith(f"{label} [") and "100%" in line for line in err.splitlines()), err
+    assert {each._label: done - each._total for each, done in steps.items() if done != each._total} == {}
     np.testing.assert_array_equal(shown, silent)
 
 

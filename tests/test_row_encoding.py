@@ -96,3 +96,24 @@ def test_a_gap_in_a_column_without_gaps_is_far_away_or_at_the_centre():
     assert RowEncoding.of(rows, ["a"])(gap)[0, 0] > 1000.0
     assert RowEncoding.of(rows, ["a"], far=False)(gap)[0, 0] == 4.0
     assert RowEncoding.of(rows, ["a"], compared=False)(gap)[0, 0] == 4.0
+
+
+@pytest.mark.parametrize("cells", [[0.0, 1.0, 5.0], [7.0, 7.0, 7.0]])
+@pytest.mark.parametrize(("unit", "shift"), [(1e-3, 0.0), (40.0, 900.0)])
+def test_a_gap_is_as_many_ranges_away_in_every_unit(cells, unit, shift):
+    """A constant column has no range; its value stands for one, which a shift would change."""
+    rows, gap = np.array(cells)[:, None], np.array([[np.nan]])
+    shift *= np.ptp(rows) > 0.0
+    moved = RowEncoding.of(unit * rows + shift, ["a"])(gap)
+    np.testing.assert_allclose(moved, unit * RowEncoding.of(rows, ["a"])(gap) + shift, rtol=1e-9)
+
+
+def test_rare_words_are_far_and_very_rare_ones_no_farther():
+    names, columns = table("categorical", words="ab")
+    apart = []
+    for rare in (500, 100, 10, 2):
+        codes = np.repeat([0.0, 1.0], [1000 - rare, rare])[:, None]
+        found = RowEncoding.of(codes, names, columns)(codes[[0, -1]])
+        apart.append(pdist(found, "sqeuclidean")[0])
+    assert apart[0] < 0.9 * apart[1] < 0.8 * apart[2]
+    assert apart[3] == pytest.approx(apart[2])

@@ -78,6 +78,7 @@ def test_the_largest_scale_may_be_the_best():
 def test_flat_and_single_losses_have_a_frame(losses):
     low, high = plot_search(path(losses, errors=0.0)).get_ylim()
     assert low < losses[2] < high
+    assert losses[2] == pytest.approx(0.5 * (low + high))
 
 
 def test_of_a_fit_and_on_given_axes():

@@ -17,7 +17,15 @@ from isopleth.tasks.change_points.embedding import (
     period_of,
 )
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
-from isopleth.tasks.change_points.scan import Candidate, ContrastScan, _pvalue, _scanned, _whitened, seen_in_cycles
+from isopleth.tasks.change_points.scan import (
+    Candidate,
+    ContrastScan,
+    _pvalue,
+    _scanned,
+    _whitened,
+    one_a_gap,
+    seen_in_cycles,
+)
 from isopleth.tasks.segmentation.preparation import _bridge, filled_gaps
 
 
@@ -214,10 +222,20 @@ def test_a_change_of_shape_is_found_in_few_cycles_as_a_change_of_no_level():
     assert near >= 2
 
 
-def test_levels_in_cycles_are_those_that_means_over_cycles_show():
+@pytest.mark.parametrize("origin", [0.0, 1000.0])
+def test_levels_in_cycles_are_those_that_means_over_cycles_show(origin):
     cycle, steps = 37.5, np.arange(900)
-    values = (np.sin(2 * np.pi * steps / cycle) + 0.1 * np.random.default_rng(0).normal(size=900))[:, None]
+    values = origin + (np.sin(2 * np.pi * steps / cycle) + 0.1 * np.random.default_rng(0).normal(size=900))[:, None]
     changes = [Candidate(step, 0.01, "location") for step in (200, 450, 700)]
     assert seen_in_cycles(changes, values, cycle) == []
     kept = seen_in_cycles(changes, values + (steps >= 450)[:, None], cycle)
     assert [one.step for one in kept] == [450]
+
+
+def test_of_changes_at_one_gap_the_surest_is_kept():
+    known = np.ones(100, dtype=bool)
+    known[12:19] = known[62:69] = False
+    pvalues = {10: 0.02, 20: 0.001, 40: 0.03, 60: 0.004, 70: 0.01}
+    changes = [Candidate(step, pvalue, "location") for step, pvalue in pvalues.items()]
+    assert [one.step for one in one_a_gap(changes[::-1], known)] == [20, 40, 60]
+    assert one_a_gap(changes, np.ones(100, dtype=bool)) == changes
