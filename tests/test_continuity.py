@@ -145,6 +145,7 @@ def test_estimators(estimator, kind):
     ("estimator", "kind", "answer"),
     [
         (SOSREP(), "numbers", "score_samples"),
+        (SOSREP(landmarks=15), "numbers", "score_samples"),
         (KernelScore(), "numbers", "grad_log_density"),
         (DensityImputer(), "gaps", "transform"),
         (Stein(), "numbers", "grad_log_density"),
@@ -160,6 +161,12 @@ def test_repeated_values(estimator, kind, answer):
     X = np.round(table(kind))
     assert len(np.unique(X, axis=0)) < len(X)
     here, there = (getattr(fitted(estimator, some), answer)(some) for some in (X, moved(X)))
+    np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
+
+
+def test_centers_of_repeated_rows():
+    X = np.round(table("numbers"))
+    here, there = (fitted(ClassPriorEstimator(), some).centers_ for some in (X, moved(X)))
     np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
 
 

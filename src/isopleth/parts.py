@@ -91,6 +91,9 @@ class RowSample:
     if the sample has all distinct rows.
     """
 
+    # Rows that differ by rounding have unrelated hashes, so only equal rows are merged.
+    _merge = staticmethod(merge_rows)
+
     def __init__(self, size: int, seed: int = 0) -> None:
         self.size, self.seed = size, seed
         self._rows, self._weights, self._keys = np.empty((0, 0)), np.empty(0), np.empty(0)
@@ -108,7 +111,7 @@ class RowSample:
             counted &= keys <= self._keys.max()
         elif counted.sum() > _AMPLE * self.size:  # and this most of its first part
             few = counted & (keys <= np.partition(keys[counted], _AMPLE * self.size)[_AMPLE * self.size])
-            if len(merge_rows(rows[few], np.ones(few.sum()))[0]) > self.size:
+            if len(self._merge(rows[few], np.ones(few.sum()))[0]) > self.size:
                 self.complete, counted = False, few
         return self._take(rows[counted], np.ones(counted.sum()) if weights is None else weights[counted])
 
@@ -121,7 +124,7 @@ class RowSample:
         if not len(rows):
             return self
         both = np.concatenate([self._rows, rows]) if len(self._rows) else rows
-        merged, summed, _ = merge_rows(both, np.concatenate([self._weights, weights]))
+        merged, summed, _ = self._merge(both, np.concatenate([self._weights, weights]))
         keys = self.keys(merged)
         if len(merged) > self.size:
             self.complete = False

@@ -13,6 +13,7 @@ from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.parts import ColumnMoments, Parts, RowSample, positive_weight, take_columns
+from isopleth.rows import merge_equal
 from isopleth.scaled_columns import bounded
 from isopleth.tables.checks import CheckedRows
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 # Rows in one block; larger blocks are not faster.
 _CHUNK = 4096
+
+# Half squared distances are equal if they differ by less than this share of half the squares of row and landmark.
+_ROUNDING = 1e-9
 
 # Copies of the landmarks in memory while chunks are merged and sorted, and while the density is fitted.
 _COPIES = 8
@@ -69,17 +73,20 @@ def choose_landmarks(
     if sample.complete:
         return sample.rows.reshape(-1, parts.n_features), sample.weights
     rows = sample.rows
-    nearest = _Nearest(standard, rows, memory_limit, n_jobs)
-    weights = parts.sums(partial(_Counts, len(rows)), partial(_add_counts, nearest)).weights
+    near = _Near(standard, rows, memory_limit, n_jobs)
+    weights = parts.sums(partial(_Counts, len(rows)), partial(_add_counts, near)).weights
     counted = weights > 0.0
     return rows[counted], weights[counted] * (counted.sum() / weights.sum())
 
 
-def nearest_rows(y: np.ndarray, landmarks: np.ndarray, memory_limit: float, n_jobs: int | None) -> np.ndarray:
-    """Return the place of the landmark nearest to each row, by Euclidean distances."""
-    d = y.shape[1]
+def mass_near(
+    landmarks: np.ndarray, rows: np.ndarray, weights: np.ndarray, memory_limit: float, n_jobs: int | None
+) -> np.ndarray:
+    """Return the summed weights of the rows nearest to each landmark, by Euclidean distances."""
+    d = rows.shape[1]
     unbounded = BoundedMap(np.full(d, -np.inf), np.full(d, np.inf))
-    return _Nearest(_Standard(unbounded, np.zeros(d), np.ones(d)), landmarks, memory_limit, n_jobs)(y)
+    near = _Near(_Standard(unbounded, np.zeros(d), np.ones(d)), landmarks, memory_limit, n_jobs)
+    return near.mass(rows, weights)
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,8 @@ class _Sample(RowSample):
     ten digits. Waves of the sum of waves make keys of a grid's rows unrelated to its lines; the phase prevents that columns of
     opposite signs cancel.
     """
+
+    _merge = staticmethod(merge_equal)
 
     def __init__(self, size: int, enter: _Standard) -> None:
         super().__init__(size)
@@ -137,27 +146,39 @@ class _Counts:
         return self
 
 
-def _add_counts(nearest: _Nearest, counts: _Counts, rows: np.ndarray, weights: np.ndarray | None) -> _Counts:
+def _add_counts(near: _Near, counts: _Counts, rows: np.ndarray, weights: np.ndarray | None) -> _Counts:
     rows, weights = positive_weight(rows, weights)
-    counts.weights += np.bincount(nearest(rows), weights, minlength=len(counts.weights))
+    counts.weights += near.mass(rows, np.ones(len(rows)) if weights is None else weights)
     return counts
 
 
-class _Nearest:
-    """Search of the nearest landmark of each row."""
+class _Near:
+    """Search of the landmark nearest to each row."""
 
     def __init__(self, enter: _Standard, landmarks: np.ndarray, memory_limit: float, n_jobs: int | None) -> None:
         self._enter, self._landmarks = enter, enter(landmarks)
         self._half = 0.5 * (self._landmarks**2).sum(axis=1)
         self._workers = effective_n_jobs(n_jobs)
-        each = 16.0 * (len(landmarks) + landmarks.shape[1]) * self._workers
+        each = 17.0 * (len(landmarks) + landmarks.shape[1]) * self._workers
         self._step = min(_CHUNK, 0.5 * memory_limit / each)
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def mass(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the summed weight of the rows nearest to each landmark; landmarks equally near up to rounding share it."""
+
         def find(part: slice) -> np.ndarray:
+            y, w = self._enter(rows[part]), weights[part]
             # Half the squared distance, minus half the square of the row itself, which is the same for all landmarks.
-            return np.argmin(self._half - self._enter(rows[part]) @ self._landmarks.T, axis=1)
+            gaps = self._half - y @ self._landmarks.T
+            nearest = gaps.argmin(axis=1)
+            least = gaps[np.arange(len(y)), nearest]
+            own = 0.5 * (y * y).sum(axis=1)
+            near = gaps <= (least + _ROUNDING * (own + self._half[nearest]))[:, None]
+            several = near.sum(axis=1)
+            alone = several == 1
+            mass = np.bincount(nearest[alone], w[alone], minlength=len(self._half))
+            tied = np.flatnonzero(~alone)
+            return mass + (w[tied] / several[tied]) @ near[tied] if len(tied) else mass
 
         parts = slices(len(rows), self._step)
-        found = map_threads(find, parts, max(1, min(self._workers, len(parts))))
-        return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
+        masses = map_threads(find, parts, max(1, min(self._workers, len(parts))))
+        return np.sum([np.zeros(len(self._half)), *masses], axis=0)

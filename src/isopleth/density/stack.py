@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
-from isopleth.density.landmarks import nearest_rows
+from isopleth.density.landmarks import mass_near
 from isopleth.density.normal_mixture import fit_normal_mixture
 from isopleth.density.search import Search, path_of_factors
 from isopleth.errors import InputError
@@ -559,8 +559,7 @@ def _kernels(
     chosen = sample_places(len(y), most)
     if len(chosen) == len(y):
         return chosen, weights
-    nearest = nearest_rows(y, y[chosen], memory_limit, n_jobs)
-    mass = np.bincount(nearest, weights, minlength=len(chosen))
+    mass = mass_near(y[chosen], y, weights, memory_limit, n_jobs)
     return chosen, mass * (len(chosen) / mass.sum())
 
 

@@ -22,6 +22,7 @@ from isopleth.progress import Progress, ReportsProgress
 from isopleth.results.charts import Chart, Series, ShownTable
 from isopleth.results.result import Result, shown
 from isopleth.results.text import counted
+from isopleth.rows import merge_equal
 from isopleth.scaled_columns import ScaledColumns, deviations
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
@@ -208,7 +209,8 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         centred = ScaledColumns.centred(rows, keep)
         self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
         z = self._frame.enter(rows)
-        self.centers_ = np.unique(rows[drawn_evenly(labels, self.centers, seed)], axis=0)
+        drawn = rows[drawn_evenly(labels, self.centers, seed)]
+        self.centers_ = merge_equal(drawn, np.ones(len(drawn)))[0]
         passes = 2 if self.alpha is not None else 2 + len(_SHARES_OF_RIDGE)
         bar = Progress("scores that separate the classes", passes * len(z), self.verbose)
         with ONE_BLAS_THREAD, bar as tick:  # the systems of the folds are small
