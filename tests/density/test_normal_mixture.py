@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from isopleth import KDE, SOSREP
-from isopleth.density.normal_mixture import NormalMixture, fit_normal_mixture
+from isopleth.density.normal_mixture import NormalMixture, _products, fit_normal_mixture
 from isopleth.density.stack_columns import StackColumns
 
 MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-2.0, 7.0]])
@@ -64,6 +64,26 @@ def test_all_rows_have_the_last_steps(monkeypatch) -> None:
     found = fit_normal_mixture(X, np.ones(3000))
     nearest = np.linalg.norm(found.means[:, None] - centres / 3.0, axis=2).min(axis=0)
     assert nearest.max() < 0.05  # of 130 rows alone .07
+
+
+def test_steps_have_the_moments_of_their_definition() -> None:
+    X, w = drawn(300), np.random.default_rng(1).uniform(0.5, 2.0, 300)
+    w /= w.sum()
+    covariances = ROOTS @ ROOTS.transpose(0, 2, 1)
+    p = np.stack([s * multivariate_normal(m, c).pdf(X) for s, m, c in zip(SHARES, MEANS, covariances, strict=True)])
+    r = p / p.sum(axis=0) * w
+    found = NormalMixture(SHARES, MEANS, ROOTS).improved(_products(X, w), 0.0)
+    np.testing.assert_allclose(found.shares, r.sum(axis=1), rtol=1e-9)
+    for k, own in enumerate(r):
+        np.testing.assert_allclose(found.means[k], np.average(X, axis=0, weights=own), rtol=1e-9)
+        spread = np.cov(X.T, aweights=own, ddof=0) + 1e-3 * np.eye(X.shape[1])
+        np.testing.assert_allclose(found.roots[k] @ found.roots[k].T, spread, rtol=1e-9, atol=1e-12)
+
+
+def test_rows_far_from_0_are_described_as_others() -> None:
+    X = drawn(200)
+    here, there = fit_normal_mixture(X, np.ones(200)), fit_normal_mixture(X + 1e7, np.ones(200))
+    np.testing.assert_allclose(there.log_unnormalized(X + 1e7), here.log_unnormalized(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [SOSREP, KDE])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -91,23 +91,30 @@ class NormalMixture(FrameDensity):
             gradient[place] = -np.einsum("kn,kni->ni", np.exp(logs - log_p[place]), np.matmul(steps, inverses))
         return log_p, gradient
 
-    def improved(self, z: np.ndarray, w: np.ndarray, least: float) -> NormalMixture:
-        """Return the mixture after a step of EM; components of fewer rows than the share `least` are dropped."""
-        mass = np.zeros(len(self.shares))
-        first, second = np.zeros(self.means.shape), np.zeros(self.roots.shape)
-        for place, logs, steps in self._blocks(z):
-            r = np.exp(logs - logs.max(axis=0))
-            r *= w[place] / r.sum(axis=0)
-            mass += r.sum(axis=1)
-            first += np.matmul(r[:, None], steps)[:, 0]
-            second += np.matmul((r[:, :, None] * steps).transpose(0, 2, 1), steps)
-        shares = np.maximum(mass - min(least, 0.5 * mass.max()), 0.0)
+    def improved(self, blocks: Iterable[tuple[np.ndarray, np.ndarray]], least: float) -> NormalMixture:
+        """Return the mixture after a step of EM on :func:`_products`; components of fewer rows than `least` are dropped."""
+        d = self.means.shape[1]
+        inverses = np.linalg.inv(self.roots)
+        precisions = inverses.transpose(0, 2, 1) @ inverses
+        slopes = (precisions @ self.means[:, :, None])[:, :, 0]
+        volumes = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
+        constants = np.log(self.shares) - volumes - 0.5 * (slopes * self.means).sum(axis=1)
+        rows, columns = np.triu_indices(d)
+        curvatures = np.where(rows == columns, -0.5, -1.0) * precisions[:, rows, columns]
+        form = np.column_stack([constants, slopes, curvatures])
+        sums = np.zeros(form.shape)
+        for products, w in blocks:
+            r = form @ products
+            r -= r.max(axis=0)
+            np.exp(r, out=r)
+            r *= w / r.sum(axis=0)
+            sums += r @ products.T
+        shares = np.maximum(sums[:, 0] - min(least, 0.5 * sums[:, 0].max()), 0.0)
         kept = shares > 0.0
-        roots, mass = self.roots[kept], mass[kept, None]
-        first = first[kept] / mass
-        second = second[kept] / mass[:, :, None] - first[:, :, None] * first[:, None]
-        means = self.means[kept] + np.matmul(roots, first[:, :, None])[:, :, 0]
-        covariances = roots @ second @ roots.transpose(0, 2, 1) + _RIDGE * np.eye(z.shape[1])
+        moments = sums[kept, 1:] / sums[kept, :1]
+        means, covariances = moments[:, :d], np.empty((len(moments), d, d))
+        covariances[:, rows, columns] = covariances[:, columns, rows] = moments[:, d:]
+        covariances += _RIDGE * np.eye(d) - means[:, :, None] * means[:, None]
         return NormalMixture(shares[kept] / shares.sum(), means, np.linalg.cholesky(covariances))
 
     def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
@@ -131,18 +138,37 @@ def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
        Analysis and Machine Intelligence 24, 2002.
     """
     d = z.shape[1]
+    middle = weights @ z / weights.sum()  # far from 0 if rows are fewer than columns
+    z = z - middle
     rows = sample_places(len(z), _MOST_ROWS)
     some, w = z[rows], weights[rows] / weights[rows].sum()
     means = some[sample_places(len(some), max(1, min(MOST_NORMALS, len(some) // 10)))]
     k = len(means)
     found = NormalMixture(np.full(k, 1.0 / k), means, np.tile(math.sqrt(_START) * np.eye(d), (k, 1, 1)))
     most = d * (d + 3) / 4.0 * float(w @ w)  # c as a share of the rows
+    blocks = list(_products(some, w))
     for step in range(_STEPS):
         check_stopped()
-        found = found.improved(some, w, most * min(1.0, 2.0 * step / _STEPS))
+        found = found.improved(blocks, most * min(1.0, 2.0 * step / _STEPS))
     if len(rows) < len(z):
         w = weights / weights.sum()
         for _ in range(_LAST_STEPS):
-            check_stopped()
-            found = found.improved(z, w, 0.0)
-    return found
+            found = found.improved(_products(z, w), 0.0)
+    return NormalMixture(found.shares, found.means + middle, found.roots)
+
+
+def _products(z: np.ndarray, w: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield 1, the columns and the products of two columns for blocks of rows, (1 + d (d + 3)/2, n), and their weights.
+
+    Log densities of normal components are linear in these, so that a step of EM is two matrix products. Rows are centred and
+    of unit variance, and covariances have a ridge, so that the subtraction of squares costs few digits.
+    """
+    i, j = np.triu_indices(z.shape[1])
+    size = max(1, _BLOCK // (len(i) + MOST_NORMALS))
+    for start in range(0, len(z), size):
+        check_stopped()
+        columns = np.ascontiguousarray(z[start : start + size].T)
+        yield (
+            np.concatenate([np.ones((1, columns.shape[1])), columns, columns[i] * columns[j]]),
+            w[start : start + size],
+        )

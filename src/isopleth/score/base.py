@@ -69,11 +69,17 @@ class Coordinates(NamedTuple):
     base: str | None
 
     def as_rows(
-        self, rows: np.ndarray, weights: np.ndarray, cv: int, backend: Backend, verbose: bool | int = False
+        self,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        counts: np.ndarray,
+        cv: int,
+        backend: Backend,
+        verbose: bool | int = False,
     ) -> Rows:
-        """Return distinct rows as cross-validation takes them."""
+        """Return distinct rows as cross-validation takes them; `counts` are the weights without far rows."""
         scale = self.length_scale
-        unit = float(loss_units(scale, mapped(self.map, rows), without_far(rows, weights))[0] / scale[0])
+        unit = float(loss_units(scale, mapped(self.map, rows), counts)[0] / scale[0])
         return Rows(rows, weights, self.frame, scale, unit, cv, backend, verbose)
 
 
@@ -179,7 +185,8 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         """Resolve what depends on the distinct rows: the space, the rows in frame coordinates, and the base measure there."""
         refuse_without_score(self, rows)
         space = SPACES[self.space](get_kernel(self.kernel).bind(rows.shape[1]), self.memory_limit, self.n_jobs)
-        found, counts = self._choose_coordinates(space, rows, weights, backend), without_far(rows, weights)
+        counts = without_far(rows, weights)
+        found = self._choose_coordinates(space, rows, weights, counts, backend)
         self.frame_, self._map, self.length_scale_ = found.frame, found.map, found.length_scale
         self._frame, self._space = chain(found.map, divided_by(found.length_scale)), space
         self.unit_ = deviations(rows, counts)
@@ -189,13 +196,17 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         self.base_ = GaussianBase.fit(z, counts) if found.base == "gaussian" else None
         return space, z, self.base_
 
-    def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
+    def _choose_coordinates(
+        self, space: Space, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray, backend: Backend
+    ) -> Coordinates:
         """Return the frame, the length scale of each of its columns, and the name of the base, for distinct rows."""
-        return self._coordinates(self.frame, rows, weights)
+        return self._coordinates(self.frame, rows, weights, counts)
 
-    def _coordinates(self, frame: str | Frame, rows: np.ndarray, weights: np.ndarray) -> Coordinates:
+    def _coordinates(
+        self, frame: str | Frame, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray
+    ) -> Coordinates:
         """Return the coordinates of a frame, with the length scale that the parameter or the rule gives in it."""
-        map = fit_map(frame, rows, without_far(rows, weights))
+        map = fit_map(frame, rows, counts)
         inside = mapped(map, rows)
         if self.frame == "scale" and isinstance(self.length_scale, str) and self.length_scale in ("auto", "median"):
             warn_of_unlike_columns(self, inside)

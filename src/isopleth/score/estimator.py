@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import repeat
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.scaled_columns import deviations
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
-from isopleth.score.pullback import auto_frames, without_far
+from isopleth.score.pullback import auto_frames
 from isopleth.score.selection import FACTORS, Candidates, select
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.system import (
@@ -215,15 +214,19 @@ class KernelScore(ScoreEstimator):
     def _samples_rows(self, n: int) -> bool:
         return n > MEDIAN_ROWS or self._is_chosen()
 
-    def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
+    def _choose_coordinates(
+        self, space: Space, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray, backend: Backend
+    ) -> Coordinates:
         frames = auto_frames(rows.shape[1]) if is_auto(self.frame) else (self.frame,)
-        found = list(map(self._coordinates, frames, repeat(rows), repeat(weights)))
+        found = [self._coordinates(frame, rows, weights, counts) for frame in frames]
         if not self._is_chosen():
             return found[0]
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, FACTORS if self._searches_scale() else (1.0,), self._fixed_regularizer())
-        framed = [one.as_rows(rows, weights, self.cv, backend, getattr(self, "verbose", False)) for one in found]
-        self.search_path_ = path = select(space, framed, candidates, deviations(rows, without_far(rows, weights)))
+        framed = [
+            one.as_rows(rows, weights, counts, self.cv, backend, getattr(self, "verbose", False)) for one in found
+        ]
+        self.search_path_ = path = select(space, framed, candidates, deviations(rows, counts))
         chosen = next(one for one in found if one.frame is path.frame)
         return chosen._replace(length_scale=path.length_scale, base=path.base)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from itertools import repeat
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -29,7 +28,7 @@ from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
 from isopleth.scaled_columns import deviations
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
-from isopleth.score.pullback import auto_frames, without_far
+from isopleth.score.pullback import auto_frames
 from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of
 from isopleth.score.selection import Candidates, choose_frame
 from isopleth.score.spaces import SPACES, Space
@@ -314,16 +313,18 @@ class NystromKEF(Streaming, ScoreEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def _choose_coordinates(self, space: Space, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Coordinates:
+    def _choose_coordinates(
+        self, space: Space, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray, backend: Backend
+    ) -> Coordinates:
         """Choose the frame and the base by cross-validation on at most COMPARED_ROWS rows with a kernel at each."""
         frames = auto_frames(rows.shape[1]) if is_auto(self.frame) else (self.frame,)
-        found = list(map(self._coordinates, frames, repeat(rows), repeat(weights)))
+        found = [self._coordinates(frame, rows, weights, counts) for frame in frames]
         if len(found) == 1 and self.base != "auto":
             return found[0]
         bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, (1.0,), self.regularizer)
-        framed = [one.as_rows(rows, weights, FOLDS, backend, self.verbose) for one in found]
-        place, rounds, _ = choose_frame(space, framed, candidates, deviations(rows, without_far(rows, weights)))
+        framed = [one.as_rows(rows, weights, counts, FOLDS, backend, self.verbose) for one in found]
+        place, rounds, _ = choose_frame(space, framed, candidates, deviations(rows, counts))
         return found[place]._replace(base=rounds[place].chosen(candidates)[0])
 
     def _fit_frame(
