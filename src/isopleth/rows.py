@@ -74,9 +74,10 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     Rows of weight 0 are left out; `place` has the index of each row of `X` among the distinct ones, or -1.
     """
     positive = w > 0
-    kept = without_rounding(X[positive] + 0.0)  # -0.0 is 0.0
-    ranks = _dense_ranks(kept)
-    order, starts = _runs(ranks)
+    ranks, kept, order = _ranked(X[positive] + 0.0)  # -0.0 is 0.0
+    starts = np.arange(len(order))
+    if ranks[order[-1], 0] < starts[-1]:  # the first column has ties
+        order, starts = _runs(ranks)
     rows = kept[order[starts]]
     weights, place = _summed(_inverse(order, starts), positive, w)
     # For rows with equal keys, which are permutations of one another, the weight decides, then the lexical order.
@@ -93,7 +94,7 @@ def keys_by_rank(rows: np.ndarray) -> np.ndarray:
     A sum over columns alone would give the same key to rows whose ranks are permutations of one another. So each column gets a
     key too, from its ranks and the first keys of the rows, and the second keys of the rows combine ranks with keys of columns.
     """
-    return _keys(_dense_ranks(rows))
+    return _keys(_ranked(rows)[0])
 
 
 def _keys(found: np.ndarray) -> np.ndarray:
@@ -114,19 +115,25 @@ def _keys_of_columns(found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def columns_by_key(rows: np.ndarray) -> np.ndarray:
     """Return the columns in an order that does not depend on their order, nor on that of the rows or on units."""
-    return np.argsort(_keys_of_columns(_dense_ranks(rows))[1], kind="stable")
+    return np.argsort(_keys_of_columns(_ranked(rows)[0])[1], kind="stable")
 
 
-def _dense_ranks(rows: np.ndarray) -> np.ndarray:
-    """Return the place of each value among the values of its column that are distinct beyond rounding."""
-    columns = np.ascontiguousarray(rows.T)
+def _ranked(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the place of each value among those of its column, rows without rounding, and the order of the first column.
+
+    Values that differ by rounding have one place.
+    """
+    columns = np.array(rows.T, order="C")
     order = np.argsort(columns, axis=1)
     ordered = np.take_along_axis(columns, order, axis=1)
-    steps = np.zeros(columns.shape, dtype=np.uint64)
-    np.cumsum(differ(ordered), axis=1, out=steps[:, 1:])
+    starts = np.ones(columns.shape, dtype=bool)
+    starts[:, 1:] = differ(ordered)
+    steps = np.cumsum(starts, axis=1, dtype=np.uint64) - np.uint64(1)
+    for j in np.flatnonzero(~starts.all(axis=1)):
+        columns[j, order[j]] = ordered[j, starts[j]][steps[j]]
     ranks = np.empty_like(steps)
     np.put_along_axis(ranks, order, steps, axis=1)
-    return ranks.T
+    return ranks.T, columns.T, order[0]
 
 
 def rounding_of(ordered: np.ndarray) -> np.ndarray:
