@@ -3,7 +3,7 @@ from .anomaly.explanation import Explanation as Explanation
 from .anomaly.result import Anomalies as Anomalies
 from .change_points.curve import sliding_lsdd as sliding_lsdd
 from .change_points.detector import ChangePointDetector as ChangePointDetector
-from .change_points.detector import ChangePoints as ChangePoints
+from .change_points.result import ChangePoints as ChangePoints
 from .class_prior.estimator import ClassPriorEstimator as ClassPriorEstimator
 from .class_prior.estimator import ClassPriors as ClassPriors
 from .description import TableDescription as TableDescription

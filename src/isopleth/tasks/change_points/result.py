@@ -1,0 +1,210 @@
+"""Result of a search for changes: their places, kinds and intervals, in tables, sentences and pictures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from isopleth.results.charts import Chart, Series, ShownTable, thinned
+from isopleth.results.result import Result, shown
+from isopleth.results.text import counted, in_words
+from isopleth.tables.clock_times import axis_of, time_words
+
+_MOST_CURVES = 6
+# Descriptions of the kinds of changes.
+MEANINGS = {
+    "level": "level",
+    "slope": "slope",
+    "scatter": "scatter",
+    "shape": "shape or dependence",
+    "frequency": "frequency",
+    "relation": "relation of columns",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ChangePoints(Result):
+    """Changes of a series.
+
+    Parameters
+    ----------
+    change_points : ndarray of shape (m,), int
+        First steps after the changes, ascending; the first step of the series is number 0.
+    kinds : ndarray of shape (m,), str
+        Kinds of the changes: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for any other.
+    series : ndarray of shape (T, d)
+        The series.
+    p_values : ndarray of shape (m,), optional
+        The least false alarm rates at which each change would be reported.
+    columns : list of tuple of int, optional
+        The columns in which each change was seen.
+    where : dict of str to ndarray of shape (T,), optional
+        Columns that say where the steps stand, such as lines of a file; by default steps are counted from 0.
+    names : list of str, optional
+        Names of the columns of the series.
+    times : ndarray of shape (T,), optional
+        Times of the steps.
+    intervals : ndarray of shape (m, 2), int, optional
+        Least and largest first step after each change: 90 % intervals.
+    spacing : str, default=""
+        A sentence on times that are uneven, or that lack steps; the steps of the result are rows of the series.
+    """
+
+    change_points: np.ndarray
+    kinds: np.ndarray
+    series: np.ndarray = field(repr=False)
+    p_values: np.ndarray | None = field(default=None, repr=False)
+    columns: list[tuple[int, ...]] | None = field(default=None, repr=False)
+    where: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
+    names: list[str] | None = field(default=None, repr=False)
+    times: np.ndarray | None = field(default=None, repr=False)
+    intervals: np.ndarray | None = field(default=None, repr=False)
+    spacing: str = field(default="", repr=False)
+
+    def __len__(self) -> int:
+        return len(self.change_points)
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.change_points, self.kinds, strict=True))
+        return f"ChangePoints({found or 'none'})"
+
+    kind = "change_points"
+    title = "Changes of a series"
+
+    def _columns(self) -> dict[str, Any]:
+        """Return a row for each change.
+
+        The columns are ``change``, ``time`` if the times are known, ``earliest`` and ``latest`` (the interval of the change),
+        ``kind``, ``pvalue``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
+        for each column of the series, numbered if there are several. ``earliest`` and ``latest`` are counted like the change.
+        """
+        bounds = np.concatenate([[0], self.change_points, [len(self.series)]]).astype(int)
+        means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
+        where = {name: column[self.change_points] for name, column in self.where.items()} or {
+            "change": self.change_points
+        }
+        out: dict[str, Any] = dict(where)
+        if self.times is not None:
+            out["time"] = self.times[self.change_points]
+        if self.intervals is not None:
+            counts = next(iter(self.where.values()), np.arange(len(self.series)))
+            out |= {"earliest": counts[self.intervals[:, 0]], "latest": counts[self.intervals[:, 1]]}
+        out["kind"] = self.kinds
+        if self.p_values is not None:
+            out["pvalue"] = self.p_values
+        if self.columns is not None:
+            names = self.names or list(map(str, range(self.series.shape[1])))
+            out["columns"] = np.array([", ".join(names[j] for j in some) for some in self.columns], dtype=object)
+        for j in range(self.series.shape[1]):
+            label = "" if self.series.shape[1] == 1 else f"_{j if self.names is None else self.names[j]}"
+            out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
+        return out
+
+    def _facts(self) -> dict[str, Any]:
+        return {"rows": len(self.series), "columns": self.series.shape[1], "changes": len(self)}
+
+    def _sentences(self) -> list[str]:
+        steps = counted(len(self.series), "step")
+        spacing = [self.spacing] * bool(self.spacing)
+        if not len(self):
+            return [f"The series of {steps} shows no change.", *spacing]
+        noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
+        when = (
+            [""] * len(self)
+            if self.times is None
+            else [f", {time_words(time)}" for time in self.times[self.change_points]]
+        )
+        found = zip(self.change_points, self.kinds, when, strict=True)
+        kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
+        first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
+        places = f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."
+        return [first, places, *spacing]
+
+    def axis(self) -> tuple[str, np.ndarray, bool]:
+        """Return where pictures show the steps: at their times if known, else at their lines of a file, else counted from 0.
+
+        Returns
+        -------
+        name : str
+            Name of the axis.
+        change_points : ndarray of shape (T,)
+            Place of each step.
+        dates : bool
+            Whether places are seconds since 1970.
+        """
+        if self.times is not None:
+            places, dates = axis_of(self.times)
+            return "time", places, dates
+        name, counts = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
+        return name, np.asarray(counts, dtype=np.float64), False
+
+    def _tables(self) -> list[ShownTable]:
+        return [shown("Changes", self._columns())]
+
+    def _charts(self) -> list[Chart]:
+        return charts(self)
+
+    def _notes(self) -> list[str]:
+        noun = next(iter(self.where), "step")
+        return [
+            f"{noun}: the first one after the change.{'' if self.where else ' Steps are counted from 0.'}",
+            f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
+            "pvalue: about the least false alarm rate at which the change would be reported.",
+            "before and after: means of the parts of the series beside the change.",
+            f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
+        ] * bool(len(self))
+
+
+def charts(found: ChangePoints) -> list[Chart]:
+    """Return each column of the series with its changes, their intervals and the means between them."""
+    dim = found.series.shape[1]
+    names = found.names or (["value"] if dim == 1 else [f"column {j}" for j in range(dim)])
+    noun, where = next(iter(found.where.items()), ("step", np.arange(len(found.series))))
+    axis, moments, dates = found.axis()
+    when = np.full(len(moments), "")
+    if found.times is not None:
+        when = np.array([f" ({time_words(t)})" for t in found.times])
+    borders = [_border(moments, place) for place in found.change_points]
+    lines = [
+        (border, f"{noun} {where[place]}{when[place]}, {kind}")
+        for place, kind, border in zip(found.change_points, found.kinds, borders, strict=True)
+    ]
+    # A change between two rows that a gap separates may be anywhere in the gap.
+    half = 0.5 * float(np.median(np.diff(moments)))
+    intervals = np.empty((0, 2), dtype=int) if found.intervals is None else found.intervals
+    bands = [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in intervals]
+    title = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
+    out = []
+    for j in range(min(dim, _MOST_CURVES)):
+        steps, values = thinned(found.series[:, j])
+        notes = [f"{noun} {where[s]}{when[s]}: {v:.6g}" for s, v in zip(steps, values, strict=True)]
+        curve = Series(names[j], moments[steps], values, "line", "blue", notes)
+        series = [curve, *_means(found, j, moments, borders)]
+        about = "Vertical bands: 90 % intervals of the changes." * bool(bands)
+        about += f" {_MOST_CURVES} of {dim} columns are shown." * (j == 0 and dim > _MOST_CURVES)
+        how: dict[str, Any] = {"lines": lines, "bands": bands, "times": "x" * dates, "wide": True}
+        out.append(Chart(f"{names[j]}: {title}", axis, names[j], series, about.strip(), **how))
+    return out
+
+
+def _border(moments: np.ndarray, place: int) -> float:
+    """Return the middle between a step and the one before it."""
+    return float(0.5 * (moments[place] + moments[max(place - 1, 0)]))
+
+
+def _means(found: ChangePoints, column: int, moments: np.ndarray, borders: list[float]) -> list[Series]:
+    """Return the mean of each segment, unless slopes, frequencies or relations changed, which it does not describe."""
+    if not len(found) or not set(found.kinds) <= {"level", "scatter", "shape"}:
+        return []
+    bounds = [0, *found.change_points.tolist(), len(found.series)]
+    ends = [moments[0], *borders, moments[-1]]
+    x, y = [], []
+    for (a, b), (start, stop) in zip(pairwise(bounds), pairwise(ends), strict=True):
+        part = found.series[a:b, column]
+        mean = np.nanmean(part) if not np.isnan(part).all() else np.nan
+        x += [start, stop, stop]
+        y += [mean, mean, np.nan]
+    return [Series("mean of the segment", x, y, "line", "text", strong=True)]
