@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from scipy.optimize import minimize_scalar
 
-from isopleth.density.table_fit import frequency_rho
+from isopleth.density.table_fit import frequency_rho, heat_rho
 
 
 @pytest.mark.parametrize("squared", [True, False])
@@ -40,3 +41,16 @@ def test_even_frequencies_stay_within_limits():
     assert frequency_rho(codes, np.ones(40), (4,), 1, False)[0] == 0.95
     lone = np.zeros((40, 1))
     assert frequency_rho(lone, np.ones(40), (2,), 1, False)[0] == 1e-4
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_factors_move_categories_as_the_heat_kernel_of_their_complete_graph(size):
+    laplacian = size * np.eye(size) - 1.0
+
+    def rho(time):
+        kernel = expm(-time * laplacian)
+        return kernel[0, 1] / kernel[0, 0]
+
+    for factor in (0.5, 1.0, 1.7):
+        found = heat_rho(np.array([rho(0.04)]), np.array([size]), factor)
+        np.testing.assert_allclose(found, rho(0.04 * factor**2))

@@ -81,6 +81,16 @@ def test_flat_and_single_losses_have_a_frame(losses):
     assert losses[2] == pytest.approx(0.5 * (low + high))
 
 
+@pytest.mark.parametrize(
+    "losses", [[2.0, 1.0, 0.5, 0.8, 1.2], [1e6, 1e3, 2.0, 1.0, 0.5], [np.inf, 0.3, 0.5, 9.0, np.nan]]
+)
+def test_the_frame_follows_the_unit_and_the_origin_of_the_losses(losses):
+    """Both ends lie beyond the best loss by a share of what the losses differ."""
+    here = plot_search(path(losses, errors=0.1)).get_ylim()
+    there = plot_search(path(40.0 * np.array(losses) - 7.0, errors=4.0)).get_ylim()
+    np.testing.assert_allclose(there, 40.0 * np.array(here) - 7.0, atol=1e-9)
+
+
 def test_of_a_fit_and_on_given_axes():
     rows = np.random.default_rng(0).normal(size=(120, 2))
     search = Search(criterion="likelihood", grid=[0.3, 0.6, 1.2, 2.4, 4.8], cv=0.3)
