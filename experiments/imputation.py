@@ -11,6 +11,9 @@ DIR holds the folders ``mixed`` and ``uci``. Every table has at most 450 rows, d
   columns; that of words is the share of wrong ones. ``coverage`` is the share of numbers inside intervals of 90 %.
 - ``densities``: 30 % of the cells of two thirds of the rows of the fit are removed. Mean log density of the held-out rows after a
   fit to all rows, to the complete ones only, and to rows whose gaps were filled by means and the most frequent words.
+- ``frames``: mean log density of the held-out rows where the columns of numbers are only scaled, or also made normal. To each
+  number a uniform draw of the width of the least distance of two values of its column is added: otherwise the density of values
+  that many rows share has no limit.
 - ``conditional``: 500 complete rows and five columns of numbers; mean log density of the last one given the others.
 
 Each line of the CSV file is one figure. A run that was interrupted goes on where it stopped. ``--costs`` measures log densities
@@ -31,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from experiments.mixed_data import MOST_ROWS, TABLES, OneHot, is_words, read_table, some_rows
+from experiments.mixed_data import MOST_ROWS, OTHER_TABLES, TABLES, OneHot, is_words, read_table, some_rows
 from experiments.resumed import resumed
 from isopleth import KDE, SOSREP, DensityImputer
 from isopleth.density.column_density import ColumnDensity
@@ -197,6 +200,33 @@ def densities(data: Path, table: str, share: float, seed: int, method: str) -> d
     return out
 
 
+FRAMES = {
+    f"{name}, {frame}": lambda kernel=kernel, rule=rule, frame=frame: SOSREP(kernel, rule, n_jobs=1, frame=frame)
+    for name, kernel, rule in (
+        ("SOSREP()", "gaussian", "auto"),
+        ("leave-one-out", "gaussian", "leave_one_out"),
+        ("product Laplacian", ProductLaplacian(), "leave_one_out"),
+    )
+    for frame in ("scale", "marginal")
+}
+
+
+def frames(data: Path, table: str, share: float, seed: int, method: str) -> dict[str, float]:
+    """Compare maps of the columns of numbers."""
+    rng = np.random.default_rng(seed)
+    frame = some_rows(read_table(data, table), MOST_ROWS, rng)
+    for column, word in zip(frame, is_words(frame), strict=True):
+        if not word:
+            step = float(np.diff(np.unique(frame[column].dropna())).min())
+            frame[column] = frame[column] + step * rng.uniform(-0.5, 0.5, size=len(frame))
+    train, test = frame[: 2 * len(frame) // 3], frame[2 * len(frame) // 3 :]
+    known = [column for column in train if train[column].nunique() > 1]
+    start = time.process_time()
+    density = FRAMES[method]().fit(train[known])
+    seconds = time.process_time() - start
+    return {"in frames": float(np.mean(density.score_samples(test[known]))), "fit": seconds}
+
+
 def conditional(data: Path, table: str, share: float, seed: int, method: str) -> dict[str, float]:
     """Compare log densities of one column given four others."""
     rng = np.random.default_rng(seed)
@@ -230,6 +260,7 @@ PARTS = {
     "errors": (errors, SHARES, [*OURS, *OTHERS]),
     "densities": (densities, (0.3,), list(OURS)),
     "conditional": (conditional, (0.0,), [*OURS, *STATSMODELS]),
+    "frames": (frames, (0.0,), list(FRAMES)),
 }
 
 
@@ -305,13 +336,15 @@ def page(path: Path) -> str:
         ("densities", "with gaps"): "mean log density of held-out rows: all rows fitted",
         ("densities", "complete rows"): "mean log density of held-out rows: complete rows fitted",
         ("densities", "filled"): "mean log density of held-out rows: gaps filled by means",
+        ("frames", "in frames"): "mean log density of held-out rows",
+        ("frames", "fit"): "processor seconds of the fit",
         ("conditional", "log density"): "mean log density of one column given four",
         ("conditional", "seconds"): "processor seconds of it",
     }
     for (part, figure), title in titles.items():
         for share in sorted({key[2] for key in values if key[:2] == (part, figure)}):
             inside = {key: found for key, found in values.items() if key[:3] == (part, figure, share)}
-            tables = [name for name in TABLES if any(key[3] == name for key in inside)]
+            tables = [name for name in TABLES + OTHER_TABLES if any(key[3] == name for key in inside)]
             methods = [m for m in PARTS[part][2] if any(key[4] == m for key in inside)]
             missing = f", {float(share):.0%} missing" if float(share) else ""
             lines += ["", f"{title}{missing}", f"{'':<30}" + "".join(f"{name:>13}" for name in tables)]
@@ -331,7 +364,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     what.add_argument("--costs", type=int, metavar="ROWS", help="measure times, with so many rows of a pattern each")
     parser.add_argument("--out", type=Path, default=Path("imputation.csv"))
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--tables", nargs="+", choices=TABLES + OTHER_TABLES, default=list(TABLES))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out")
     return parser.parse_args(arguments)

@@ -10,6 +10,9 @@ import pandas as pd
 
 TABLES = ("autos", "abalone", "credit_a", "hypothyroid", "diabetes")
 
+# Tables on which rules are chosen.
+OTHER_TABLES = ("anneal", "colic", "heart_c", "heart_statlog", "credit_g")
+
 # Rows that are drawn from a longer table: fits with gaps take seconds for some hundred rows, and minutes for some thousand.
 MOST_ROWS = 450
 
@@ -22,7 +25,7 @@ def read_table(data: Path, name: str) -> pd.DataFrame:
     data : Path
         Folder with ``mixed/*.csv`` and ``uci/*.tsv.gz``.
     name : str
-        One of :data:`TABLES`.
+        One of :data:`TABLES` or :data:`OTHER_TABLES`.
     """
     files = [data / "mixed" / f"{name}.csv", data / "uci" / f"{name}.tsv.gz"]
     found = [path for path in files if path.exists()]

@@ -25,6 +25,8 @@ _NEGLIGIBLE = 1e-15
 # Total mass of the centres that are left out when quantiles are computed.
 _QUANTILE_MASS = 1e-7
 _SECANT_STEPS = 60
+# Draws whose mean fills a gap of a column that is mapped by a curve.
+_DRAWS = 200
 # Cells of rows and centres nearer than this, in length scales, are equal.
 _SAME = 1e-8
 
@@ -347,6 +349,30 @@ class ColumnDensity:
 
         replace(self, n_jobs=1)._each(Z, visit)  # one thread, so that the order of draws does not depend on timing
         return out
+
+    def means_of_draws(
+        self, Z: np.ndarray, values: Callable[[np.ndarray], np.ndarray], skip: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Compute for each row the mean of `values` of draws of its missing cells: the mean of a map is not the map of a mean.
+
+        The random numbers are the same in each row, so that no answer depends on the other rows.
+        """
+
+        def visit(pattern: Pattern, overlaps: Overlaps) -> list[tuple[int, np.ndarray]]:
+            look, found = self._look(Z[pattern.rows], pattern, overlaps, skip), []
+            for row, share, terms in zip(pattern.rows.tolist(), look.shares, look.terms, strict=True):
+                rng = np.random.default_rng(0)
+                i = _one_a_row(np.tile(share, (_DRAWS, 1)), rng)
+                a = np.broadcast_to(terms, (_DRAWS, len(terms)))
+                j = self._partners(a, i, look.integrated, rng, overlaps) if self.squared else i
+                drawn = np.tile(Z[row], (_DRAWS, 1))
+                for column in pattern.missing:
+                    drawn[:, column] = self._draw(int(column), i, j, rng)
+                found.append((row, values(drawn).mean(axis=0)))
+            return found
+
+        means = sorted((pair for part in self._each(Z, visit) for pair in part), key=lambda pair: pair[0])
+        return np.array([mean for _, mean in means])
 
     def _integrated(self, pattern: Pattern) -> np.ndarray:
         return np.sort(np.concatenate([self.columns[pattern.missing], self.hidden]))

@@ -25,7 +25,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
     ----------
     density : SOSREP or KDE, optional
         The density to fit, with a kernel that is a product over columns; None is ``SOSREP(ProductLaplacian(),
-        length_scale="leave_one_out")``.
+        length_scale="leave_one_out", frame="scale")``.
     strategy : {"regression", "mean", "draw"}, default="regression"
         Numbers by linear regression on the known cells around the mean of similar rows, the conditional mean of the density, or
         a joint draw of all missing cells of a row. The first two take the likeliest word.
@@ -96,7 +96,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             As ``fit`` of the density.
         """
         self._validate_params()
-        default = SOSREP(ProductLaplacian(), length_scale=LEAVE_ONE_OUT, verbose=self.verbose)
+        default = SOSREP(ProductLaplacian(), length_scale=LEAVE_ONE_OUT, frame="scale", verbose=self.verbose)
         density = default if self.density is None else clone(self.density)
         self.density_ = density.fit(X, sample_weight=sample_weight)
         self._calibration: Calibration | None = None  # of the first intervals

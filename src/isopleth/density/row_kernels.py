@@ -35,7 +35,7 @@ from isopleth.density.table_fit import (
 )
 from isopleth.errors import InputError, whole_number
 from isopleth.expansion import KernelExpansion
-from isopleth.frames import BoundedMap
+from isopleth.frames import BoundedMap, Marginal
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.kernels.product import ColumnKernel
 from isopleth.length_scales import Rule
@@ -50,6 +50,7 @@ from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.
 _PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
+_KINDS = "of a table with words or missing cells each column is mapped by itself, by frame='auto', 'marginal' or 'scale'"
 
 
 class RowKernelDensity(DensityEstimator):
@@ -91,7 +92,13 @@ class RowKernelDensity(DensityEstimator):
 
     def _takes_kinds(self) -> bool:
         """Tell whether words and missing cells can be fitted, or, after a fit in other frames, asked about."""
-        return self._is_product() and (self._only_scaled or self.frame == "auto" or self._is_stack)
+        return self._is_product() and (self._only_scaled or self._marginal_of_kinds or self._is_stack)
+
+    @property
+    def _marginal_of_kinds(self) -> bool:
+        """Tell whether the numbers of a table with words or missing cells go through the marginal frame."""
+        of_columns = np.ndim(self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale)
+        return self.frame in ("marginal", Marginal()) or (self.frame == "auto" and not of_columns)
 
     def _is_product(self) -> bool:
         """Tell whether the kernel is a product over columns, which words and missing cells need."""
@@ -103,12 +110,12 @@ class RowKernelDensity(DensityEstimator):
     def _refuse_kinds(self) -> None:
         """Say which parameter words and missing cells need."""
         product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
-        self._refuse_frame("a table with words or missing cells has scaled columns")
+        self._refuse_frame(_KINDS)
 
     @property
     def _instead(self) -> str:
         """Name the estimators that take missing cells."""
-        return _PRODUCTS if self._only_scaled or self.frame == "auto" else "frame='auto'"
+        return _PRODUCTS if self._only_scaled or self._marginal_of_kinds else "frame='auto'"
 
     @abstractmethod
     def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
@@ -187,7 +194,8 @@ class RowKernelDensity(DensityEstimator):
 
     def _fit_kinds(self, table: CheckedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Fit a table with words or missing cells; if there are gaps, return rows with filled ones."""
-        self._refuse_frame("a table with words or missing cells has scaled columns")
+        if not self._marginal_of_kinds:
+            self._refuse_frame(_KINDS)
         columns = table.columns or self._number_columns()
         all_bounds = BoundedMap.of(self.bounds, column_names(self), given_names(self))
         places = self._places(columns)
@@ -200,7 +208,7 @@ class RowKernelDensity(DensityEstimator):
             length_scale = np.asarray(length_scale, dtype=np.float64)[numeric]
         kernel, bounds = get_kernel(self.kernel), all_bounds.take(numeric)
         factor = product_factor(kernel, "a fit with categories or missing cells")
-        rows = TableRows.of(table.rows, table.weights, columns, bounds)
+        rows = TableRows.of(table.rows, table.weights, columns, bounds, self._marginal_of_kinds)
         if kernel.dim is not None:
             kernel.bind(int(rows.keep.sum()))
         search = length_scale if isinstance(length_scale, Search) else None
@@ -213,7 +221,7 @@ class RowKernelDensity(DensityEstimator):
         product, z, _ = scales.at(times)
         density, report = self._fit_columns(product, z, rows.weights)
         complete = not np.isnan(z).any()
-        self._set_fit(product, ScaledColumns(rows.keep, rows.shift, times * scales.scale), bounds, report)
+        self._set_fit(product, ScaledColumns(rows.keep, rows.shift, times * scales.scale), rows.map, report)
         self._points, self._filled, self._constants = density.centers, density.filled, rows.constants
         if complete:
             self.weights_ = weights_of(density.centers, z, rows.weights)

@@ -317,6 +317,17 @@ class StackColumns:
             tick(1)
         return out
 
+    def means_of_draws(
+        self, Z: np.ndarray, values: Callable[[np.ndarray], np.ndarray], skip: None = None
+    ) -> np.ndarray:
+        """Return for each row the mean of `values` of draws of its missing cells."""
+        out = []
+        for row in Z:
+            drawn = np.tile(row, (_DRAWS, 1))
+            drawn[:, np.isnan(row)] = self._given(row).draw(_DRAWS, np.random.default_rng(_SEED))[0]
+            out.append(values(drawn).mean(axis=0))
+        return np.array(out)
+
     def intervals(
         self, Z: np.ndarray, confidence_level: float, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:

@@ -25,8 +25,6 @@ from isopleth.tables.checks import encoded_rows, on_host
 from isopleth.tables.filling import write_cells
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
 
-# Draws whose mean fills a gap of a column with bounds: the mean of a logarithm is not the logarithm of the mean.
-_DRAWS = 200
 # Draws by which the distribution of draws in each column is known.
 _REFERENCE = 4000
 # Rounds in which draws of unknown words are made again.
@@ -192,16 +190,13 @@ class TableDensity(ColumnAnswers):
             found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
         filled = self._rows(found)
-        bounded = np.isfinite(self.bounds.low) | np.isfinite(self.bounds.high)
         gaps = np.isnan(rows)
-        if strategy == "mean" and (gaps[:, : self.n_numeric] & bounded).any():
-            some = np.flatnonzero((gaps[:, : self.n_numeric] & bounded).any(axis=1))
-            total = np.zeros((len(some), self.n_numeric))
-            source = np.random.default_rng(0)
-            skip = None if own is None else own[some]
-            for _ in range(_DRAWS):
-                total += self._rows(self.density.impute(points[some], "draw", source, skip))[:, : self.n_numeric]
-            filled[np.ix_(some, np.flatnonzero(bounded))] = total[:, bounded] / _DRAWS
+        curved = gaps[:, : self.n_numeric] & self.bounds.curved & self.frame.keep
+        if strategy == "mean" and curved.any():
+            some = np.flatnonzero(curved.any(axis=1))
+            means = self.density.means_of_draws(points[some], self._rows, None if own is None else own[some])
+            numbers = filled[:, : self.n_numeric]
+            numbers[some] = np.where(curved[some], means[:, : self.n_numeric], numbers[some])
         return np.where(gaps, filled, rows)
 
     def _checked_points(self, rows: np.ndarray) -> np.ndarray:

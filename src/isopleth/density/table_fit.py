@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from scipy.optimize import minimize
 from isopleth.density.hot_deck import MOST_CENTERS, donors_of_gaps, filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_search
 from isopleth.errors import InputError, warn_user
-from isopleth.frames import BoundedMap
+from isopleth.frames import BoundedMap, BoundedMarginalMap, MarginalMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
 from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
@@ -258,7 +259,8 @@ class TableRows:
     """Distinct rows of a table as a fit uses them: the columns of numbers that vary, about their medians, and codes."""
 
     columns: Schema
-    labels: list[str]  # names of the columns of numbers in messages
+    map: BoundedMap  # map of the columns of numbers
+    labels: list[str]  # their names in messages
     keep: np.ndarray  # (n_numeric,): mask of those that vary
     shift: np.ndarray  # their medians
     constants: np.ndarray  # (n_numeric,): values of the others
@@ -267,8 +269,8 @@ class TableRows:
     weights: np.ndarray
 
     @classmethod
-    def of(cls, rows: np.ndarray, weights: np.ndarray, columns: Schema, bounds: BoundedMap) -> Self:
-        """Prepare encoded rows, of which some cells may be NaN."""
+    def of(cls, rows: np.ndarray, weights: np.ndarray, columns: Schema, bounds: BoundedMap, marginal: bool) -> Self:
+        """Prepare encoded rows, of which some cells may be NaN; with `marginal` each column of numbers is mapped to a normal one."""
         p = len(columns.numeric_names)
         labels = [repr(name) if columns.named else f"column {name}" for name in columns.numeric_names]
         bounds.check(rows[:, :p], weights > 0.0, labels)
@@ -280,8 +282,11 @@ class TableRows:
             raise InputError("no column of X varies; expected at least two rows that differ in one of them.")
         constants = np.where(keep, np.nan, np.fmax.reduce(rows[:, :p]))
         numbers, codes, weights = _merged(numbers, rows[:, p:], weights)
+        if marginal and p:
+            normal = MarginalMap.of_cells(numbers, weights)
+            numbers, bounds = normal.forward(numbers), BoundedMarginalMap(bounds.low, bounds.high, normal)
         shift = np.array([np.median(column[~np.isnan(column)]) for column in numbers[:, keep].T])
-        return cls(columns, labels, keep, shift, constants, numbers[:, keep] - shift, codes, weights)
+        return cls(columns, bounds, labels, keep, shift, constants, numbers[:, keep] - shift, codes, weights)
 
     @property
     def dim(self) -> int:
@@ -307,6 +312,8 @@ class TableScales:
         if rows.keep.any():
             rule = "scott" if by_columns else asked
             scale = resolve_length_scale(rule, rows.centred, rows.weights, rows.labels, rows.keep, what, rules)
+            if isinstance(asked, Real) and isinstance(rows.map, BoundedMarginalMap):
+                scale = scale * rules["scott"](rows.centred, rows.weights)
         rho = category_rho(category_scale, rows.codes, rows.weights, rows.columns, rows.dim, squared)
         found = cls(rows, factor, scale, rho)
         if not by_columns:

@@ -17,6 +17,7 @@ from isopleth.frames.base import Frame as Frame
 from isopleth.frames.base import FrameMap as FrameMap
 from isopleth.frames.base import MapAt as MapAt
 from isopleth.frames.bounded import BoundedMap as BoundedMap
+from isopleth.frames.bounded import BoundedMarginalMap as BoundedMarginalMap
 from isopleth.frames.compose import FRAMES as FRAMES
 from isopleth.frames.compose import Compose as Compose
 from isopleth.frames.compose import ComposedMap as ComposedMap
@@ -34,6 +35,7 @@ from isopleth.frames.sinh_arcsinh import SinhArcsinhMap as SinhArcsinhMap
 
 __all__ = [
     "BoundedMap",
+    "BoundedMarginalMap",
     "ColumnMap",
     "Compose",
     "ComposedMap",

@@ -14,6 +14,7 @@ from scipy.special import expit
 from isopleth.backend import Array
 from isopleth.errors import InputError
 from isopleth.frames.base import ColumnMap, by_numpy
+from isopleth.frames.marginal import MarginalMap
 from isopleth.tables.checks import on_host
 
 _LARGEST = 1e300  # so that the distance to a bound does not overflow
@@ -190,10 +191,58 @@ class BoundedMap(ColumnMap):
         """Return the bounds of some of the columns."""
         return BoundedMap(self.low[columns], self.high[columns])
 
+    @property
+    def curved(self) -> np.ndarray:
+        """Mask of the columns whose mean is not that of their coordinates."""
+        return np.asarray(np.isfinite(self.low) | np.isfinite(self.high))
+
     def _bounded(self) -> Iterator[tuple[int, float, float]]:
         """Yield the number, the lower and the upper bound of each bounded column."""
         for j in np.flatnonzero(np.isfinite(self.low) | np.isfinite(self.high)):
             yield int(j), float(self.low[j]), float(self.high[j])
+
+
+@dataclass(frozen=True)
+class BoundedMarginalMap(BoundedMap):
+    """Map of bounded columns to the real line, and then of each column to a normal one.
+
+    Parameters
+    ----------
+    marginal : MarginalMap
+        The second map.
+    """
+
+    marginal: MarginalMap
+
+    @by_numpy
+    def forward(self, X: np.ndarray) -> np.ndarray:
+        return self.marginal.forward(super().forward(X))
+
+    @by_numpy
+    def inverse(self, Z: np.ndarray) -> np.ndarray:
+        return super().inverse(self.marginal.inverse(Z))
+
+    @by_numpy
+    def log_slopes(self, X: np.ndarray) -> np.ndarray:
+        return super().log_slopes(X) + self.marginal.log_slopes(super().forward(X))
+
+    @by_numpy
+    def log_slope_gradients(self, X: np.ndarray) -> np.ndarray:
+        inner = self.marginal.log_slope_gradients(super().forward(X))
+        return super().log_slope_gradients(X) + np.exp(super().log_slopes(X)) * inner
+
+    @by_numpy
+    def log_slope_curvatures(self, X: np.ndarray) -> np.ndarray:
+        raise self._refusal()
+
+    def take(self, columns: np.ndarray) -> BoundedMarginalMap:
+        """Return the map of some of the columns."""
+        return BoundedMarginalMap(self.low[columns], self.high[columns], self.marginal.take(columns))
+
+    @property
+    def curved(self) -> np.ndarray:
+        """Mask of the columns whose mean is not that of their coordinates: all."""
+        return np.ones(self.dim, dtype=bool)
 
 
 def _by_column(bounds: Any, labels: list[str], names: list[str] | None) -> list[tuple[int, Any]]:

@@ -366,6 +366,18 @@ class MarginalMap(ColumnMap):
     def take(self, columns: np.ndarray) -> MarginalMap:
         return MarginalMap(*(value[columns] for value in vars(self).values()))
 
+    @classmethod
+    def of_cells(cls, rows: np.ndarray, weights: np.ndarray) -> MarginalMap:
+        """Return the map of columns with gaps (NaN), each by its known cells; one that does not vary is mapped like any other."""
+        maps = []
+        for column in rows.T:
+            known = ~np.isnan(column)
+            cells, mass = column[known], weights[known]
+            if not known.any() or cells.min() == cells.max():
+                cells, mass = _NORMAL, np.ones(len(_NORMAL))
+            maps.append(Marginal().fit(cells[:, None], mass))
+        return cls(*(np.concatenate(parts) for parts in zip(*(vars(one).values() for one in maps), strict=True)))
+
 
 @dataclass(frozen=True)
 class Marginal(Frame):
