@@ -171,14 +171,28 @@ def test_numbers_are_factors_in_other_frames() -> None:
         KDE(frame="whiten", length_scale=[0.5, 0.5]).fit(X)
 
 
-def test_tables_with_gaps_have_scaled_columns() -> None:
-    X = skewed(60)
-    X[0, 1] = np.nan
-    assert not hasattr(SOSREP(frame="auto").fit(X), "components_")
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+def test_columns_of_tables_with_gaps_are_made_normal(kind: type) -> None:
+    X = skewed(200)
+    rows = X.copy()
+    rows[::7, 1] = np.nan
+    known = ~np.isnan(rows[:, 1])
+    maps = [Marginal().fit(rows[:, [0]], np.ones(200)), Marginal().fit(rows[known][:, [1]], np.ones(known.sum()))]
+    mapped, volume = np.full(rows.shape, np.nan), np.zeros(200)
+    for j, (one, some) in enumerate(zip(maps, (known | True, known), strict=True)):
+        mapped[some, j] = one.forward(rows[some][:, [j]])[:, 0]
+        volume[some] += one.log_volume(rows[some][:, [j]])
+    model, plain = kind().fit(rows), kind(frame="scale").fit(mapped)
+    np.testing.assert_allclose(model.score_samples(rows), plain.score_samples(mapped) + volume, atol=1e-6)
+    np.testing.assert_allclose(kind(length_scale=1.0).fit(rows).score_samples(rows), model.score_samples(rows))
+    filled = model.impute(rows)
+    drawn = np.mean([model.impute(rows, "draw", random_state=seed)[~known, 1] for seed in range(200)], axis=0)
+    assert np.abs(filled[~known, 1] - drawn).max() < 0.5 * rows[known, 1].std()
+    np.testing.assert_allclose(model.impute(rows[~known][::-1])[::-1], filled[~known])
     with pytest.raises(InputError, match="frame='auto'"):
-        SOSREP(frame="deep").fit(X)
-    with pytest.raises(InputError, match="frame='scale'"):
-        SOSREP(frame="auto", length_scale=0.5).fit(X)
+        SOSREP(frame="deep").fit(rows)
+    with pytest.raises(InputError, match="frame='auto'"):
+        kind(frame="marginal", length_scale=[0.5, 0.5]).fit(rows)
 
 
 def test_frames_of_a_user() -> None:

@@ -35,16 +35,16 @@ class LinearTrend:
     def of(cls, centers: np.ndarray, sizes: tuple[int, ...], weights: np.ndarray) -> Self:
         """Fit it to centres with nonnegative weights."""
         share = weights / weights.sum()
-        encoded = _encoded(centers, sizes)
-        mean = share @ encoded
-        encoded -= mean
-        deviation = np.sqrt(share @ encoded**2)
-        constant = deviation <= 1e-12 * np.abs(encoded).max(axis=0, initial=0.0)
+        rows = encoded(centers, sizes)
+        mean = share @ rows
+        rows -= mean
+        deviation = np.sqrt(share @ rows**2)
+        constant = deviation <= 1e-12 * np.abs(rows).max(axis=0, initial=0.0)
         deviation[constant] = 1.0
-        encoded /= deviation
-        S = (encoded * share[:, None]).T @ encoded
+        rows /= deviation
+        S = (rows * share[:, None]).T @ rows
         np.fill_diagonal(S, 1.0)
-        return cls(sizes, mean, deviation, encoded, _shrunk(S, 1.0 / float(share @ share)))
+        return cls(sizes, mean, deviation, rows, _shrunk(S, 1.0 / float(share @ share)))
 
     def lines(self, Z: np.ndarray, observed: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the missing numbers of rows on the line of the known cells, (n, g), and residuals of the centres, (m, g).
@@ -62,7 +62,7 @@ class LinearTrend:
         if len(observed):
             known = np.concatenate([np.arange(ends[j] - max(self.sizes[j], 1), ends[j]) for j in observed])
             slopes = np.linalg.solve(self.correlation[np.ix_(known, known)], self.correlation[np.ix_(known, gaps)])
-            z = _encoded(Z[:, observed], tuple(self.sizes[j] for j in observed))
+            z = encoded(Z[:, observed], tuple(self.sizes[j] for j in observed))
             ahead = (z - self.mean[known]) / self.deviation[known] @ slopes
             residuals = residuals - self.centers[:, known] @ slopes
         return ahead * self.deviation[gaps] + self.mean[gaps], residuals * self.deviation[gaps]
@@ -81,7 +81,7 @@ def smooth_law(values: np.ndarray, shares: np.ndarray) -> Callable[[float], floa
     return lambda t: float(shares @ ndtr((t - values) / width))
 
 
-def _encoded(Z: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
+def encoded(Z: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     """Return numbers as they are, and words as columns of 0 and 1."""
     parts = [np.eye(size)[Z[:, j].astype(np.intp)] if size else Z[:, [j]] for j, size in enumerate(sizes)]
     return np.concatenate(parts, axis=1)

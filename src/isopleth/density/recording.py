@@ -32,6 +32,7 @@ _QUANTILES = 2001  # values that are kept of the distribution of a column
 _BALANCED = 1000  # draws by which the weights of the rows that gaps are taken from are found
 _BALANCING_STEPS = 10
 _LARGEST = 2.0  # change of the logarithm of such a weight in a step
+_EQUAL = 1e-9  # numbers nearer than this, relative to their range and size, are the same
 _PAIR_BYTES = 32  # that one pair of a drawn row and a training row takes
 
 
@@ -83,7 +84,17 @@ class NumberFormat:
 
     def spiked(self, drawn: np.ndarray, source: np.ndarray) -> np.ndarray:
         """Return drawn numbers, with repeated values where they were drawn about one."""
-        return np.where(np.isin(source, self.repeated), source, drawn)
+        known = self.exact(source)
+        return np.where(np.isin(known, self.repeated), known, drawn)
+
+    def exact(self, numbers: np.ndarray) -> np.ndarray:
+        """Return numbers of the table, which maps have returned with rounding errors, as they are in the table."""
+        values = self.quantiles
+        nearest = values[np.searchsorted(0.5 * (values[1:] + values[:-1]), numbers)]
+        reach = _EQUAL * (values[-1] - values[0] + np.abs(numbers))
+        if self.step:
+            numbers = np.round(np.rint(numbers / self.step) * self.step, 9) + 0.0
+        return np.where(np.abs(nearest - numbers) <= reach, nearest, numbers)
 
 
 def _are_multiples(values: np.ndarray, step: float) -> bool:
@@ -154,6 +165,13 @@ class Recording:
             points=None if self.points is None else self.points[:, visible],
             gaps=None if self.gaps is None else self.gaps[:, encoded],
         )
+
+    def exact(self, rows: np.ndarray) -> np.ndarray:
+        """Return encoded rows of the table without the rounding errors of maps."""
+        out = rows.copy()
+        for j, (form, origin) in enumerate(zip(self.formats, self.origins, strict=True)):
+            out[:, j] = form.exact(rows[:, j] + origin) - origin
+        return out
 
     def record(self, drawn: Drawn, others: Drawn, rng: np.random.Generator) -> np.ndarray:
         """Return drawn rows as the table records them: every column with its own distribution."""

@@ -92,13 +92,14 @@ class RowKernelDensity(DensityEstimator):
 
     def _takes_kinds(self) -> bool:
         """Tell whether words and missing cells can be fitted, or, after a fit in other frames, asked about."""
-        return self._is_product() and (self._only_scaled or self._marginal_of_kinds or self._is_stack)
+        by_itself = self._only_scaled or self.frame == "auto" or self._marginal_of_kinds
+        return self._is_product() and (by_itself or self._is_stack)
 
     @property
     def _marginal_of_kinds(self) -> bool:
         """Tell whether the numbers of a table with words or missing cells go through the marginal frame."""
         of_columns = np.ndim(self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale)
-        return self.frame in ("marginal", Marginal()) or (self.frame == "auto" and not of_columns)
+        return self.frame in ("auto", "marginal", Marginal()) and not of_columns
 
     def _is_product(self) -> bool:
         """Tell whether the kernel is a product over columns, which words and missing cells need."""
@@ -115,7 +116,7 @@ class RowKernelDensity(DensityEstimator):
     @property
     def _instead(self) -> str:
         """Name the estimators that take missing cells."""
-        return _PRODUCTS if self._only_scaled or self._marginal_of_kinds else "frame='auto'"
+        return "frame='auto'" if self._is_product() and not self._takes_kinds() else _PRODUCTS
 
     @abstractmethod
     def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:

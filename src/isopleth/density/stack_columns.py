@@ -225,6 +225,12 @@ class StackColumns:
         """Return 0: all columns are numeric."""
         return 0
 
+    def row_weights(self) -> np.ndarray:
+        """Return the weights of the rows of the fit, up to a factor; those of a square follow from its equations."""
+        one = next(part for part in self.parts if part.own is not None)
+        a = np.exp(one.log_alpha - one.log_alpha.max())
+        return np.asarray(a * (np.exp(-0.5 * one._distances) @ a) if one.squared else a)
+
     def own_centers(self, Z: np.ndarray) -> None:
         """Return None: all rows of the fit were complete."""
         return

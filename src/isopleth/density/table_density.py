@@ -16,6 +16,7 @@ from isopleth.density.calibration import Calibration
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.recording import Drawn, Recording
+from isopleth.density.selection import CANDIDATES, Selection
 from isopleth.errors import InputError, quoted, warn_user, whole_number
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
@@ -27,6 +28,8 @@ from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
 
 # Draws by which the distribution of draws in each column is known.
 _REFERENCE = 4000
+# Rows that are made at once.
+_BATCH = 1000
 # Rounds in which draws of unknown words are made again.
 _ROUNDS = 1000
 
@@ -459,22 +462,39 @@ class TableDensity(ColumnAnswers):
                     f"given has a word for column {column.name!r} that no training row has; take one of those."
                 )
         rest = self if given is None else self.conditional(given)
-        drawn = rest._draws(int(n_samples), rng)
         known = self._encoded_places(list(values))
         others = np.setdiff1d(np.arange(len(self.columns.columns)), known)
         out = np.empty((int(n_samples), len(self.columns.columns)))
         out[:, known] = list(values.values())
-        out[:, others] = drawn.rows
         if not as_recorded or self.recording is None or rest.recording is None:
+            out[:, others] = rest._draws(int(n_samples), rng).rows
             return new_table(self.columns, self._by_column(out), self.library)
-        usual = drawn if given is None and n_samples >= _REFERENCE else self._draws(_REFERENCE, rng)
-        gaps = np.zeros(out.shape, dtype=bool)
+        usual = self._draws(_REFERENCE, rng)
+        selection = self._selection(self.recording, usual, rng)
+        reference, place = usual.take(others), 0
+        while place < n_samples:
+            n = min(n_samples - place, _BATCH)
+            drawn = rest._draws(CANDIDATES * n, rng)
+            rows = np.tile(out[place], (len(drawn.rows), 1))
+            rows[:, others] = rest.recording.record(drawn, reference, rng)
+            out[place : place + n] = rows[selection.kept(rows, n, rng)]
+            place += n
         if self.recording.gaps is not None and as_recorded != "complete":
             gaps = self._gaps(out, usual.rows, rng)
-        gaps[:, known] = False
-        out[:, others] = rest.recording.record(drawn, usual if given is None else usual.take(others), rng)
-        out[gaps] = np.nan
+            gaps[:, known] = False
+            out[gaps] = np.nan
         return self.recording.typed(new_table(self.columns, self._by_column(out), self.library))
+
+    def _selection(self, recording: Recording, usual: Drawn, rng: np.random.Generator) -> Selection:
+        """Return what tells draws from the rows of the table, whose gaps are filled."""
+        density = self.density
+        if recording.points is not None and recording.weights is not None:
+            points, weights = recording.points, recording.weights
+        else:
+            points, weights = density.centers[:, density.columns], density.row_weights()
+        sizes = (0,) * self.n_numeric + self.columns.sizes
+        rows, drawn = recording.exact(self._rows(points)), recording.record(usual, usual, rng)
+        return Selection.of(rows, weights, drawn, sizes, int(rng.integers(2**31)))
 
     def _gaps(self, rows: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw which cells of drawn rows are missing."""

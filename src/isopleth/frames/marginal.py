@@ -292,7 +292,7 @@ class MarginalMap(ColumnMap):
         """Return t, log t' and the derivative of log t' in y of one column."""
         knots = self.knots[j]
         t, log_slope, bend = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
-        far = (y < knots[0]) | (y > knots[-1])
+        far = ~((y >= knots[0]) & (y <= knots[-1]))  # also NaN
         t[far], log_slope[far], bend[far] = self._tail(j, y[far])
         near = y[~far]
         place = np.clip(np.searchsorted(knots, near, side="right") - 1, 0, len(knots) - 2)
@@ -331,7 +331,7 @@ class MarginalMap(ColumnMap):
         knots = self.knots[j]
         at_knots = np.where(self.below[j] < self.above[j], ndtri_exp(self.below[j]), -ndtri_exp(self.above[j]))
         out = np.empty(len(t))
-        far = (t < at_knots[0]) | (t > at_knots[-1])
+        far = ~((t >= at_knots[0]) & (t <= at_knots[-1]))  # also NaN
         size = -ndtri_exp(np.minimum(log_ndtr(-np.abs(t[far])) - self.log_tail[j], math.log(0.5)))
         out[far] = self.tail_mean[j] + np.sign(t[far]) * size * self.tail_deviation[j]
         near = t[~far]
