@@ -379,7 +379,8 @@ class RowKernelDensity(DensityEstimator):
         strategy : {"mean", "regression", "draw"}, default="mean"
             The conditional mean of numeric columns and the likeliest word; the same word, and numbers by local linear regression
             with wider kernels, which is the mean in frames other than "scale"; or a joint draw of all missing cells of a row. The
-            mean of a column with bounds is that of 200 draws, that in frames other than "scale" of 1,000.
+            mean of a column with bounds, and of any in frames other than "scale", is that of 200 draws, or of 1,000 if the table
+            of the fit had neither words nor missing cells.
         random_state : int, RandomState or None
             Seed of draws.
 
@@ -512,8 +513,9 @@ class RowKernelDensity(DensityEstimator):
             Seed.
         as_recorded : bool or "complete", default=False
             Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
-            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
-            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none is), and
+            With True, every column has about the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words; of ten draws that one is likeliest to be kept which trees take for a row of the table.
+            Cells are missing about as often and in the same patterns (with "complete" none is), and
             the result is a frame of the library of the training rows, with the types of their columns. This needs a kernel that
             is a product over columns.
 

@@ -244,8 +244,8 @@ class TableDensity(ColumnAnswers):
             Rows; cells may be missing.
         strategy : {"mean", "regression", "draw"}, default="mean"
             The conditional mean of numeric columns and the likeliest word; the same word, and numbers by local linear regression
-            with wider kernels; or a joint draw of all missing cells of a row. The mean of a column with bounds is that of 200
-            draws.
+            with wider kernels; or a joint draw of all missing cells of a row. The mean of a column with bounds,
+            and of any in frames other than "scale", is that of 200 draws.
         random_state : int, RandomState or None
             Seed of draws.
 
@@ -436,8 +436,9 @@ class TableDensity(ColumnAnswers):
             Seed.
         as_recorded : bool or "complete", default=False
             Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
-            With True, every column has the distribution that it has in the table: range, decimals, values that many rows
-            share, and shares of words. Cells are missing about as often and in the same patterns (with "complete" none
+            With True, every column has about the distribution that it has in the table: range, decimals, values that many rows
+            share, and shares of words; of ten draws that one is likeliest to be kept which trees take for a row of the table.
+            Cells are missing about as often and in the same patterns (with "complete" none
             is), and columns have the types of the table.
 
         Returns
