@@ -135,8 +135,8 @@ def iterative() -> object:
 
 OURS = {
     "DensityImputer": lambda: SOSREP(ProductLaplacian(), "leave_one_out", n_jobs=1, frame="scale"),
-    "SOSREP()": lambda: SOSREP(n_jobs=1, frame="scale"),
-    "KDE product Laplacian": lambda: KDE(ProductLaplacian(), "leave_one_out", n_jobs=1, frame="scale"),
+    "SOSREP()": lambda: SOSREP(n_jobs=1),
+    "KDE product Laplacian": lambda: KDE(ProductLaplacian(), "leave_one_out", n_jobs=1),
 }
 OTHERS: dict[str, Fill] = {
     "KNNImputer": encoded(knn),
@@ -319,6 +319,14 @@ def costs(distinct: int) -> list[str]:
 # ---- page ----------------------------------------------------------------------------------------------------------------
 
 
+def shown(values: list[float], error: bool) -> str:
+    """Return the mean of some values, with its standard error."""
+    if not values:
+        return f"{'-':>15}"
+    text = f"{np.mean(values):.3f}"
+    return f"{text} ({np.std(values, ddof=1) / len(values) ** 0.5:.3f})".rjust(15) if error else text.rjust(15)
+
+
 def page(path: Path) -> str:
     """Return the tables of results made from the file."""
     values: dict[tuple[str, ...], list[float]] = defaultdict(list)
@@ -332,7 +340,7 @@ def page(path: Path) -> str:
     titles = {
         ("errors", "error of numbers"): "error of filled numbers, in standard deviations",
         ("errors", "wrong words"): "share of wrong filled words",
-        ("errors", "coverage"): "share of numbers in intervals of 90 %",
+        ("errors", "coverage"): "share of numbers in intervals of 90 %, with standard errors",
         ("densities", "with gaps"): "mean log density of held-out rows: all rows fitted",
         ("densities", "complete rows"): "mean log density of held-out rows: complete rows fitted",
         ("densities", "filled"): "mean log density of held-out rows: gaps filled by means",
@@ -347,11 +355,10 @@ def page(path: Path) -> str:
             tables = [name for name in TABLES + OTHER_TABLES if any(key[3] == name for key in inside)]
             methods = [m for m in PARTS[part][2] if any(key[4] == m for key in inside)]
             missing = f", {float(share):.0%} missing" if float(share) else ""
-            lines += ["", f"{title}{missing}", f"{'':<30}" + "".join(f"{name:>13}" for name in tables)]
+            lines += ["", f"{title}{missing}", f"{'':<30}" + "".join(f"{name:>15}" for name in tables)]
             for method in methods:
                 cells = [inside.get((part, figure, share, name, method), []) for name in tables]
-                row = "".join(f"{np.mean(cell):>13.3f}" if cell else f"{'-':>13}" for cell in cells)
-                lines.append(f"{method:<30}{row}")
+                lines.append(f"{method:<30}" + "".join(shown(cell, figure == "coverage") for cell in cells))
     return "\n".join(lines)
 
 

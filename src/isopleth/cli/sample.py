@@ -11,10 +11,11 @@ import pyarrow as pa
 from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.messages import of_this_version, say
 from isopleth.cli.run import Run
-from isopleth.density import SOSREP
+from isopleth.density import KDE
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError, printable
 from isopleth.io import load
+from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
 from isopleth.tables.read import Reading
 from isopleth.tables.table import FileTable
@@ -70,7 +71,7 @@ def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:
         raise InputError("--model has its own columns; leave out the options of columns.")
 
 
-def fitted(table: FileTable, size: int | None, seed: int) -> SOSREP:
+def fitted(table: FileTable, size: int | None, seed: int) -> KDE:
     """Return a density fitted to a table, or to a random part of a long one."""
     encoded = table.encoded()
     gaps = np.column_stack([np.isnan(encoded.numeric), encoded.codes < 0])
@@ -82,8 +83,7 @@ def fitted(table: FileTable, size: int | None, seed: int) -> SOSREP:
         rare = [int(order[np.argmin(gaps[order, j])]) for j in np.flatnonzero(gaps[order[:most]].all(axis=0))]
         chosen = np.unique([*order[:most].tolist(), *rare])
         say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
-    # Draws do not show more digits than these, and the last ones take longest.
-    density = SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6)
+    density = KDE(ProductLaplacian(), length_scale="leave_one_out")
     return density.fit((table if chosen is None else table.take(chosen)).frame)
 
 
