@@ -108,7 +108,9 @@ def test_exact_relations_survive_and_rows_are_not_repeated(frame):
     smokes = rng.choice(["no", "yes"], size=300)
     age, x = rng.normal(50.0, 12.0, size=300).round(1), rng.normal(size=300)
     packs = np.where(smokes == "no", 0.0, rng.integers(1, 40, size=300))
-    table = pd.DataFrame({"smokes": smokes, "packs": packs, "age": age, "x": x, "y": x + rng.normal(0.0, 0.1, size=300)})
+    table = pd.DataFrame(
+        {"smokes": smokes, "packs": packs, "age": age, "x": x, "y": x + rng.normal(0.0, 0.1, size=300)}
+    )
     made = SOSREP(length_scale="leave_one_out", frame=frame).fit(table).sample(300, random_state=0, as_recorded=True)
     assert ((made["smokes"] == "no") != (made["packs"] == 0)).mean() < 0.05
     unit = table.std(numeric_only=True)

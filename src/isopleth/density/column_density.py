@@ -25,8 +25,8 @@ _NEGLIGIBLE = 1e-15
 # Total mass of the centres that are left out when quantiles are computed.
 _QUANTILE_MASS = 1e-7
 _SECANT_STEPS = 60
-# Draws whose mean fills a gap of a column that is mapped by a curve.
-_DRAWS = 200
+# Draws whose mean fills a gap of a column that is mapped by a curve, and a step of which multiples are spread evenly over [0, 1].
+_DRAWS, _GOLDEN = 200, 0.6180339887498949
 # Cells of rows and centres nearer than this, in length scales, are equal.
 _SAME = 1e-8
 
@@ -341,8 +341,9 @@ class ColumnDensity:
             if not len(pattern.missing):
                 return
             look = self._look(Z[pattern.rows], pattern, overlaps, skip)
-            i = _one_a_row(look.shares, rng)
-            j = self._partners(look.terms, i, look.integrated, rng, overlaps) if self.squared else i
+            i = _one_a_row(look.shares, rng.uniform(size=len(pattern.rows)))
+            u = rng.uniform(size=len(i))
+            j = self._partners(look.terms, i, look.integrated, u, overlaps) if self.squared else i
             for column in pattern.missing:
                 out[pattern.rows, column] = self._draw(int(column), i, j, rng)
             tick(len(pattern.rows))
@@ -355,16 +356,18 @@ class ColumnDensity:
     ) -> np.ndarray:
         """Compute for each row the mean of `values` of draws of its missing cells: the mean of a map is not the map of a mean.
 
-        The random numbers are the same in each row, so that no answer depends on the other rows.
+        The random numbers are the same in each row, so that no answer depends on the other rows. Pairs of centres are spread
+        evenly.
         """
+        place = np.arange(_DRAWS)
 
         def visit(pattern: Pattern, overlaps: Overlaps) -> list[tuple[int, np.ndarray]]:
             look, found = self._look(Z[pattern.rows], pattern, overlaps, skip), []
             for row, share, terms in zip(pattern.rows.tolist(), look.shares, look.terms, strict=True):
                 rng = np.random.default_rng(0)
-                i = _one_a_row(np.tile(share, (_DRAWS, 1)), rng)
-                a = np.broadcast_to(terms, (_DRAWS, len(terms)))
-                j = self._partners(a, i, look.integrated, rng, overlaps) if self.squared else i
+                i = _one_a_row(np.tile(share, (_DRAWS, 1)), (place + 0.5) / _DRAWS)
+                a, u = np.broadcast_to(terms, (_DRAWS, len(terms))), _GOLDEN * place % 1.0
+                j = self._partners(a, i, look.integrated, u, overlaps) if self.squared else i
                 drawn = np.tile(Z[row], (_DRAWS, 1))
                 for column in pattern.missing:
                     drawn[:, column] = self._draw(int(column), i, j, rng)
@@ -378,13 +381,13 @@ class ColumnDensity:
         return np.sort(np.concatenate([self.columns[pattern.missing], self.hidden]))
 
     def _partners(
-        self, a: np.ndarray, i: np.ndarray, integrated: np.ndarray, rng: np.random.Generator, overlaps: Overlaps
+        self, a: np.ndarray, i: np.ndarray, integrated: np.ndarray, u: np.ndarray, overlaps: Overlaps
     ) -> np.ndarray:
-        """Draw the second centre of a pair for each row: j with probability proportional to :math:`a_j G_{ij}`."""
+        """Draw the second centre of a pair for each row: j with probability proportional to :math:`a_j G_{ij}`, by shares u."""
         chosen, place = np.unique(i, return_inverse=True)
         weights = overlaps.between(chosen, np.arange(a.shape[1]), integrated)[place]
         weights *= a
-        return _one_a_row(weights, rng)
+        return _one_a_row(weights, u)
 
     def _draw(self, column: int, i: np.ndarray, j: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw cells of one column from the kernels about the centres `i`, or from their products with those about `j`."""
@@ -398,7 +401,7 @@ class ColumnDensity:
         rows = np.arange(len(i))
         for chosen in (i, j) if self.squared else (i,):
             weights[rows, values[chosen].astype(np.intp)] /= rho
-        return _one_a_row(weights, rng).astype(np.float64)
+        return _one_a_row(weights, rng.uniform(size=len(i))).astype(np.float64)
 
     def intervals(
         self,
@@ -528,7 +531,8 @@ class ColumnDensity:
         j = i.copy()
         for part in slices(n_samples if self.squared else 0, self.memory_limit / (64 * m)):
             terms = np.broadcast_to(alpha, (len(i[part]), m))
-            j[part] = self._partners(terms, i[part], everything, rng, self._overlaps(self.memory_limit, self.n_jobs))
+            u = rng.uniform(size=len(terms))
+            j[part] = self._partners(terms, i[part], everything, u, self._overlaps(self.memory_limit, self.n_jobs))
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])
         order = rng.permutation(n_samples)
         return out[order], i[order], j[order]
@@ -581,11 +585,10 @@ class _Look:
         return np.asarray(top + np.log(self._parts.sum(axis=1)) + self.density._log_integral(self.integrated))
 
 
-def _one_a_row(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw a column for each row with probability proportional to its weights; at least one must be positive."""
+def _one_a_row(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Return the column where the cumulative weights of each row pass a share `u`; at least one must be positive."""
     cumulative = np.cumsum(weights, axis=1)
-    u = rng.uniform(size=len(weights)) * cumulative[:, -1]
-    return np.asarray((cumulative > u[:, None]).argmax(axis=1))
+    return np.asarray((cumulative > (u * cumulative[:, -1])[:, None]).argmax(axis=1))
 
 
 def _quantile(cumulative: Callable[[float], float], level: float, low: float, high: float) -> float:

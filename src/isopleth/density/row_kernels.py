@@ -50,7 +50,9 @@ from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.
 _PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
-_KINDS = "of a table with words or missing cells each column is mapped by itself, by frame='auto', 'marginal' or 'scale'"
+_KINDS = (
+    "of a table with words or missing cells each column is mapped by itself, by frame='auto', 'marginal' or 'scale'"
+)
 
 
 class RowKernelDensity(DensityEstimator):

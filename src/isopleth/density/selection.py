@@ -1,9 +1,9 @@
-"""Which draws of a density are kept, so that they look like the rows of its table.
+"""Selection of draws of a density that look like the rows of its table.
 
-A smooth density blurs exact relations: of two columns that are 0 in the same rows, of words that follow from a number, of measurements
-that are nearly one. Trees are trained to tell draws from rows of the table, and draws are kept in proportion to the odds that they
-are such rows. The distance to the nearest row of the table is one of the features, for a row of the table that to the nearest other one:
-otherwise draws that repeat a row would be kept first.
+A smooth density blurs exact relations: two columns that are 0 in the same rows, words that follow from a number, measurements
+that are nearly one. Trees are trained to tell draws from rows of the table, and draws are kept in proportion to the odds that
+they are such rows. The distance to the nearest row of the table is one of the features, for a row of the table that to the
+nearest other one: otherwise draws that repeat a row would be kept first.
 """
 
 from __future__ import annotations

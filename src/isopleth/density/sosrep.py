@@ -51,10 +51,9 @@ class SOSREP(RowKernelDensity):
         "marginal" and "gp1" at seven length scales, with the weights that maximise the log density of held-out rows. Beside
         Gaussian kernels with ``length_scale="auto"``, mixtures of normal densities in "whiten" and "gp1" are candidates too: near
         clusters of several sizes, kernels of one shape do not suffice.
-        "deep" adds "gp2" and "gp4", and has no :meth:`marginal` and :meth:`conditional`. With "auto", tables
-        with words or missing cells have "marginal", and kernels that are not radial have "scale" in tables without these; the other
-        frames take complete rows of numbers only. At most 4,096 rows have kernels, except in "scale" and of tables with words or
-        missing cells.
+        "deep" adds "gp2" and "gp4", and has no :meth:`marginal` and :meth:`conditional`. Tables with
+        words or missing cells take "auto", which is "marginal" for them, "marginal" and "scale"; without these, kernels that
+        are not radial have "scale". At most 4,096 rows of numbers have kernels, except in "scale".
     bounds : None, dict or sequence, optional
         Bounds of columns: a dict from names or numbers of columns to pairs (low, high), or one pair for each column; None
         is an open end. A column with a lower bound is fitted as :math:`\log(x - low)`, one with an upper bound as

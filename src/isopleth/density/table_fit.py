@@ -270,7 +270,7 @@ class TableRows:
 
     @classmethod
     def of(cls, rows: np.ndarray, weights: np.ndarray, columns: Schema, bounds: BoundedMap, marginal: bool) -> Self:
-        """Prepare encoded rows, of which some cells may be NaN; with `marginal` each column of numbers is mapped to a normal one."""
+        """Prepare encoded rows, of which cells may be NaN; with `marginal` the columns of numbers are made normal."""
         p = len(columns.numeric_names)
         labels = [repr(name) if columns.named else f"column {name}" for name in columns.numeric_names]
         bounds.check(rows[:, :p], weights > 0.0, labels)
