@@ -79,6 +79,20 @@ def test_dependence_and_seasons_are_found():
     assert all(dependence(season, 600, k).period == 24 for k in range(10))
 
 
+def test_the_period_of_a_season_is_not_a_multiple_of_it():
+    """A weak season beside noise with memory: autocorrelations of single multiples are higher by chance."""
+
+    def weak(rng, rows):
+        return season(rng, rows) + autoregression(0.8)(rng, rows)
+
+    def square(rng, rows):
+        return np.where(np.arange(rows) % 24 < 10, 2.0, 0.0)[:, None] + autoregression(0.8)(rng, rows)
+
+    assert all(
+        dependence(draw, rows, k).period == 24 for draw in (weak, square) for rows in (600, 1000) for k in range(20)
+    )
+
+
 def test_streams_of_stretches_keep_the_order_and_the_season():
     places = np.delete(np.arange(240), np.arange(100, 110))
     blocks = RowBlocks.of_stretches(places, 60, 24, 1.0)

@@ -361,7 +361,8 @@ _FEWEST_TO_TELL = 50
 _REACH = 5.0
 # A season has an autocorrelation of this at least, one period apart.
 _LEAST_OF_SEASON = 0.2
-_FIRST_PEAK = 0.8
+# Standard errors by which an autocorrelation may be lower or higher by chance.
+_SURE = 3.0
 # Blocks have this many windows at least and at most, and a reference has this many blocks at least.
 _FEWEST_WINDOWS, _MOST_WINDOWS, FEWEST_BLOCKS = 3, 8, 8
 _STRETCHES = 10
@@ -433,21 +434,25 @@ def in_stretches(n: int, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _period(found: np.ndarray, error: np.ndarray) -> int:
-    """Return the lag of the largest autocorrelation behind the first negative one; 0 if it is small or uncertain."""
+    """Return the lag behind the first negative autocorrelation whose multiples have the largest mean; 0 if that is uncertain.
+
+    The more multiples a lag has, the surer is their mean. Multiples of the period have the same mean but for chance, so the
+    shortest part of the best lag counts that is not surely worse.
+    """
     negative = np.flatnonzero(found < 0.0)
     if not len(negative):
         return 0
-    start = int(negative[0])
-    largest = float(found[start:].max())
-    if largest <= _LEAST_OF_SEASON * found[0]:
+    first = int(negative[0]) + 1
+    lags = np.arange(first, len(found) + 1)
+    means = np.array([found[lag - 1 :: lag].mean() for lag in lags])
+    noise = error[lags - 1] * np.sqrt(lags / len(found))
+    best = int((means - _SURE * noise).argmax())
+    if means[best] <= max(_DEPENDENT * noise[best], _LEAST_OF_SEASON * found[0]):
         return 0
-    # Multiples of the period have nearly the same autocorrelation: the first peak counts, and all multiples say where it is.
-    first = start + int(np.argmax(found[start:] >= _FIRST_PEAK * largest)) + 1
-    candidates = np.arange(first, first + first // 4 + 2)
-    candidates = candidates[candidates <= len(found)]
-    means = np.array([found[lag - 1 :: lag].mean() for lag in candidates])
-    lag = int(candidates[np.argmax(means)])
-    return lag if means.max() > _DEPENDENT * error[lag - 1] / np.sqrt(len(found) // lag) else 0
+    lag, least = int(lags[best]), means[best] - _SURE * noise[best]
+    parts = (np.flatnonzero(np.abs(lags * count - lag) <= count / 2) for count in range(lag // first, 1, -1))
+    shorter = (int(part[means[part].argmax()]) for part in parts if len(part) and means[part].max() >= least)
+    return int(lags[next(shorter, best)])
 
 
 # Eigenvectors of H with an eigenvalue below this share of the largest are left out; they are nearly 0 everywhere.
