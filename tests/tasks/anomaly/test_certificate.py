@@ -1,5 +1,6 @@
 """Limits on the number of anomalies in lists of new rows."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -7,7 +8,14 @@ import pytest
 from scipy.stats import betabinom
 
 from isopleth import AnomalyDetector, load, save
-from isopleth.tasks.anomaly.certificate import DRAWS, Certificate, _simulated_counts, _upper_tail
+from isopleth.tasks.anomaly.certificate import (
+    DRAWS,
+    Certificate,
+    _simulated_counts,
+    _upper_tail,
+    levels_of,
+    simultaneous_bounds,
+)
 
 
 def test_counts_have_the_beta_binomial_law():
@@ -18,6 +26,17 @@ def test_counts_have_the_beta_binomial_law():
         law = betabinom(25, i, 41 - i)
         np.testing.assert_allclose(_upper_tail(40, i, 25), law.sf(np.arange(26) - 1), atol=1e-12)
         assert abs(found.mean() - law.mean()) < 4 * law.std() / np.sqrt(DRAWS)
+
+
+def test_bounds_of_many_new_rows_need_little_memory():
+    tracemalloc.start()
+    bounds = simultaneous_bounds(2000, 300_000, 0.95)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60e6  # the tails of all levels would be 77 MB
+    mean = levels_of(2000) / 2001 * 300_000
+    assert (mean < bounds).all()
+    assert (bounds[1:] < 6 * mean[1:]).all()
 
 
 @pytest.mark.parametrize("ties", [False, True])

@@ -22,6 +22,7 @@ LEVELS = 32  # calibration rows, counted from the least likely one, at which new
 # Share of the calibration rows that are counted at. Counts at more of them would widen the bounds for short lists, which are
 # looked at first; they would raise limits only where many new rows are anomalies and hardly less likely than ordinary ones.
 DEEPEST = 1 / 10
+NEVER = 1e-9  # tail shares that no bound depends on, and that are not kept: there are as many as new rows
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,15 @@ def simultaneous_bounds(n: int, ordinary: int, confidence: float) -> np.ndarray:
     levels = levels_of(n)
     if not ordinary:
         return np.zeros(len(levels), dtype=np.int64)
-    upper = np.stack([_upper_tail(n, i, ordinary) for i in levels])
+    upper = [tail[tail > NEVER] for tail in (_upper_tail(n, i, ordinary) for i in levels)]
     counts = _simulated_counts(n, levels, ordinary)
-    least = np.take_along_axis(upper, counts.T, axis=1).min(axis=0)
+    least = np.min([tail[np.minimum(c, len(tail) - 1)] for tail, c in zip(upper, counts.T, strict=True)], axis=0)
     # Three standard errors of the simulation below the level, which then holds, whatever numbers were drawn.
     fails = 1.0 - confidence
     rank = int(DRAWS * fails - 3.0 * math.sqrt(DRAWS * fails * confidence))
     level = np.sort(least)[rank - 1]
     # Bounds must allow the count at which the level is reached: only counts with a smaller tail are excluded.
-    return np.maximum.accumulate((upper >= level).sum(axis=1) - 1)
+    return np.maximum.accumulate([np.count_nonzero(tail >= level) - 1 for tail in upper])
 
 
 def _upper_tail(n: int, i: int, m: int) -> np.ndarray:
