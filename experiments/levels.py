@@ -91,7 +91,8 @@ def page(lines: list[dict[str, str]]) -> str:
         names = [
             f"{n} rows, {' or '.join({line['runs'] for line in some if line['rows'] == str(n)})} runs" for n in rows
         ]
-        out += [part, f"{'':<24}" + "".join(f"{name:>38}" for name in names)]
+        width, cell = (38, 12) if part.startswith("levels") else (42, 21)
+        out += [part, f"{'':<24}" + "".join(f"{name:>{width}}" for name in names)]
         for law in ALL_LAWS:
             cells = {int(c["rows"]): [float(c[f"value {i}"]) for i in range(6)] for c in some if c["law"] == law}
             texts = []
@@ -101,9 +102,9 @@ def page(lines: list[dict[str, str]]) -> str:
                     parts = [f"{v[i]:5.2f} ({v[i + 3]:.2f})" if v[i] == v[i] else "" for i in range(3)]
                 else:
                     parts = [f"{v[i]:.3f} ({v[i + 1]:.3f}) {v[i + 2]:5.1f}" for i in (0, 3)]
-                texts.append("".join(f"{text:>{12 if len(parts) == 3 else 18}}" for text in parts))
+                texts.append("".join(f"{text:>{cell}}" for text in parts))
             if cells:
-                out.append(f"{law:<24}" + "".join(f"{text:>38}" for text in texts))
+                out.append(f"{law:<24}" + "".join(f"{text:>{width}}" for text in texts))
     return "\n".join(line.rstrip() for line in out)
 
 

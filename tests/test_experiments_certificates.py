@@ -56,3 +56,6 @@ def test_levels_and_false_discoveries_are_shares(tmp_path, monkeypatch, capsys):
     assert float(lines[2]["value 5"]) > 60
     run(monkeypatch, levels, "--page", out)
     assert "60 rows, 4 runs" in capsys.readouterr().out
+    widest = {f"value {i}": "100" for i in range(6)}
+    line = levels.page([{"part": "false discoveries", "law": "truth values", "rows": "60", "runs": "4", **widest}])
+    assert len(line.splitlines()[-1].split()) == 2 + 6  # columns do not run together
