@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth.rows import columns_by_key, keys_by_rank, without_rounding
+from isopleth.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
 from isopleth.scaled_columns import bounded, deviations
 from isopleth.tasks.anomaly.conditionals import Conditionals
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence
@@ -205,6 +205,9 @@ class ReferenceRule:
     spaces: list[CenterSpace]
     conditionals: Conditionals | None
     left_out: int  # this fold; none if there are so few rows or groups that one of them makes a difference
+    keys: (
+        np.ndarray
+    )  # (n,): `row_keys` of the distinct training rows, by which they are told from rows with other cells
     fold: np.ndarray  # (n,): fold of each distinct training row
     own: np.ndarray  # (n, kinds): evidence of each, judged without itself
     tails: list[Tail]  # law of each kind of evidence among the training rows
@@ -213,7 +216,7 @@ class ReferenceRule:
     @classmethod
     def fit(cls, table: TrainingTable, seed: int, fast: bool, limits: Limits) -> tuple[Self, np.ndarray]:
         """Fit to distinct rows, without conditional laws if `fast`. Returns the rule and their :meth:`surprises`."""
-        filler = None
+        filler, keys = None, row_keys(table.rows)
         if table.has_gaps:
             filler = CovarianceEvidence.fit(table, limits)
             table = table.filled(without_rounding(filler.fill(table.rows, limits)))
@@ -229,7 +232,7 @@ class ReferenceRule:
         for normal in (False, True):
             width = CenterSpace.of(centers, centers.copies, normal).width_of(some, groups, limits)
             spaces.append(replace(centers.space(centers.fold == left_out, normal), width=width))
-        rule = cls(centers, spaces, None, left_out, fold, np.empty(0), [], filler)
+        rule = cls(centers, spaces, None, left_out, keys, fold, np.empty(0), [], filler)
         if not fast:
             columns = columns_by_key(table.rows[order])
             space = centers.space(_large(centers.fold) == left_out, normal=True)
@@ -288,10 +291,11 @@ class ReferenceRule:
         return found
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Return evidence of shape (n, kinds); `known` are numbers of training rows, or NEW."""
+        """Return evidence of shape (n, kinds); `known` are numbers of the training rows that do not judge a row, or NEW."""
         out = self.own[known]
-        new = known == NEW
-        out[new] = self._judged(self.complete(rows[new], limits), known[new], limits)
+        other = (known == NEW) | (row_keys(rows) != self.keys[known])
+        fold = np.where(known == NEW, NEW, self.fold[known])[other]
+        out[other] = self._judged(self.complete(rows[other], limits), fold, limits)
         return out
 
     def surprise_of(self, evidence: np.ndarray) -> np.ndarray:
