@@ -405,20 +405,22 @@ class TestFailures:
         assert run("anomalies", file).stderr == "isopleth: warning: first second\n"
 
     def test_columns_that_are_left_out_are_named(self, tmp_path):
-        (tmp_path / "t.csv").write_text("a,still,b\n" + "".join(f"{x},calm,{y}\n" for x, y in X[:, :2].tolist()))
+        (tmp_path / "t.csv").write_text("a,empty,b\n" + "".join(f"{x},,{y}\n" for x, y in X[:, :2].tolist()))
         result = run("anomalies", tmp_path / "t.csv")
         assert result.exit_code == 0
-        assert result.stderr.endswith("61 rows: 2 numbers; left out: still (one value only)\n")
+        assert result.stderr.endswith("61 rows: 2 numbers; left out: empty (no value)\n")
 
-    def test_a_number_where_the_reference_has_one_only_is_the_reason(self, tmp_path):
-        lines = [f"{x},7,{y}\n" for x, y in X[:, :2].tolist()]
+    @pytest.mark.parametrize(("usual", "other"), [("7", "8"), ("calm", "rough"), ("2024-01-01", "2024-01-02")])
+    @pytest.mark.parametrize("gap", [False, True])
+    def test_a_cell_where_the_reference_has_one_value_only_is_the_reason(self, tmp_path, usual, other, gap):
+        lines = [f"{x},{usual},{y}\n" for x, y in X[:, :2].tolist()]
         (tmp_path / "usual.csv").write_text("a,still,b\n" + "".join(lines))
-        (tmp_path / "new.csv").write_text("a,still,b\n" + "".join(lines[:3]) + "0,8,0\n")
+        (tmp_path / "new.csv").write_text("a,still,b\n" + "".join(lines[:3]) + f"0,{'' if gap else other},0\n")
         given = ["--reference", tmp_path / "usual.csv", "--explain", "--top", "1"]
         result = run("anomalies", tmp_path / "new.csv", *given)
         assert result.exit_code == 0
-        assert result.stderr == ""
-        assert "still 8 (7 would be usual" in result.stdout
+        shown = "missing" if gap else "a new word" if other == "rough" else other
+        assert f"still {shown} ({usual} would be usual" in result.stdout
 
     def test_a_terminal_gets_a_bar_that_goes_away(self, file, monkeypatch, capfd):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

@@ -43,7 +43,7 @@ def anomalies(
             detector = load_detector(model)
             table = run.read_for(file, detector)
         else:
-            first = run.read(reference or file)
+            first = run.read(reference or file, constants=True)
             run.stage("fitting")
             detector = fit(first, contamination, novelty=reference is not None)
             table = run.read_for(file, detector) if reference else first

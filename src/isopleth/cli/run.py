@@ -86,13 +86,23 @@ class Run:
 
             check_report_target(self.report)
 
-    def read(self, path: Path, *, labels: Mapping[str, str] = MappingProxyType({}), gaps: bool = True) -> FileTable:
+    def read(
+        self,
+        path: Path,
+        *,
+        labels: Mapping[str, str] = MappingProxyType({}),
+        gaps: bool = True,
+        constants: bool = False,
+    ) -> FileTable:
         """Read a table and say what each column was taken as; with `gaps`, how many cells are missing too.
 
-        `labels` are columns with classes or groups, and the parameters of the command that name them.
+        `labels` are columns with classes or groups, and the parameters of the command that name them; `constants` says whether
+        columns of one word are used.
         """
         with _naming_labels(labels):
             table = Reader(path, replace(self.options, labels=list(labels))).read(2)
+        if constants:
+            table = table.using(table.schema.with_constants())
         refuse_typos(table)
         self.keep(table.schema, table)
         tell(table, gaps=gaps)

@@ -84,6 +84,8 @@ class CheckedRows:
 class TakesKinds:
     """Mixin of estimators whose rows may have words, times and missing cells; it stands before `BaseEstimator`."""
 
+    _uses_constants = False  # whether columns that hold one word at fit are used, since later rows may have another
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.categorical = True
@@ -173,14 +175,20 @@ def _kinds_of(
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
     if read is None:
-        columns = _guessed(X, also, named, as_it_is or getattr(estimator, "keep_identifiers", False))
+        columns = Schema.of(
+            X, categorical=named, keep_identifiers=as_it_is or getattr(estimator, "keep_identifiers", False), also=also
+        )
     else:
         asked = read if other is None else replace(read, choices=read.choices.joined(other.choices))
         columns = asked.schema_of(X, also, named) if named or also is not None or kinds_from else read.schema
-        if columns.only_numbers and not any(
-            np.isnan(columns.encode(table, typed=True).numeric).any() for table in tables
-        ):
-            return None
+    if getattr(estimator, "_uses_constants", False):
+        columns = columns.with_constants()
+    if read is None:
+        _warn_of_guesses(columns)
+    elif columns.only_numbers and not any(
+        np.isnan(columns.encode(table, typed=True).numeric).any() for table in tables
+    ):
+        return None
     labels = names if names is not None else range(columns.n_columns)
     estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
     estimator.n_features_in_ = columns.n_columns
@@ -190,15 +198,13 @@ def _kinds_of(
     return columns
 
 
-def _guessed(X: Any, also: Any, categorical: list, keep_identifiers: bool) -> Schema:
-    """Decide the kinds of the columns of a frame or array, and warn of those that are left out."""
-    columns = Schema.of(X, categorical=categorical, keep_identifiers=keep_identifiers, also=also)
+def _warn_of_guesses(columns: Schema) -> None:
+    """Warn of columns of a frame or array that are left out, and of what is doubtful."""
     if columns.left_out:
         reasons = listed([f"{str(name)!r} ({why})" for name, why in columns.left_out.items()])
         warn_user(f"columns left out: {reasons}.")
     for note in columns.notes:
         warn_user(note)
-    return columns
 
 
 def _warn_of_identifiers(X: Any) -> None:

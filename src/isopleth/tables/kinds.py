@@ -46,6 +46,8 @@ class Column:
         Time zone of times, which then are instants.
     day_first : bool, optional
         Whether the dates were written with days before months, as in 31/01/2024; later tables are read so.
+    constant : bool
+        Whether all cells hold one word, so that the column is used only where another one in a later table matters.
     """
 
     name: str | int
@@ -54,6 +56,7 @@ class Column:
     origin: float = 0.0
     zone: str | None = None
     day_first: bool | None = None
+    constant: bool = False
 
     @property
     def size(self) -> int:
@@ -154,13 +157,13 @@ def _is_numbers(cells: Cells, counts: np.ndarray, strange: set[str]) -> bool:
     )
 
 
-def _category(cells: Cells) -> Column | str:
+def _category(cells: Cells) -> Column:
     """Return a categorical column, with declared levels that do not occur after those that do."""
     words = cells.as_words()
     counts = dict(zip(words.words, words.counts.tolist(), strict=True))
     found = sorted((word for word in counts if counts[word]), key=lambda word: (-counts[word], word))
     if len(found) == 1 and words.known == len(words.values):
-        return "one value only"
+        return Column(words.name, "categorical", (found[0],), constant=True)
     if words.is_truth:
         return Column(words.name, "categorical", TRUTH)
     return Column(words.name, "categorical", tuple(found + [w for w in words.levels or () if not counts.get(w)]))

@@ -120,6 +120,8 @@ class Schema:
         Number of columns of the table, used or not.
     numerals : Numerals
         How columns of text write numbers.
+    constants : tuple of (int, Column)
+        Columns that are left out since they hold one word, and their places in :meth:`with_constants`.
 
     Examples
     --------
@@ -142,6 +144,7 @@ class Schema:
     named: bool
     n_columns: int
     numerals: Numerals = Numerals()  # noqa: RUF009 - frozen
+    constants: tuple[tuple[int, Column], ...] = ()
 
     @classmethod
     def of(
@@ -179,6 +182,7 @@ class Schema:
         numerals = next((n for n in (each.numerals(choices.missing) for each in tables) if not n.ordinary), Numerals())
         present = [set(each.names) for each in tables]
         columns: list[Column] = []
+        constants: list[tuple[int, Column]] = []
         left_out: dict[str | int, str] = {}
         notes: list[Message] = []
         for name in table.names:
@@ -197,7 +201,10 @@ class Schema:
                 # Both tables may number their rows from the same number on.
                 alone = [decide(each, []) for each in cells if each.known]
                 found = "identifier" if set(alone) == {"identifier"} else found
-            if isinstance(found, Column):
+            if isinstance(found, Column) and found.constant:
+                constants.append((len(columns) + len(constants), found))
+                left_out[name] = "one value only"
+            elif isinstance(found, Column):
                 columns.append(found)
             else:
                 left_out[name] = found
@@ -206,7 +213,7 @@ class Schema:
             raise InputError(
                 f"no column is left to use: {reasons}; keep one of them by naming it numeric or categorical."
             )
-        return cls(tuple(columns), left_out, tuple(notes), named, len(table.names), numerals)
+        return cls(tuple(columns), left_out, tuple(notes), named, len(table.names), numerals, tuple(constants))
 
     @classmethod
     def of_numbers(cls, names: list[Any], named: bool) -> Self:
@@ -220,9 +227,17 @@ class Schema:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make a schema of the result of :meth:`to_dict`."""
-        columns = tuple(Column(**{**column, "levels": tuple(column["levels"])}) for column in values["columns"])
-        numerals = Numerals(**values["numerals"])
-        return cls(**{**values, "columns": columns, "notes": tuple(values["notes"]), "numerals": numerals})
+
+        def column(held: Mapping[str, Any]) -> Column:
+            return Column(**{**held, "levels": tuple(held["levels"])})
+
+        parts: dict[str, Any] = {
+            "columns": tuple(map(column, values["columns"])),
+            "notes": tuple(values["notes"]),
+            "numerals": Numerals(**values["numerals"]),
+            "constants": tuple((place, column(held)) for place, held in values["constants"]),
+        }
+        return cls(**{**values, **parts})
 
     def __str__(self) -> str:
         lines = [f"{column.name}: {_about(column)}" for column in self.columns]
@@ -244,6 +259,14 @@ class Schema:
         return replace(
             self, columns=tuple(c for c in self.columns if c.name not in gone), left_out=self.left_out | gone
         )
+
+    def with_constants(self) -> Schema:
+        """Return the schema with the columns of one word among those that are used."""
+        columns, left_out = list(self.columns), dict(self.left_out)
+        for place, column in self.constants:
+            if left_out.pop(column.name, None):
+                columns.insert(place, column)
+        return replace(self, columns=tuple(columns), left_out=left_out, constants=())
 
     def with_truth_as_numbers(self) -> Schema:
         """Return the schema with columns of truth values as numbers, 0 and 1."""
@@ -299,7 +322,8 @@ class Schema:
         """Return the schema with other names of its columns."""
         columns = [replace(column, name=names[column.name]) for column in self.columns]
         left_out = {names[name]: why for name, why in self.left_out.items()}
-        return replace(self, columns=tuple(columns), left_out=left_out)
+        constants = tuple((place, replace(column, name=names[column.name])) for place, column in self.constants)
+        return replace(self, columns=tuple(columns), left_out=left_out, constants=constants)
 
     @property
     def order(self) -> np.ndarray:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from isopleth import AnomalyDetector, load, save
+from isopleth import AnomalyDetector, load, read_table, save
 from isopleth.errors import DataWarning, InputError
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence, Indicators
 from isopleth.tasks.anomaly.pooled_rule import CategoryShares, ColumnTails
@@ -338,3 +338,30 @@ def test_times_beyond_those_of_the_fit_are_named():
         warnings.simplefilter("error")
         again = detector.anomalies(march)
     assert "fall off beyond the others" in " ".join(again._notes())
+
+
+@pytest.mark.parametrize("novelty", [False, True])
+def test_any_cell_that_no_training_row_has_in_a_constant_column_counts_alike(novelty, tmp_path):
+    """A frame, and the same columns of a file, whose schema travels with the model."""
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    X = X.assign(word="calm", flag=True, day=pd.Timestamp("2024-01-01"), number=3.0)
+    settings = {"novelty": novelty, "fast": True, "n_estimators": 20, "random_state": 0}
+    numbers = AnomalyDetector(**settings).fit(X[["a", "b"]])
+    detector = AnomalyDetector(**settings).fit(X)
+    np.testing.assert_allclose(detector.training_scores_, numbers.training_scores_, rtol=1e-9)
+    new = pd.concat([X.iloc[[0]].assign(a=0.1)] * 9, ignore_index=True).astype({"word": object, "flag": object})
+    cells = {"word": "rough", "flag": False, "day": pd.Timestamp("2024-01-02"), "number": 4.0}
+    for row, (name, cell) in enumerate(cells.items(), 1):
+        new.loc[row, name], new.loc[row + 4, name] = cell, None
+    with pytest.warns(DataWarning, match="'word' \\(1\\), 'flag' \\(1\\)"):
+        scores = detector.score_samples(new)
+    step = len(detector._rule.kinds) * np.log(61.0)
+    np.testing.assert_allclose(scores, numbers.score_samples(new[["a", "b"]]) - step * (np.arange(9) > 0), rtol=1e-9)
+    for name, table in (("usual", X), ("new", new)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    with pytest.warns(DataWarning, match="one value only"):
+        usual = read_table(tmp_path / "usual.csv")
+    save(AnomalyDetector(**settings).fit(usual), tmp_path / "d.isopleth")
+    model = load(tmp_path / "d.isopleth")
+    with pytest.warns(DataWarning, match="were not among"):
+        np.testing.assert_allclose(model.score_samples(new), scores, rtol=1e-9)

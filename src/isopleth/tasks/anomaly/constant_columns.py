@@ -23,12 +23,13 @@ class WithConstants:
     r"""A rule for the columns that vary, and the columns that were constant at fit.
 
     The tail share of a value that none of n training rows has is :math:`1 / (n + 1)`. Each such cell adds :math:`\log(n + 1)` to
-    every kind of evidence.
+    every kind of evidence, and so does a gap where no training row had one.
     """
 
     rule: PooledRule | ReferenceRule
     varies: np.ndarray  # (d,): mask of the columns that vary
     values: np.ndarray  # (d,): values of the others; numbers are in the frame of :func:`frame_of_constants`
+    gap: np.ndarray  # (d,): 0 where training rows had gaps, 1 elsewhere
     step: float  # added to each kind of evidence for each cell with another value
 
     @property
@@ -63,9 +64,9 @@ class WithConstants:
         return self.rule.counterfactual_bytes(values) + 8.0 * len(self.varies) * (values + 1)
 
     def _others(self, rows: np.ndarray) -> np.ndarray:
-        """Return 1 for cells of constant columns with another value; 0 for others, gaps and rounding errors."""
+        """Return 1 for cells of constant columns with another value or a new gap; 0 for other cells and rounding errors."""
         away = (np.abs(rows - self.values) - ROUNDING) / (OTHER - ROUNDING)
-        return np.where(self.varies | np.isnan(away), 0.0, np.clip(away, 0.0, 1.0))
+        return np.where(self.varies, 0.0, np.where(np.isnan(away), self.gap, np.clip(away, 0.0, 1.0)))
 
 
 def frame_of_constants(values: np.ndarray) -> np.ndarray:
@@ -83,4 +84,5 @@ def fit_with_constants(
         return fit(table)
     rule, surprises = fit(table.of_columns(varies))
     step = float(np.log(table.copies.sum() + 1.0))
-    return WithConstants(rule, varies, np.where(varies, 0.0, low), step), surprises
+    gap = np.where(np.isnan(table.rows).any(axis=0), 0.0, 1.0)
+    return WithConstants(rule, varies, np.where(varies, 0.0, low), gap, step), surprises

@@ -90,8 +90,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     In either case a training row is judged without itself, and a row that equals a training row gets the same score
     as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
     many copies are a common value and count in full. So :meth:`fit` has no ``sample_weight``, which elsewhere means copies: a
-    weight of 2 would change nothing. Where a column has one number only at fit, another
-    number in a new row has the tail share :math:`1/(n + 1)` in each kind of evidence. Columns of one word are left out.
+    weight of 2 would change nothing. Where a column has one value only at fit, another
+    value in a new row has the tail share :math:`1/(n + 1)` in each kind of evidence, and so has a gap, if there was none.
 
     Tables may have words, truth values, times and missing cells. A category becomes indicators, scaled so that the column
     has a variance of 1; unlike categories are at the distance :math:`1/\sqrt{\sum_c p_c(1 - p_c)}` in the joint evidence. A
@@ -179,6 +179,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    _uses_constants = True
+
     def __init__(
         self,
         contamination: float | str = "auto",
@@ -231,7 +233,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         entered = enter(self, X, reset=True, min_samples=2)
         self._groups = self._checked_groups(groups, len(entered.rows))
         sizes = 0.0 if entered.columns is None else np.array(entered.columns.sizes, dtype=np.float64)
-        self._gap_codes = np.where(np.isnan(entered.codes).any(axis=0), sizes, np.nan)
+        gaps_differ = np.isnan(entered.codes).any(axis=0) | (entered.codes == entered.codes[0]).all(axis=0)
+        self._gap_codes = np.where(gaps_differ, sizes, np.nan)
         X = self._coded(entered)
         self._rounding = Rounding.of(X)
         X = self._rounding.apply(X)
@@ -255,7 +258,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         else:
             most = self.max_samples
             if isinstance(most, str):
-                most = SAMPLES if numeric == table.rows.shape[1] else SAMPLES_WITH_CATEGORIES
+                words = table.rows[:, numeric:]
+                most = SAMPLES_WITH_CATEGORIES if (words != words[0]).any() else SAMPLES
             self._rule, surprises = fit_with_constants(
                 lambda t: PooledRule.fit(t, self.n_estimators, int(most), seed, self._limits), table
             )
@@ -283,7 +287,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     def _coded(self, table: CheckedRows) -> np.ndarray:
         """Return rows in which a missing word is a code of its own; missing numbers are NaN, always with the same bits.
 
-        The code is one behind that of unseen words or, if no training row had a gap there, that of the most frequent word.
+        The code is one behind that of unseen words or, if no training row had a gap among several words, that of the most
+        frequent one.
         """
         rows, gaps, numeric = table.rows, table.missing, table.n_numeric
         if not gaps.any():
