@@ -12,6 +12,7 @@ import pyarrow as pa
 from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run
 from isopleth.cli.sample import fitted
+from isopleth.density import SOSREP
 from isopleth.density.table_density import TableDensity
 from isopleth.errors import InputError, listed, warn_user
 from isopleth.results.text import cell_text
@@ -27,7 +28,8 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     known = values_of(given, table)
     warn_beyond(known, table)
     run.stage("fitting")
-    density = fitted(table, size, 0)
+    # Intervals do not show more digits than these, and the last ones take longest.
+    density = fitted(SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6), table, size, 0)
     asked = density.conditional(known)
     values = recorded_values(asked, table, confidence_level)
     found = Expectation(asked, known, len(table), confidence_level, values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from isopleth.tables.read import Reading
 from isopleth.tables.table import FileTable
 from isopleth.tasks.exact_relations import kept, relations_of
 from isopleth.tasks.made_rows import MadeRows
+
+Density = TypeVar("Density", bound=RowKernelDensity)
 
 # Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as
 # long as ten others.
@@ -43,7 +45,7 @@ def sample(
     if file is not None:
         table = run.read(file, gaps=False)
         run.stage("fitting")
-        density = fitted(table, size, seed)
+        density = fitted(KDE(ProductLaplacian(), length_scale="leave_one_out"), table, size, seed)
     else:
         density = load_density(model)  # type: ignore[arg-type]
     run.stage("drawing")
@@ -71,7 +73,7 @@ def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:
         raise InputError("--model has its own columns; leave out the options of columns.")
 
 
-def fitted(table: FileTable, size: int | None, seed: int) -> KDE:
+def fitted(density: Density, table: FileTable, size: int | None, seed: int) -> Density:
     """Return a density fitted to a table, or to a random part of a long one."""
     encoded = table.encoded()
     gaps = np.column_stack([np.isnan(encoded.numeric), encoded.codes < 0])
@@ -83,7 +85,6 @@ def fitted(table: FileTable, size: int | None, seed: int) -> KDE:
         rare = [int(order[np.argmin(gaps[order, j])]) for j in np.flatnonzero(gaps[order[:most]].all(axis=0))]
         chosen = np.unique([*order[:most].tolist(), *rare])
         say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
-    density = KDE(ProductLaplacian(), length_scale="leave_one_out")
     return density.fit((table if chosen is None else table.take(chosen)).frame)
 
 

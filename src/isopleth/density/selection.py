@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
+from threadpoolctl import threadpool_limits
 
 from isopleth.density.linear_trend import encoded
 
@@ -59,7 +60,8 @@ class Selection:
         found = cls(sizes, unit, tree, trees)
         features = np.vstack([np.column_stack([rows, nearest]), found._features(drawn)])
         mass = np.concatenate([len(rows) * share, np.full(len(drawn), len(rows) / len(drawn))])
-        trees.fit(features, np.arange(len(features)) < len(rows), mass)
+        with threadpool_limits(1, "openmp"):  # threads that wait for others spin, and change how sums are rounded
+            trees.fit(features, np.arange(len(features)) < len(rows), mass)
         return found
 
     def _features(self, rows: np.ndarray) -> np.ndarray:
@@ -67,6 +69,8 @@ class Selection:
 
     def kept(self, drawn: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw the places of `n` of the rows, without replacement and in proportion to their odds."""
-        odds = np.clip(self.trees.decision_function(self._features(drawn)), -np.log(_MOST_ODDS), np.log(_MOST_ODDS))
+        with threadpool_limits(1, "openmp"):
+            odds = self.trees.decision_function(self._features(drawn))
+        odds = np.clip(odds, -np.log(_MOST_ODDS), np.log(_MOST_ODDS))
         order = np.argsort(-(odds + rng.gumbel(size=len(drawn))), kind="stable")
         return np.sort(order[:n])
