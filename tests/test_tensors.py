@@ -196,7 +196,7 @@ def test_tensors_that_cannot_be_used_are_refused():
         (nested, "X is a quantised, nested or meta tensor; pass a plain dense tensor"),
         (X.to(torch.complex128), "Complex data not supported"),
         (torch.complex(X, X).conj(), "Complex data not supported"),
-        (X[:, 0], "1D array"),
+        (X[:, 0], "one dimension"),
         (X[:1], "1 sample"),
     ):
         with pytest.raises(ValueError, match=words):

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 import isopleth
 from estimators import ALL
 from isopleth import (
+    KDE,
     LSDD,
     SOSREP,
     AnomalyDetector,
@@ -41,14 +42,14 @@ def with_cell(value):
 @pytest.mark.parametrize(
     ("X", "words"),
     [
-        (np.empty((0, 3)), "0 sample"),
+        (np.empty((0, 3)), "no rows"),
         (ROWS[:1], "1 sample"),
         (np.ones((5, 3)), "all rows of X are equal"),
         (np.repeat(ROWS[:1], 9, axis=0), "all rows of X are equal"),
         (with_cell(np.nan), r"NaN in column 1 \(1 row\)"),
         (with_cell(np.inf), r"inf in column 1 \(1 row\)"),
         (with_cell("tall"), "column 1: row 4 holds 'tall'"),
-        (ROWS[:, 0], "1D array"),
+        (ROWS[:, 0], "one dimension"),
         ([[1.0, 2.0], [3.0]], "inhomogeneous"),
         (csr_array(ROWS), "sparse"),
     ],
@@ -285,3 +286,29 @@ def test_detectors_take_no_weights():
     with pytest.raises(TypeError, match="sample_weight"):
         AnomalyDetector().fit(ROWS, sample_weight=np.ones(len(ROWS)))
     assert "sample_weight" in AnomalyDetector.__doc__
+
+
+@pytest.mark.parametrize(
+    ("X", "said"),
+    [
+        (np.empty((0, 2)), "X has no rows; expected at least 2."),
+        (pl.DataFrame({"a": ["x"], "b": [1.0]}), "X has only 1 sample; expected at least 2 rows."),
+        ([[1.0, 2.0]], "X has only 1 sample; expected at least 2 rows."),
+        (
+            [1.0, 2.0, 3.0],
+            "X has one dimension; Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("model", [KDE(), AnomalyDetector(), NUMBERS], ids=lambda model: type(model).__name__)
+def test_too_few_rows_and_no_table_are_one_sentence(model, X, said):
+    if model is NUMBERS and isinstance(X, pl.DataFrame):
+        X = X.select("b")
+    with pytest.raises(InputError) as caught:
+        clone(model).fit(X)
+    assert str(caught.value) == said
+
+
+def test_an_empty_second_sample_is_called_by_its_name():
+    with pytest.raises(InputError, match=r"^Y has no rows; expected at least 1\.$"):
+        LSDD().fit(ROWS, ROWS[:0])

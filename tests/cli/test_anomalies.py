@@ -122,6 +122,12 @@ class TestReport:
         first = found(file.with_suffix(".npy"))["table"][0]
         assert (first["row"], "line" in first) == (61, False)
 
+    def test_a_table_of_equal_rows_is_not_called_x(self, tmp_path):
+        (tmp_path / "t.csv").write_text("a,b\n" + "1,x\n" * 30)
+        result = run("anomalies", tmp_path / "t.csv")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert result.stderr.splitlines()[-1].startswith("isopleth: all rows of the table are equal")
+
     def test_names_of_columns_cannot_break_the_table(self, tmp_path):
         (tmp_path / "t.csv").write_text('"a\nb","\x1b[31mred"\n' + "".join(f"{x},{y}\n" for x, y in X[:, :2].tolist()))
         result = run("anomalies", tmp_path / "t.csv")

@@ -224,7 +224,7 @@ def test_memory_limit_and_threads_change_nothing(points):
         ({"length_scale": [1.0, 2.0, 3.0]}, {}, r"length_scale has shape \(3,\)"),
         ({"length_scale": [[1.0], [-2.0]]}, {}, "expected positive, finite numbers"),
         ({"length_scale": 1e-200}, {}, "length_scale = 1e-200: too small for the columns"),
-        ({}, {"Y": [0.0, 1.0]}, "Y: Expected 2D array"),
+        ({}, {"Y": [0.0, 1.0]}, "Y has one dimension"),
         ({"alpha": [0.1, -1.0]}, {}, "alpha = .* finite and >= 0"),
         ({"alpha": 0.0, "length_scale": 5.0}, {}, "alpha = 0 leaves a system that is singular"),
         ({"centers": np.zeros((3, 1))}, {}, r"centers has shape \(3, 1\)"),

@@ -347,7 +347,7 @@ X3 = rows(20)
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: KEF().fit(X3[:1]), "minimum of 2"),
+        (lambda: KEF().fit(X3[:1]), "only 1 sample; expected at least 2"),
         (lambda: KEF().fit(np.repeat(X3[:1], 5, axis=0)), "1 distinct row"),
         (lambda: KEF().fit(np.c_[X3, np.ones(20)]), "constant columns have no score: column 3"),
         (lambda: KEF().fit(X3, sample_weight=np.eye(20)[0]), "1 distinct row"),

@@ -158,7 +158,7 @@ def test_what_is_refused_leaves_the_sums_as_they_were():
 @pytest.mark.parametrize(
     ("parameters", "rows", "message"),
     [
-        (GIVEN, X[:1], "minimum of 2"),
+        (GIVEN, X[:1], "only 1 sample; expected at least 2"),
         (GIVEN, np.ones((5, 2)), "1 distinct row"),
         (GIVEN, X * [1.0, 0.0], "constant columns"),
         ({**GIVEN, "memory_limit": 10_000}, X, "memory_limit"),

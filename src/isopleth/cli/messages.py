@@ -104,8 +104,8 @@ class ShellWording(Wording):
         self._options = {str(p.name): p.opts[0] for p in parameters if isinstance(p, click.Option)}
 
     def parameter(self, name: str) -> str:
-        """Return the option of that name."""
-        return self._options.get(name, name)
+        """Return the option of that name; rows that Python calls X come from the table that was read."""
+        return self._options.get(name, "the table" if name == "X" else name)
 
     def setting(self, name: str, value: Any = ...) -> str:
         """Return the option with its value; a list is one line of CSV, as the option reads it."""

@@ -113,9 +113,9 @@ def enter(
     earlier ones, and all weights may be 0; with `missing`, NaN is a missing cell. The rows of a second table `also` count equally
     when the kinds of columns are decided; `kinds_from` returns for a number of rows the positions of those that decide.
 
-    InputError is raised for text, dates, values that float64 would round or that are not finite, tensors that require a gradient,
-    and weights that cannot be used; ValueError or TypeError, as scikit-learn's checks ask for, for empty or sparse input and for
-    other columns than at fit.
+    InputError is raised for text, dates, values that float64 would round or that are not finite, too few rows, tensors that
+    require a gradient, and weights that cannot be used; ValueError or TypeError, as scikit-learn's checks ask for, for tables
+    without columns, sparse input and other columns than at fit.
     """
     backend = Backend.of(X, name or "X")
     X = _unmasked(on_host(X, name or "X"))
@@ -227,9 +227,7 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
     refuse_names(X, name)
     encoded = columns.encode(X, typed=Attached.of(X) is not None)
     if len(encoded.numeric) < min_samples:
-        raise ValueError(
-            f"Found array with {len(encoded.numeric)} sample(s) while a minimum of {min_samples} is required."
-        )
+        raise _too_few(len(encoded.numeric), min_samples, name)
     if encoded.unseen and warn:
         counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])
         warn_user(
@@ -415,6 +413,7 @@ def check_rows(
     except (ValueError, TypeError, OverflowError) as error:
         if any(words in str(error) for words in ("could not convert", "float()", "must be real", "too large")):
             _refuse_text(X, name, error)
+        _refuse_shape(X, min_samples, name, error)
         if name == "X":
             raise
         kind = InputError if isinstance(error, ValueError) else TypeError
@@ -426,6 +425,28 @@ def check_rows(
         estimator._column_labels = plain if names is None else [repr(str(name)) for name in names]
     _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked, name)
     return checked
+
+
+def _refuse_shape(X: Any, least: int, parameter: str, error: Exception) -> None:
+    """Raise an error in one sentence if scikit-learn refused too few rows or one dimension; other shapes are left to it."""
+    try:
+        shape = np.shape(X)
+    except ValueError:  # rows of several lengths
+        return
+    if shape and (not shape[0] or (shape[0] < least and len(shape) == 2)):
+        raise _too_few(shape[0], least, parameter) from error
+    if len(shape) == 1:
+        # scikit-learn's checks of estimators look for the first words of the advice.
+        ways = f"Reshape your data: {parameter}.reshape(-1, 1) is one column, {parameter}.reshape(1, -1) one row"
+        raise InputError("{parameter} has one dimension", parameter=parameter, hint=ways) from error
+
+
+def _too_few(n: int, least: int, parameter: str) -> InputError:
+    # scikit-learn's checks of estimators look for "1 sample".
+    text = (
+        "{parameter} has no rows; expected at least " if not n else "{parameter} has only 1 sample; expected at least "
+    )
+    return InputError(f"{text}{least}{' rows' if n else ''}.", parameter=parameter)
 
 
 def _unmasked(X: Any) -> Any:
@@ -546,8 +567,9 @@ def varying_columns(
     of_columns = keep if blocks is None else np.array([keep[block].any() for block in blocks])
     if not of_columns.any():
         raise InputError(
-            f"all rows of X are equal, those of weight 0 left out, so there is no density to fit (n_samples = 1 once merged); "
-            f"expected at least two rows that differ in one of {len(of_columns)} columns."
+            "all rows of {parameter} are equal, those of weight 0 left out, and count as one sample, which has no density; "
+            "expected at least two rows that differ.",
+            parameter="X",
         )
     if constants:
         of_columns = keep = np.asarray(low <= high)

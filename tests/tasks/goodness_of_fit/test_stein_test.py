@@ -168,7 +168,7 @@ def test_constant_columns_and_equal_rows_have_an_answer():
         ({"length_scale": "median"}, "length_scale = 'median': expected"),
         ({"n_resamples": 0}, "n_resamples = 0: expected a whole number"),
         ({"flip": 1.0}, "flip = 1.0: expected a number"),
-        ({"X": np.zeros((1, 2))}, "minimum of 2"),
+        ({"X": np.zeros((1, 2))}, "only 1 sample; expected at least 2"),
         ({"X": [["a"], ["b"]]}, "something other than numbers"),
         ({"memory_limit": -1}, "memory_limit"),
     ],
