@@ -73,3 +73,15 @@ def test_pages_have_what_is_odd(odd, tmp_path, command):
     words = html.unescape(page.read_text())
     assert "temp holds -999 in 6 rows" in words
     assert "5 of 60 rows repeat an earlier one" in words
+
+
+def test_a_total_that_is_no_product_is_said_where_it_stands(tmp_path):
+    units, price = np.arange(200) % 17 + 2, np.round(3.0 + 0.37 * (np.arange(200) % 23), 2)
+    total = np.round(units * price, 2)
+    total[90] += 10.0
+    rows = [f"{u},{p:.2f},{t:.2f}" for u, p, t in zip(units, price, total, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["units,price,total", *rows, ""]))
+    words = "total = units x price in nearly all rows, but not in line 92: one of these numbers may be wrong."
+    assert words in run("describe", tmp_path / "t.csv").stdout
+    assert as_json("describe", tmp_path / "t.csv")["broken_relations"] == {"total = units x price": ["line 92"]}
+    assert f"t.csv: {words}" in run("anomalies", tmp_path / "t.csv").stderr

@@ -18,6 +18,7 @@ from isopleth.tables.table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
 from isopleth.tasks.anomaly.result import Anomalies
+from isopleth.tasks.description import broken_relations_of, relations_in_words
 
 
 def anomalies(
@@ -49,6 +50,9 @@ def anomalies(
             table = run.read_for(file, detector) if reference else first
         run.stage("scoring")
         found = judged(detector, table, run.places(len(table), table.lines), fdr)
+        # No density sees that a total is not price times quantity where every one of the three is usual.
+        for words in relations_in_words(broken_relations_of(table)):
+            say(f"{table.source}: {words}")
         if explains:
             found = explained(detector, table, found, top, flagged=explain and run.out is not None)
     run.stage("writing")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pyarrow.compute as compute
 
+from isopleth.errors import listed
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.table import FileTable
+from isopleth.tasks.exact_relations import broken_relations
 
 # Numbers that often stand for a missing cell.
 _CODES = tuple(sign * value for value in (9.0, 99.0, 999.0, 9999.0, 99999.0) for sign in (-1.0, 1.0)) + (-1.0,)
@@ -38,6 +40,8 @@ class TableDescription(Result):
         Missing cells, and distinct values, of each column.
     codes : dict of str to tuple of float and int
         Value that looks like a code for missing cells, by column, and how often it occurs.
+    broken : dict of str to list of str
+        Products and sums of columns that hold in nearly all rows, and where the rows stand that break each.
     notes : list of str
         What was noticed when the kinds were decided.
 
@@ -62,6 +66,7 @@ class TableDescription(Result):
     missing: np.ndarray
     distinct: np.ndarray
     codes: dict[str, tuple[float, int]]
+    broken: dict[str, list[str]]
     notes: list[str]
 
     kind = "description"
@@ -91,6 +96,7 @@ class TableDescription(Result):
             np.array([column.null_count for column in data.columns]),
             np.array([compute.count_distinct(column).as_py() for column in data.columns]),
             {name: code for name, code in found.items() if code is not None},
+            broken_relations_of(table),
             [str(note) for note in table.notes],
         )
 
@@ -125,14 +131,14 @@ class TableDescription(Result):
                 f"{name} holds {word} in {counted(count, 'row')}, beyond all its other values: if it stands for a missing cell, "
                 f"name it in missing (--missing {word})."
             )
-        return said + self.notes
+        return said + relations_in_words(self.broken) + self.notes
 
     def _columns(self) -> dict[str, Any]:
         return {"column": self.names, "taken as": self.taken, "distinct": self.distinct, "missing": self.missing}
 
     def _facts(self) -> dict[str, Any]:
         codes = {name: {"value": value, "rows": count} for name, (value, count) in self.codes.items()}
-        return {"rows": self.n_rows, "repeated_rows": self.repeated, "codes": codes}
+        return {"rows": self.n_rows, "repeated_rows": self.repeated, "codes": codes, "broken_relations": self.broken}
 
     def _sentences(self) -> list[str]:
         first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."
@@ -143,6 +149,22 @@ class TableDescription(Result):
             "taken as: what the commands use the column as, or why it is left out; --categorical, --numeric, --time-columns and "
             "--keep-id say otherwise."
         ]
+
+
+def broken_relations_of(table: FileTable) -> dict[str, list[str]]:
+    """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
+    names = [str(column.name) for column in table.schema.columns if column.kind == "numeric"]
+    cells = {name: table.data.column(name).cast("float64").fill_null(np.nan) for name in names}
+    found = broken_relations({name: np.asarray(column) for name, column in cells.items()})
+    return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
+
+
+def relations_in_words(broken: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a sentence about each relation that nearly all rows keep."""
+    return [
+        f"{relation} in nearly all rows, but not in {listed(list(places))}: one of these numbers may be wrong."
+        for relation, places in broken.items()
+    ]
 
 
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:

@@ -16,6 +16,8 @@ from isopleth.density.recording import NumberFormat
 _FEWEST, _MOST_COLUMNS, _FIRST = 20, 30, 20
 # Broken rows that two independent columns would have, at least, where one of them is never above the other.
 _BY_CHANCE = 5.0
+# Share of the rows that may break a relation which is said to hold nearly everywhere.
+_FEW = 0.02
 _SIGNS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {"x": np.multiply, "+": np.add}
 
 
@@ -45,11 +47,15 @@ class Relation:
 
     def broken(self, numbers: Mapping[str, np.ndarray]) -> int:
         """Return the number of rows in which it does not hold; gaps break nothing."""
+        return int(self.breaks(numbers).sum())
+
+    def breaks(self, numbers: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return a mask of the rows in which it does not hold; gaps break nothing."""
         with np.errstate(invalid="ignore"):
             if self.second is None:
-                return int((numbers[self.result] > numbers[self.first]).sum())
+                return np.asarray(numbers[self.result] > numbers[self.first])
             away = np.abs(numbers[self.result] - _SIGNS[self.sign](numbers[self.first], numbers[self.second]))
-            return int((away > _tolerance(numbers[self.result], self.step)).sum())
+            return np.asarray(away > _tolerance(numbers[self.result], self.step))
 
 
 def _tolerance(numbers: np.ndarray, step: float) -> np.ndarray:
@@ -68,8 +74,7 @@ def numbers_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
 
 def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
     """Find the relations that hold in all rows of a table, products and sums first; one for each result."""
-    numbers = {name: values for name, values in numbers_of(columns).items() if np.nanmin(values) < np.nanmax(values)}
-    numbers = dict(list(numbers.items())[:_MOST_COLUMNS])
+    numbers = _varying(numbers_of(columns))
     found: dict[str, Relation] = {}
     for relation in _equations(numbers):
         parts = [found[part] for part in (relation.first, str(relation.second)) if part in found]
@@ -79,17 +84,48 @@ def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
     return [*found.values(), *_orders(numbers)]
 
 
-def _equations(numbers: Mapping[str, np.ndarray]) -> Iterator[Relation]:
-    """Yield relations a = b x c and a = b + c that hold in every row."""
-    steps = {name: NumberFormat.of(values[~np.isnan(values)]).step for name, values in numbers.items()}
-    first_rows = {name: values[:_FIRST] for name, values in numbers.items()}
-    for first, second in combinations(numbers, 2):
-        for result in [name for name in numbers if name not in (first, second)]:
-            for sign in _SIGNS:
-                relation = Relation(result, first, second, sign, steps[result])
-                if relation.broken(first_rows) or relation.broken(numbers):
+def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.ndarray]:
+    """Find products and sums that hold in nearly all rows, and the rows that break each: likely errors of recording.
+
+    Rows whose result equals a part, as where a factor is 0 or 1, do not count for a relation: any equal columns have them.
+    """
+    found = {}
+    numbers = _varying(numbers)
+    for relation in _equations(numbers, _FEW):
+        rows, result = np.flatnonzero(relation.breaks(numbers)), numbers[relation.result]
+        parts = np.stack([numbers[relation.first], numbers[str(relation.second)]])
+        with np.errstate(invalid="ignore"):  # gaps compare as False
+            telling = (np.abs(result - parts) > _tolerance(result, relation.step)).all(axis=0)
+        telling[rows] = False
+        if 0 < len(rows) <= _FEW * telling.sum() and len(np.unique(result[telling])) >= _FEWEST:
+            found[relation] = rows
+    return found
+
+
+def _varying(numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the first columns that have two values."""
+    found = {name: values for name, values in numbers.items() if np.fmin.reduce(values) < np.fmax.reduce(values)}
+    return dict(list(found.items())[:_MOST_COLUMNS])
+
+
+def _equations(numbers: Mapping[str, np.ndarray], few: float = 0.0) -> Iterator[Relation]:
+    """Yield relations a = b x c and a = b + c that hold in every row, or in all but the share `few`."""
+    if not numbers:
+        return
+    names, n_rows = list(numbers), len(next(iter(numbers.values())))
+    steps = [NumberFormat.of(values[~np.isnan(values)]).step for values in numbers.values()]
+    first_rows = np.stack([values[:_FIRST] for values in numbers.values()])
+    tolerance = np.stack([_tolerance(values, step) for values, step in zip(first_rows, steps, strict=True)])
+    for (i, first), (j, second) in combinations(enumerate(names), 2):
+        for sign, operate in _SIGNS.items():
+            with np.errstate(invalid="ignore"):
+                broken = np.abs(first_rows - operate(first_rows[i], first_rows[j])) > tolerance
+            # Among the first rows a few may come together; the second condition decides.
+            for k in np.flatnonzero(broken.sum(axis=1) <= 10 * few * _FIRST):
+                relation = Relation(names[k], first, second, sign, steps[k])
+                if k in (i, j) or relation.broken(numbers) > few * n_rows:
                     continue
-                cells = np.stack([numbers[name] for name in (result, first, second)])
+                cells = np.stack([numbers[name] for name in (names[k], first, second)])
                 cells = cells[:, ~np.isnan(cells).any(axis=0)]
                 if cells.shape[1] >= _FEWEST and np.ptp(cells, axis=1).all():
                     yield relation

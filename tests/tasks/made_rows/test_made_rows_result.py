@@ -11,7 +11,7 @@ from scipy.stats import ks_2samp
 
 from isopleth.errors import InputError
 from isopleth.tasks import MadeRows
-from isopleth.tasks.exact_relations import kept, relations_of
+from isopleth.tasks.exact_relations import broken_relations, kept, relations_of
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -99,6 +99,17 @@ class TestRelations:
         assert "gross = net + tax" not in map(str, relations_of(one_off.to_dict("list")))
         loose = self.RNG.normal(size=(60, 6)).round(1)
         assert relations_of(dict(zip("abcdef", loose.T.tolist(), strict=True))) == []
+
+    def test_rows_that_break_a_relation_of_nearly_all_rows_are_found(self):
+        numbers = {name: self.SALES[name].to_numpy(float) for name in self.SALES if name != "town"}
+        assert broken_relations(numbers) == {}
+        numbers["net"] = numbers["net"] + np.isin(np.arange(self.N), [7, 150])
+        found = {str(relation): rows.tolist() for relation, rows in broken_relations(numbers).items()}
+        assert found == {"gross = net + tax": [7, 150], "net = quantity x price": [7, 150]}
+        # Columns that are nearly always 0, and a column with a few corrections, are no relations.
+        rare = np.where(np.arange(self.N) % 50 == 3, np.arange(self.N), 0.0)
+        assert broken_relations({"a": numbers["tax"] + rare, "b": numbers["tax"], "c": rare * (rare > 60.0)}) == {}
+        assert broken_relations({"a": rare, "b": rare[::-1], "c": np.roll(rare, 1)}) == {}
 
     def test_gaps_break_nothing_and_stay(self):
         gaps = self.SALES.mask(np.random.default_rng(2).random(self.SALES.shape) < 0.1)
