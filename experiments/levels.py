@@ -91,7 +91,7 @@ def page(lines: list[dict[str, str]]) -> str:
         names = [
             f"{n} rows, {' or '.join({line['runs'] for line in some if line['rows'] == str(n)})} runs" for n in rows
         ]
-        width, cell = (38, 12) if part.startswith("levels") else (42, 21)
+        width, cell = (38, 12) if part.startswith("levels") else (48, 24)
         out += [part, f"{'':<24}" + "".join(f"{name:>{width}}" for name in names)]
         for law in ALL_LAWS:
             cells = {int(c["rows"]): [float(c[f"value {i}"]) for i in range(6)] for c in some if c["law"] == law}
