@@ -368,7 +368,8 @@ class TableDensity(ColumnAnswers):
             place = self._place(name, "given")
             number = encode_cell(self.columns.columns[place], value)
             if np.isnan(number):
-                raise InputError(f"given has no value for column {name!r}; leave the column out instead.")
+                text = f"{{parameter}} has no value for column {name!r}; leave the column out instead."
+                raise InputError(text, parameter="given")
             if place in out:
                 raise InputError(f"given names column {name!r} twice, by name and by number.")
             out[place] = number
@@ -380,8 +381,10 @@ class TableDensity(ColumnAnswers):
             column = self.columns.columns[place]
             if column.kind == "categorical" and number == len(column.levels):
                 warn_user(
-                    f"given has a word for column {column.name!r} that no training row has; the column has "
-                    f"{quoted(column.levels)}."
+                    "{parameter} has a word for {column} that no training row has",
+                    parameter="given",
+                    column=column.name,
+                    hint=f"the column has {quoted(column.levels)}",
                 )
 
     def conditional(self, given: Mapping[Any, Any]) -> TableDensity:

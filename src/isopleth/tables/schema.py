@@ -447,14 +447,17 @@ def encode_cell(column: Column, value: Any) -> float:
     cell = np.empty(1, dtype=object)
     cell[0] = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
     cells = Cells.of_array(column.name, cell, MISSING_WORDS)
-    if column.kind == "categorical":
-        code = cells.codes(column.levels)[0]
-        return np.nan if code < 0 else float(code)
-    if column.kind == "time":
-        if cells.form == "text":
-            cells = Cells._of_objects(column.name, [value], MISSING_WORDS, Numerals())
-        return float(cells.times(column.zone)[0] - column.origin)
-    return float(cells.numbers()[0])
+    try:
+        if column.kind == "categorical":
+            code = cells.codes(column.levels)[0]
+            return np.nan if code < 0 else float(code)
+        if column.kind == "time":
+            if cells.form == "text":
+                cells = Cells._of_objects(column.name, [value], MISSING_WORDS, Numerals())
+            return float(cells.times(column.zone)[0] - column.origin)
+        return float(cells.numbers()[0])
+    except InputError as error:  # a value that is in no row
+        raise error.located(None, lambda _: "a given value") from None
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
