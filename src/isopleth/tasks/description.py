@@ -153,9 +153,9 @@ class TableDescription(Result):
 
 def broken_relations_of(table: FileTable) -> dict[str, list[str]]:
     """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
-    names = [str(column.name) for column in table.schema.columns if column.kind == "numeric"]
-    cells = {name: table.data.column(name).cast("float64").fill_null(np.nan) for name in names}
-    found = broken_relations({name: np.asarray(column) for name, column in cells.items()})
+    measured = [column for column in table.schema.columns if column.kind != "categorical"]
+    cells = zip(measured, table.encoded().numeric.T, strict=True)
+    found = broken_relations({str(column.name): values for column, values in cells if column.kind == "numeric"})
     return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
 
 
