@@ -164,11 +164,7 @@ def _products(z: np.ndarray, w: np.ndarray) -> Iterator[tuple[np.ndarray, np.nda
     of unit variance, and covariances have a ridge, so that the subtraction of squares costs few digits.
     """
     i, j = np.triu_indices(z.shape[1])
-    size = max(1, _BLOCK // (len(i) + MOST_NORMALS))
-    for start in range(0, len(z), size):
+    for part in slices(len(z), _BLOCK // (len(i) + MOST_NORMALS)):
         check_stopped()
-        columns = np.ascontiguousarray(z[start : start + size].T)
-        yield (
-            np.concatenate([np.ones((1, columns.shape[1])), columns, columns[i] * columns[j]]),
-            w[start : start + size],
-        )
+        columns = np.ascontiguousarray(z[part].T)
+        yield np.concatenate([np.ones((1, columns.shape[1])), columns, columns[i] * columns[j]]), w[part]

@@ -205,9 +205,7 @@ class ReferenceRule:
     spaces: list[CenterSpace]
     conditionals: Conditionals | None
     left_out: int  # this fold; none if there are so few rows or groups that one of them makes a difference
-    keys: (
-        np.ndarray
-    )  # (n,): `row_keys` of the distinct training rows, by which they are told from rows with other cells
+    keys: np.ndarray  # (n,): `row_keys` of the distinct training rows, which tell them from rows with other cells
     fold: np.ndarray  # (n,): fold of each distinct training row
     own: np.ndarray  # (n, kinds): evidence of each, judged without itself
     tails: list[Tail]  # law of each kind of evidence among the training rows
