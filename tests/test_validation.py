@@ -17,6 +17,7 @@ from isopleth import (
     LSDD,
     SOSREP,
     AnomalyDetector,
+    ChangePointDetector,
     ClassPriorEstimator,
     RandomFeatureSOSREP,
     stein_test,
@@ -80,6 +81,8 @@ def test_frames_are_refused_by_the_names_of_their_columns():
         NUMBERS.fit(numbered)
     with pytest.raises(InputError, match="several columns named 'a'"):
         NUMBERS.fit(pd.DataFrame(ROWS.copy(), columns=["a", "a", "b"]))
+    with pytest.raises(InputError, match="series has several columns named 'a'"):
+        ChangePointDetector().fit(pd.DataFrame(ROWS.copy(), columns=["a", "a", "b"]))
     with pytest.raises(InputError, match="no columns"):
         NUMBERS.fit(pd.DataFrame())
     with pytest.raises(InputError, match="structured"):

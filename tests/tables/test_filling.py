@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from isopleth import DensityImputer
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.filling import write_cells
 from isopleth.tables.kinds import Column
@@ -65,6 +66,12 @@ def test_codes_become_words_truth_values_or_numbers():
     for like, kind in ((3, int), (3.0, float)):
         found = decode_cells(numbers, codes, like)
         assert (found, type(found[0])) == ([20, None, 1], kind)
+
+
+def test_cells_of_several_types_are_filled_with_cells_of_the_column():
+    frame = pd.DataFrame({"x": np.arange(40.0), "code": pd.Series([1, "a", 2.5, None] * 10, dtype=object)})
+    filled = DensityImputer().fit_transform(frame)["code"].tolist()
+    assert all(any(type(cell) is type(one) and cell == one for one in (1, "a", 2.5)) for cell in filled)
 
 
 def test_times_of_a_zone_are_datetimes_of_it():

@@ -14,17 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError, warn_user
-from isopleth.frames import Frame, FrameMap, ScaleMap
+from isopleth.frames import Frame, FrameMap, Scale, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.length_scales import RULES, loss_units, median, resolve_length_scale
+from isopleth.length_scales import RULES, is_auto, loss_units, median, resolve_length_scale
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows, merge_equal
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
-from isopleth.scaled_columns import deviations
+from isopleth.scaled_columns import deviations, medians
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
 from isopleth.score.pullback import (
+    auto_frames,
     chain,
     divided_by,
     fit_map,
@@ -513,6 +514,55 @@ def refuse_without_score(estimator: BaseEstimator, rows: np.ndarray) -> None:
             f"{names[j]} spans twice {half[j]:.1e}, so that its length scale or its score would overflow; rescale it to "
             f"numbers nearer to 1."
         )
+
+
+# Relative size of the smallest eigenvalue of a correlation matrix from which on columns are taken for linearly dependent: the
+# square of a few times the relative precision of numbers of single precision.
+_DEPENDENT = 1e-13
+
+# Share of the rows with one value of a column from which on the Hyvarinen loss is that of this value.
+_NEARLY_CONSTANT = 0.8
+
+
+def compared_frames(
+    estimator: Any, rows: np.ndarray, weights: np.ndarray
+) -> tuple[tuple[str | Frame, ...], tuple[str | None, ...]]:
+    """Return the frames and the bases that cross-validation compares.
+
+    The narrower a hyperplane in which many rows lie, the better the Hyvarinen loss of whitened coordinates or a Gaussian base,
+    whose score across it grows without bound. There kernels stay in the given columns, without a base, and the user is warned.
+    """
+    frames = auto_frames(rows.shape[1]) if is_auto(estimator.frame) else (estimator.frame,)
+    bases = (None, "gaussian") if estimator.base == "auto" else (estimator.base,)
+    if len(frames) * len(bases) == 1:
+        return frames, bases
+    what = _without_density(rows, weights)
+    if not what.any():
+        return frames, bases
+    names = column_names(estimator)
+    listed = ", ".join(names[j] for j in np.flatnonzero(what)[:8])
+    some = (
+        "is constant in nearly all rows" if what.sum() == 1 else "are linearly dependent or constant in nearly all rows"
+    )
+    warn_user(
+        f"{listed} {some}, so that the score across them is not determined: the fit takes frame='scale' and no base where these "
+        f"are not given. Leave columns out."
+    )
+    return frames if len(frames) == 1 else ("scale",), bases[:1]
+
+
+def _without_density(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return a mask of the columns that have one value in most rows, or else of those that are linearly dependent."""
+    share = weights / weights.sum()
+    middle = medians(rows)
+    constant = share @ (np.abs(rows - middle) <= 1e-12 * np.abs(middle)) >= _NEARLY_CONSTANT
+    if constant.any() or len(rows) <= rows.shape[1]:  # with few rows all columns depend on each other
+        return np.asarray(constant)
+    scaled = Scale().fit(rows, weights).forward(rows)
+    centred = (scaled - share @ scaled) * np.sqrt(share)[:, None]
+    _, singular, directions = np.linalg.svd(np.linalg.qr(centred, mode="r"))
+    null = singular**2 <= _DEPENDENT * singular[0] ** 2
+    return np.any(np.abs(directions[null]) > 1e-3, axis=0)
 
 
 def warn_of_unlike_columns(estimator: BaseEstimator, rows: np.ndarray) -> None:

@@ -17,9 +17,8 @@ from isopleth.length_scales import MEDIAN_ROWS, is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.scaled_columns import deviations
-from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
+from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
-from isopleth.score.pullback import auto_frames
 from isopleth.score.selection import FACTORS, Candidates, select
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.system import (
@@ -133,7 +132,8 @@ class KernelScore(ScoreEstimator):
     ConvergenceWarning
         If `tol` was not reached.
     DataWarning
-        If the columns differ much in spread and have one common length scale in ``frame="scale"``.
+        If the columns differ much in spread and have one common length scale in ``frame="scale"``; if columns are linearly
+        dependent or have one value in 80 % of the rows: an automatic frame is then "scale", an automatic base None.
 
     Notes
     -----
@@ -217,11 +217,10 @@ class KernelScore(ScoreEstimator):
     def _choose_coordinates(
         self, space: Space, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray, backend: Backend
     ) -> Coordinates:
-        frames = auto_frames(rows.shape[1]) if is_auto(self.frame) else (self.frame,)
+        frames, bases = compared_frames(self, rows, counts)
         found = [self._coordinates(frame, rows, weights, counts) for frame in frames]
         if not self._is_chosen():
             return found[0]
-        bases = (None, "gaussian") if self.base == "auto" else (self.base,)
         candidates = Candidates(bases, FACTORS if self._searches_scale() else (1.0,), self._fixed_regularizer())
         framed = [
             one.as_rows(rows, weights, counts, self.cv, backend, getattr(self, "verbose", False)) for one in found

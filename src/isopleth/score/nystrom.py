@@ -19,16 +19,14 @@ from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.errors import InputError, whole_number
 from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
-from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
 from isopleth.parts import Parts, Streaming, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
 from isopleth.scaled_columns import deviations
-from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, warn_if_all_is_cut
+from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
-from isopleth.score.pullback import auto_frames
 from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of
 from isopleth.score.selection import Candidates, choose_frame
 from isopleth.score.spaces import SPACES, Space
@@ -317,11 +315,10 @@ class NystromKEF(Streaming, ScoreEstimator):
         self, space: Space, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray, backend: Backend
     ) -> Coordinates:
         """Choose the frame and the base by cross-validation on at most COMPARED_ROWS rows with a kernel at each."""
-        frames = auto_frames(rows.shape[1]) if is_auto(self.frame) else (self.frame,)
+        frames, bases = compared_frames(self, rows, counts)
         found = [self._coordinates(frame, rows, weights, counts) for frame in frames]
-        if len(found) == 1 and self.base != "auto":
-            return found[0]
-        bases = (None, "gaussian") if self.base == "auto" else (self.base,)
+        if len(frames) * len(bases) == 1:
+            return found[0]._replace(base=bases[0])
         candidates = Candidates(bases, (1.0,), self.regularizer)
         framed = [one.as_rows(rows, weights, counts, FOLDS, backend, self.verbose) for one in found]
         place, rounds, _ = choose_frame(space, framed, candidates, deviations(rows, counts))

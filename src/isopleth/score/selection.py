@@ -90,8 +90,9 @@ class Rows:
 
     @cached_property
     def maps(self) -> list[FrameMap]:
-        """The map of the frame for each fold that is held out, fitted to the other rows."""
-        return [fit_map(self.frame, self.values[~fold], self.counts[~fold]) for fold in self.held_out]
+        """The map of the frame for each fold that is held out, fitted to the other rows; to all if a column is constant there."""
+        fitted = [~fold if np.ptp(self.values[~fold], axis=0).all() else slice(None) for fold in self.held_out]
+        return [fit_map(self.frame, self.values[rows], self.counts[rows]) for rows in fitted]
 
     def some(self, n: int) -> Rows:
         """Return at most `n` rows, drawn with a fixed seed."""

@@ -49,8 +49,13 @@ def _written(old: Any, column: Column, values: np.ndarray, rows: np.ndarray) -> 
 
 def _cells(column: Column, values: np.ndarray, others: list[Any]) -> list[Any]:
     """Decode values to cells of the type of the other cells of the column."""
-    known = (cell for cell in others if not is_missing(cell) and cell != "")
-    like = next(known, None)
+    known = [cell for cell in others if not is_missing(cell) and cell != ""]
+    like = known[0] if known else None
+    if (
+        column.kind == "categorical" and len(set(map(type, known))) > 1
+    ):  # each word is written as the cell that it was read from
+        cells = {str(cell): cell for cell in known}
+        return [cells.get(word, word) for word in decode_cells(column, values, "")]
     if column.kind == "categorical":
         return list(decode_cells(column, values, like))
     if column.kind == "time":

@@ -12,7 +12,7 @@ import numpy as np
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError, listed
 from isopleth.results.result import frame_library
-from isopleth.tables.cells import as_frame, in_memory, is_missing, with_columns
+from isopleth.tables.cells import as_frame, in_memory, is_missing, refuse_names, with_columns
 from isopleth.tables.clock_times import as_datetime, axis_of, length_text
 from isopleth.tables.typed import moment
 
@@ -24,6 +24,7 @@ def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
     """
     if not hasattr(series, "__len__"):
         series = in_memory(series)
+    refuse_names(series, "series")
     frame = None if frame_library(series) is None else as_frame(series)
     if isinstance(times, str):
         if frame is None or times not in frame.columns:
