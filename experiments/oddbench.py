@@ -4,10 +4,10 @@
     python -m experiments.oddbench --data DIR --methods experiments/own_method.py:mixture
     python -m experiments.oddbench --page oddbench.csv
 
-DIR holds files ``*.npz`` with keys train (ordinary rows only), test and test_labels (1: anomaly). Methods are fitted to `train`,
-standardised by it, and score `test`; those that depend on a seed are run with five. ``--methods`` takes names and functions in
-files, as ``FILE.py:FUNCTION``. A run that was interrupted goes on where it stopped, and methods may be added later. A method that
-cannot be imported is named and left out; one that fails on a table is named on the page.
+DIR/oddbench holds files ``*.npz`` with keys train (ordinary rows only), test and test_labels (1: anomaly). Methods are fitted
+to `train`, standardised by it, and score `test`; those that depend on a seed are run with five. ``--methods`` takes names and
+functions in files, as ``FILE.py:FUNCTION``. A run that was interrupted goes on where it stopped, and methods may be added
+later. A method that cannot be imported is named and left out; one that fails on a table is named on the page.
 
 The rule of ``AnomalyDetector(novelty=True)`` was chosen on the tables of ``first57.txt`` and on the half "chosen" of the others,
 not on the half "kept". The halves alternate in the order of names.
@@ -28,6 +28,7 @@ import numpy as np
 
 from experiments.adbench import Job, available, measure
 from experiments.adbench_boards import CLEAN, Task, oddbench
+from experiments.adbench_boards import tables as tables_of
 from experiments.adbench_methods import DETECTORS, OURS, SLOW
 
 GIVEN_BEFORE = "first57.txt"
@@ -35,12 +36,12 @@ HALVES = ("all", "chosen", "kept")
 Results = dict[str, dict[str, np.ndarray]]
 
 
-def tables(folder: Path, half: str) -> list[Path]:
-    """Tables of a folder, or of one half of those that were not given before."""
-    files = sorted(folder.glob("*.npz"))
+def tables(data: Path, half: str) -> list[Path]:
+    """Tables of the board, or of one half of those that were not given before."""
+    files = tables_of(data, "oddbench")
     if half == "all":
         return files
-    listed = folder / GIVEN_BEFORE
+    listed = data / "oddbench" / GIVEN_BEFORE
     before = set(listed.read_text().replace(".npz", "").split()) if listed.exists() else set()
     new = [path for path in files if path.stem not in before]
     return new[HALVES.index(half) - 1 :: 2]
@@ -125,7 +126,7 @@ def main() -> None:
     """Run the methods, or print the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--data", type=Path, help="folder with the tables")
+    what.add_argument("--data", type=Path, help="folder with the boards' tables, in oddbench")
     what.add_argument("--page", type=Path, metavar="CSV", help="print the results in this file")
     parser.add_argument("--out", type=Path, default=Path("oddbench.csv"))
     parser.add_argument("--half", choices=HALVES, default="all")
@@ -138,7 +139,7 @@ def main() -> None:
     if options.data:
         files = tables(options.data, options.half)[:: options.every]
         if not files:
-            sys.exit(f"{options.data} holds no .npz files; OddBench's tables are expected there.")
+            sys.exit(f"{options.data / 'oddbench'} holds no .npz files; OddBench's tables are expected there.")
         measure(options.out, available(options.methods), jobs_of(options, files))
         return
     with options.page.open(newline="") as file:

@@ -3,9 +3,9 @@
     python -m experiments.probabilities --data DIR [--out probabilities.csv] [--tables 100]
     python -m experiments.probabilities --page probabilities.csv [--picture FILE]
 
-DIR holds OddBench's tables; see :mod:`experiments.oddbench`. In the part *labelled*, a detector is fitted to the ordinary rows of
-a table and gives the probabilities of its test rows, whose labels are known. In the part *ordinary*, 300 of the ordinary rows are
-judged by a detector that is fitted to the others, so that every probability above 0 is too high.
+DIR/oddbench holds OddBench's tables; see :mod:`experiments.oddbench`. In the part *labelled*, a detector is fitted to the
+ordinary rows of a table and gives the probabilities of its test rows, whose labels are known. In the part *ordinary*, 300 of
+the ordinary rows are judged by a detector that is fitted to the others, so that every probability above 0 is too high.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     """Add the tables that the file lacks."""
     files = tables(options.data, "all")
     if not files:
-        sys.exit(f"{options.data} holds no .npz files; OddBench's tables are expected there.")
+        sys.exit(f"{options.data / 'oddbench'} holds no .npz files; OddBench's tables are expected there.")
     chosen = np.unique(np.linspace(0, len(files) - 1, options.tables).round().astype(int))
     with resumed(options.out, FIELDS, 2) as (finished, add), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -102,7 +102,7 @@ def main() -> None:
     """Run, or print the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--data", type=Path, help="folder with the tables")
+    what.add_argument("--data", type=Path, help="folder with the boards' tables, in oddbench")
     what.add_argument("--page", type=Path, metavar="CSV", help="print the results in this file")
     parser.add_argument("--out", type=Path, default=Path("probabilities.csv"))
     parser.add_argument("--tables", type=int, default=100)

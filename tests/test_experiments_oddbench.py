@@ -12,11 +12,14 @@ from experiments import oddbench, probabilities
 @pytest.fixture
 def folder(tmp_path):
     rng = np.random.default_rng(0)
+    (tmp_path / "oddbench").mkdir()
     for name in "abcde":
         X = rng.normal(size=(60, 3))
         X[:6] += 6.0
-        np.savez(tmp_path / f"{name}.npz", train=rng.normal(size=(50, 3)), test=X, test_labels=np.arange(60) < 6)
-    (tmp_path / "first57.txt").write_text("b\n")
+        np.savez(
+            tmp_path / "oddbench" / f"{name}.npz", train=rng.normal(size=(50, 3)), test=X, test_labels=np.arange(60) < 6
+        )
+    (tmp_path / "oddbench" / "first57.txt").write_text("b\n")
     return tmp_path
 
 

@@ -1,6 +1,7 @@
 """Checks of input: errors, warnings, and input that passes without a message."""
 
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -265,6 +266,11 @@ STAND_INS = {
     "matrix": (csr_array(ROWS), r"toarray\(\)"),
     "sparse frame": (pd.DataFrame.sparse.from_spmatrix(csr_array(ROWS)), r"sparse\.to_dense\(\)"),
     "lazy": (pl.DataFrame(dict(zip("abc", ROWS.T, strict=True))).lazy(), r"\.collect\(\)"),
+    "file": ("rows.csv", r" is 'rows\.csv'.* read it with isopleth\.read_table"),
+    "path": (Path("rows.csv"), r" is \w*Path\('rows\.csv'\).* isopleth\.read_table"),
+    "none": (None, r"is of type NoneType; expected a table"),
+    "number": (3.0, r"is of type float; expected a table"),
+    "three axes": (ROWS[:, None], r"has shape \(40, 1, 3\); expected rows and columns, such as .*reshape\(40, -1\)"),
 }
 
 
@@ -274,7 +280,7 @@ STAND_INS = {
     [*OF_EACH_CLASS, two_sample_test, stein_test],
     ids=lambda model: getattr(model, "__name__", type(model).__name__),
 )
-def test_sparse_and_lazy_rows_say_what_to_call(model, form):
+def test_what_is_no_table_yet_says_what_to_call(model, form):
     X, words = STAND_INS[form]
     also = {LSDD: [ROWS], KDEDifference: [ROWS], ClassPriorEstimator: [ROWS[:, 0] > 0]}.get(type(model), [])
     fit = clone(model).fit if isinstance(model, BaseEstimator) else model
@@ -315,3 +321,21 @@ def test_too_few_rows_and_no_table_are_one_sentence(model, X, said):
 def test_an_empty_second_sample_is_called_by_its_name():
     with pytest.raises(InputError, match=r"^Y has no rows; expected at least 1\.$"):
         LSDD().fit(ROWS, ROWS[:0])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda t: t[["b", "a"]], "X has its columns in another order than at fit"),
+        (lambda t: t[["a"]], "X lacks 'b', unlike the table of the fit"),
+        (lambda t: t.assign(c=1.0), "X also has 'c', unlike the table of the fit"),
+        (lambda t: t.rename(columns={"b": "c"}), "X lacks 'b' and also has 'c', unlike the table of the fit"),
+    ],
+)
+def test_a_frame_with_other_columns_than_at_fit_names_them(change, said):
+    frame = pd.DataFrame(ROWS[:, :2], columns=["a", "b"])
+    model = clone(NUMBERS).fit(frame)
+    for library in (pd.DataFrame, pl.from_pandas, pa.Table.from_pandas):
+        with pytest.raises(InputError) as caught:
+            model.score_samples(library(change(frame)))
+        assert str(caught.value) == f"{said}; expected 'a', 'b', in this order."

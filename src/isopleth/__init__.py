@@ -5,7 +5,8 @@
 
 import lazy_loader
 
-_import_public, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_import_public, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = [name for name in _names if name != "io"]  # a star import must not hide the standard one
 
 
 def __getattr__(name: str) -> object:

@@ -26,6 +26,8 @@ from isopleth.cli import messages
 from isopleth.io import load, save
 from isopleth.tasks import Anomalies
 
+FULL = "isopleth: standard output cannot be written: No space left on device; send it elsewhere.\n"
+
 found = partial(shell.found, "anomalies")
 
 RNG = np.random.default_rng(0)
@@ -126,7 +128,7 @@ class TestReport:
         (tmp_path / "t.csv").write_text("a,b\n" + "1,x\n" * 30)
         result = run("anomalies", tmp_path / "t.csv")
         assert (result.exit_code, result.stdout) == (2, "")
-        assert result.stderr.splitlines()[-1].startswith("isopleth: all rows of the table are equal")
+        assert result.stderr.splitlines()[-1].startswith(f"isopleth: {tmp_path / 't.csv'}: all rows of the table")
 
     def test_names_of_columns_cannot_break_the_table(self, tmp_path):
         (tmp_path / "t.csv").write_text('"a\nb","\x1b[31mred"\n' + "".join(f"{x},{y}\n" for x, y in X[:, :2].tolist()))
@@ -327,7 +329,10 @@ class TestRefused:
         ("arguments", "words"),
         [
             (["anomalies"], ["FILE", "--help"]),
-            (["anomalies", "t.csv", "--top", "-1"], ["--top"]),
+            (["anomalies", "t.csv", "--top", "-1"], ["--top", "'-1' is not a whole number of at least 0"]),
+            (["anomalies", "t.csv", "--top", "x"], ["--top", "'x' is not a whole number of at least 0"]),
+            (["anomalies", "t.csv", "--fdr", "x"], ["--fdr", "'x' is not a number above 0 and below 1"]),
+            (["anomalies", "t.csv", "--contamination", "2"], ["'2' is not a number above 0 and at most 0.5"]),
             (["anomalies", "t.csv", "--nonsense"], ["--nonsense"]),
             (["nonsense"], ["nonsense"]),
         ],
@@ -523,12 +528,12 @@ main()
     def test_output_that_cannot_be_written(self, arguments):
         process = in_shell(f"{arguments} >/dev/full")
         assert process.returncode == 2
-        assert process.stderr == "isopleth: No space left on device; nothing was completed.\n"
+        assert process.stderr == FULL
 
     def test_results_that_cannot_be_written(self, file, tmp_path):
         with open("/dev/full", "w") as full, open(tmp_path / "err", "w") as err, open(os.devnull) as empty:
             assert forked.Forked(["anomalies", file], empty, full, err).wait() == 2
-        assert (tmp_path / "err").read_text() == "isopleth: No space left on device; nothing was completed.\n"
+        assert (tmp_path / "err").read_text() == FULL
 
     @pytest.mark.parametrize("place", ["&-", "/dev/full"])
     def test_messages_that_cannot_be_written(self, place):

@@ -141,7 +141,7 @@ class TestRefusals:
 
     def test_one_class(self, train, test):
         train.write_text(train.read_text().replace(",bad,", ",good,"))
-        assert "y has one class only, 'good'; expected rows of at least two classes." in refused(
+        assert "column 'kind' has one class only, 'good'; expected rows of at least two classes." in refused(
             train, test, "--target", "kind"
         )
 

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from cli import shell
+from cli.shell import refused
 from isopleth.cli.program import program
 from isopleth.io import load
 
@@ -89,3 +91,15 @@ def test_other_words_that_mean_missing(path):
     )
     assert made.exit_code == 0, made.output
     assert set(pd.read_csv(path.parent / "s.csv")["word"].dropna()) == {"v"}
+
+
+def test_what_an_estimator_refuses_of_rows_and_labels_names_file_and_column(path):
+    path.write_text("a,b\n" + "1,2\n" * 4)
+    for more in (
+        ["anomalies"],
+        ["fit", "--out", path.parent / "m"],
+        ["sample", "-n", "3", "--out", path.parent / "o.csv"],
+    ):
+        assert refused(more[0], path, *more[1:]).startswith(f"isopleth: {path}: all rows of the table are equal")
+    numbers().to_csv(path, index=False)
+    assert f"{path}: column 'a' has the class '" in shell.run("prior", path, path, "--target", "a").stderr

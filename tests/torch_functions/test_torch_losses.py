@@ -7,7 +7,7 @@ from isopleth import LSDD, InputError
 
 torch = pytest.importorskip("torch")
 
-from isopleth.torch import squared_l2  # noqa: E402
+from isopleth.torch import ksd, mmd, squared_l2, svgd_direction  # noqa: E402
 
 
 def samples(n, d, seed=0, shift=0.0):
@@ -77,6 +77,17 @@ def test_samples_and_centres_that_do_not_fit_are_refused(change, words):
     given = {"x": torch.zeros(3, 2), "y": torch.ones(4, 2), "length_scale": 1.0, "alpha": 0.1, **change}
     with pytest.raises(InputError, match=words):
         squared_l2(**given)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_losses_refuse_entries_that_are_not_finite(bad):
+    x, y = torch.eye(5), torch.ones(5, 5)
+    z = x.clone()
+    z[3, 1] = bad
+    losses = (lambda: mmd(z, y), lambda: mmd(y, z), lambda: squared_l2(y, z), lambda: ksd(z, -x), lambda: ksd(x, -z))
+    for loss in (*losses, lambda: svgd_direction(z, -x), lambda: svgd_direction(x, -z)):
+        with pytest.raises(InputError, match="has entries that are not finite"):
+            loss()
 
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, True, "x", float("nan")])

@@ -37,6 +37,29 @@ class ColumnList(click.ParamType):
         return [name.strip() for name in names if name.strip()]
 
 
+class WholeNumber(click.IntRange):
+    """Option type of whole numbers of at least `min`, refused in these words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number of at least {self.min}.", param, ctx)
+
+
+class Number(click.FloatRange):
+    """Option type of numbers above `min`, and below or up to `max` if there is one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            most = "" if self.max is None else f" and {'below' if self.max_open else 'at most'} {self.max}"
+            self.fail(f"{value!r} is not a number above {self.min}{most}.", param, ctx)
+
+
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
 MOST_FLAGGED = 1000
 
@@ -94,6 +117,8 @@ class Command(click.Command):
             run, own = runs.Run.of(ctx, self._reads, self._stages, self._writes)
             try:
                 return function(run, **own)
+            except InputError as error:
+                raise run.located(error) from error
             finally:
                 run.stage.end()
 
@@ -156,7 +181,7 @@ _TABLE_OPTIONS = [
     click.option("--encoding", help="Encoding of text files, such as latin-1, or auto.  [default: UTF-8]"),
     click.option(
         "--max-unpacked",
-        type=click.IntRange(min=1),
+        type=WholeNumber(min=1),
         metavar="BYTES",
         help="Refuse packed files that are larger when they are unpacked, and tables that take more.  [default: 1 GiB]",
     ),
@@ -201,14 +226,14 @@ raw_text_option = click.option(
 
 _size_option = click.option(
     "--size",
-    type=click.IntRange(min=10),
+    type=WholeNumber(min=10),
     help=f"Fit the density to so many rows of FILE, drawn at random.  [default: {SAMPLE_SIZE:,}, and at most 1,000 "
     "of a table with gaps]",
 )
 
 _confidence_option = click.option(
     "--confidence-level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.9,
     show_default=True,
     help="Confidence of each interval.",
@@ -230,13 +255,13 @@ _confidence_option = click.option(
 )
 @click.option(
     "--contamination",
-    type=click.FloatRange(0, 0.5, min_open=True),
+    type=Number(0, 0.5, min_open=True),
     help="Flag this share of the rows of FILE, or of the reference.  [default: rows as unlikely as the least likely 1/30 of "
     "ordinary rows]",
 )
 @click.option(
     "--fdr",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.1,
     show_default=True,
     help="Mark rows as certain at this false discovery rate.",
@@ -245,7 +270,7 @@ _confidence_option = click.option(
     "--reference", type=_PATH, help="Judge the rows of FILE by this table, whose rows are known to be ordinary."
 )
 @table_options("--columns", "Use these columns only.")
-@click.option("--top", type=click.IntRange(min=0), default=10, show_default=True, help="Number of rows to show.")
+@click.option("--top", type=WholeNumber(min=0), default=10, show_default=True, help="Number of rows to show.")
 @click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
 @click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
 @click.option("--plot", type=_PATH, help="Draw the anomalies; .png, .svg or .pdf.")
@@ -288,7 +313,7 @@ def anomalies() -> None:
 )
 @click.option(
     "--false-alarm-rate",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.05,
     show_default=True,
     help="Probability with which a series without a change may show one.",
@@ -326,11 +351,11 @@ def changes() -> None:
     "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
 )
 @click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")
-@click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Show so many columns.")
+@click.option("--top", type=WholeNumber(min=1), default=10, show_default=True, help="Show so many columns.")
 @click.option(
     "--resamples",
     "n_resamples",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=999,
     show_default=True,
     help="Number of permutations.",
@@ -431,17 +456,17 @@ def fill() -> None:
 @table_options("--columns", "Use these columns only.")
 @click.option(
     "--size",
-    type=click.IntRange(min=2),
+    type=WholeNumber(min=2),
     help="Landmarks, the rows that the model consists of: more are more accurate and slower.  "
     f"[default: {DENSITY_SIZE} for a density, {MIXED_SIZE:,} of a table with words or gaps; for a score 300, and fewer beyond "
     "five columns]",
 )
 @click.option(
     "--length-scale",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="Length scale of all columns.  [default: chosen from the data]",
 )
-@click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
+@click.option("--chunk-rows", type=WholeNumber(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
 @json_option
 def fit() -> None:
@@ -467,10 +492,10 @@ def fit() -> None:
 @click.option(
     "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
 )
-@click.option("--window", type=click.IntRange(min=2), default=50, show_default=True, help="Rows compared at a time.")
+@click.option("--window", type=WholeNumber(min=2), default=50, show_default=True, help="Rows compared at a time.")
 @click.option(
     "--run-length",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=10_000,
     show_default=True,
     help="Mean number of rows until a false alarm.",
@@ -530,11 +555,11 @@ def prior() -> None:
     writes="frame",
 )
 @click.argument("file", type=_PATH, required=False)
-@click.option("-n", "--rows", type=click.IntRange(min=1), required=True, help="Number of rows to make.")
+@click.option("-n", "--rows", type=WholeNumber(min=1), required=True, help="Number of rows to make.")
 @click.option(
     "--out", required=True, type=_PATH, help="Write the rows there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the draws.")
+@click.option("--seed", type=WholeNumber(min=0), default=0, show_default=True, help="Seed of the draws.")
 @click.option("--model", metavar="MODEL", type=_PATH, help="Draw from this density instead of fitting one to FILE.")
 @click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted density in this file.")
 @_size_option
@@ -570,7 +595,7 @@ def sample() -> None:
     help="Write line (or row) and answers there; .csv, .parquet or .npy.",
 )
 @table_options("--columns", "Use these columns only.")
-@click.option("--chunk-rows", type=click.IntRange(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
+@click.option("--chunk-rows", type=WholeNumber(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
 @row_numbers_option
 @json_option

@@ -48,6 +48,7 @@ def fit(
     refuse_begun(partial, resume=resume)
     run.stage("reading")
     first = Reader(file, run.options).first()
+    run.keep(first.schema, first)
     if not first.with_truth_as_numbers().is_plain:
         refuse_typos(first)
         tell(first, gaps=False)

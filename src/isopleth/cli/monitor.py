@@ -55,6 +55,7 @@ def monitor(
         if state is not None:
             save(watching, state)
     run.stage.end()
+    run.sources.clear()  # from here on rows are those of standard input
     # The page is written at an interrupt, too: an endless stream ends with one.
     with _paged(run) if run.report else nullcontext() as kept:
         skip = watching.state_.n_rows if replay else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,9 +75,17 @@ def _failures_as_sentences() -> Iterator[None]:
         raise click.ClickException(f"{str(error) or 'out of memory'}; use fewer rows or columns.") from error
 
 
+# Errors of writing. Those of the files that a command writes name the file.
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO}
+
+
 def _sentence(error: OSError) -> str:
     reason = error.strerror or str(error)
-    return f"{error.filename}: {reason}; check the path." if error.filename else f"{reason}; nothing was completed."
+    if error.filename:
+        return f"{error.filename}: {reason}; check the path."
+    if error.errno in _UNWRITABLE:
+        return f"standard output cannot be written: {reason}; send it elsewhere."
+    return f"{reason}; nothing was completed."
 
 
 @click.group(cls=Program, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

@@ -49,6 +49,9 @@ class Run:
     as_json: bool = False
     used: dict[str, str] = field(default_factory=dict)  # how the columns that were read are used, for the page
     tables: list[FileTable] = field(default_factory=list)  # what was read, for the page
+    sources: dict[str, FileTable] = field(
+        default_factory=dict
+    )  # tables that were read, by the parameter that takes them
 
     @classmethod
     def of(cls, ctx: click.Context, reads: Mapping[str, str], stages: Sequence[str], writes: str) -> tuple[Self, dict]:
@@ -155,6 +158,17 @@ class Run:
         self.used |= {str(column.name): str(column.kind) for column in schema.columns}
         self.used |= {str(name): f"left out: {why}" for name, why in schema.left_out.items()}
         self.tables += tables
+        self.sources |= dict(zip("XY", tables, strict=False))
+        if tables[0].labels:
+            self.sources["y"] = tables[0]
+
+    def located(self, error: InputError) -> InputError:
+        """Return an error about rows or labels with their file and column, which the estimator does not know."""
+        message, table = error.message, self.sources.get(error.parameter or "")
+        if table is None or message.source is not None:
+            return error
+        of_labels = f"column {next(iter(table.labels))!r}" if error.parameter == "y" else error.parameter
+        return InputError(replace(message, parameter=of_labels).located(table.source))
 
     def write_rows(self, rows: Any, like: FileTable | None) -> None:
         """Write an Arrow table as the file of `like` is written, and say where that has no names of columns."""

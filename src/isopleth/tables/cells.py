@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -84,9 +85,8 @@ class SourceTable:
         if frame is not None:
             names = list(frame.columns)
             return cls(names, len(frame), frame.get_column, True, typed)
+        refuse_no_table(X, "X", np.shape(X))
         array = np.asarray(X)
-        if array.ndim != 2:
-            raise InputError(f"X has {array.ndim} axes; expected a table with rows and columns.")
         return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False, True)
 
     def numerals(self, missing: frozenset[str]) -> Numerals:
@@ -113,6 +113,23 @@ def refuse_sparse_columns(X: Any, parameter: str = "X") -> None:
     kinds = X.dtypes if hasattr(X, "sparse") and hasattr(X, "dtypes") else ()
     if any(type(kind).__name__ == "SparseDtype" for kind in kinds):
         raise InputError(f"{parameter} has sparse columns; pass {parameter}.sparse.to_dense() if it fits in memory.")
+
+
+def refuse_no_table(X: Any, parameter: str, shape: tuple[int, ...]) -> None:
+    """Refuse what has the shape of no table: files that are not read yet, single values, and arrays of other than two axes."""
+    if isinstance(X, (str, bytes, os.PathLike)):
+        what, how = "is {value}, which holds no rows", "if it is a file, read it with isopleth.read_table"
+    elif not shape:
+        what, how = f"is of type {type(X).__name__}", "expected a table of rows and columns: an array or a data frame"
+    elif len(shape) == 1:
+        # scikit-learn's checks of estimators look for the first words of the advice.
+        what = "has one dimension"
+        how = f"Reshape your data: {parameter}.reshape(-1, 1) is one column, {parameter}.reshape(1, -1) one row"
+    elif len(shape) > 2:
+        what, how = f"has shape {shape}", f"expected rows and columns, such as {parameter}.reshape({shape[0]}, -1)"
+    else:
+        return
+    raise InputError(f"{{parameter}} {what}", parameter=parameter, value=X, hint=how)
 
 
 def as_frame(X: Any) -> Any:

@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.errors import InputError, listed, warn_user
+from isopleth.errors import InputError, listed, quoted, warn_user
 from isopleth.tables.cells import (
     ALL_INTEGERS,
     MISSING_WORDS,
@@ -30,6 +30,7 @@ from isopleth.tables.cells import (
     is_missing,
     is_table_of_kinds,
     refuse_names,
+    refuse_no_table,
     refuse_sparse_columns,
     some_rows,
 )
@@ -405,7 +406,9 @@ def check_rows(
     X = _unmasked(on_host(X, name))
     _refuse_kinds(X, name)
     refuse_names(X, name)
-    _refuse_width(estimator, X, name, reset)
+    if not reset:
+        _refuse_width(estimator, X, name)
+        _refuse_other_names(estimator, X, name)
     try:
         checked = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_samples
@@ -428,17 +431,14 @@ def check_rows(
 
 
 def _refuse_shape(X: Any, least: int, parameter: str, error: Exception) -> None:
-    """Raise an error in one sentence if scikit-learn refused too few rows or one dimension; other shapes are left to it."""
+    """Raise an error in one sentence if scikit-learn refused too few rows or what is no table; ragged lists are left to it."""
     try:
         shape = np.shape(X)
     except ValueError:  # rows of several lengths
         return
     if shape and (not shape[0] or (shape[0] < least and len(shape) == 2)):
         raise _too_few(shape[0], least, parameter) from error
-    if len(shape) == 1:
-        # scikit-learn's checks of estimators look for the first words of the advice.
-        ways = f"Reshape your data: {parameter}.reshape(-1, 1) is one column, {parameter}.reshape(1, -1) one row"
-        raise InputError("{parameter} has one dimension", parameter=parameter, hint=ways) from error
+    refuse_no_table(X, parameter, shape)
 
 
 def _too_few(n: int, least: int, parameter: str) -> InputError:
@@ -468,13 +468,25 @@ def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
                 cells.numbers()
 
 
-def _refuse_width(estimator: BaseEstimator, X: Any, name: str, reset: bool) -> None:
+def _refuse_width(estimator: BaseEstimator, X: Any, name: str) -> None:
     """Refuse another number of columns than at fit in the words of scikit-learn, which calls all tables X."""
-    expected = None if reset else getattr(estimator, "n_features_in_", None)
+    expected = getattr(estimator, "n_features_in_", None)
     shape = np.shape(X) if name != "X" and isinstance(X, np.ndarray) else ()
     if expected is not None and len(shape) == 2 and shape[1] != expected:
         wanted = f"but {type(estimator).__name__} is expecting {expected} features as input."
         raise InputError(f"{{parameter}} has {shape[1]} features, {wanted}", parameter=name, value=shape[1])
+
+
+def _refuse_other_names(estimator: BaseEstimator, X: Any, name: str) -> None:
+    """Refuse a frame with other columns than at fit, or the same ones in another order."""
+    fitted, given = given_names(estimator), frame_names(X)
+    if fitted is None or given is None or given == fitted or not all(isinstance(one, str) for one in given):
+        return
+    lost, new = [one for one in fitted if one not in given], [one for one in given if one not in fitted]
+    parts = " and ".join([*[f"lacks {quoted(lost)}"] * bool(lost), *[f"also has {quoted(new)}"] * bool(new)])
+    what = f"{parts}, unlike the table of the fit" if parts else "has its columns in another order than at fit"
+    how = f"expected {quoted(fitted)}, in this order"
+    raise InputError(f"{{parameter}} {what}", parameter=name, column=(lost + new or given)[0], hint=how)
 
 
 def check_weights(sample_weight: Any, n: int, *, added: bool = False, name: str = "sample_weight") -> np.ndarray:

@@ -76,6 +76,12 @@ def check_tensor(name: str, a: Any) -> None:
         raise InputError(f"{name} is of type {a.dtype}; expected torch.float32, float64, float16 or bfloat16.")
 
 
+def check_finite(name: str, a: Tensor) -> None:
+    """Refuse entries that are not finite; on other devices than the CPU they would have to be waited for, and give NaN."""
+    if a.device.type == "cpu" and not bool(torch.isfinite(a).all()):
+        raise InputError(f"{name} has entries that are not finite; expected finite numbers.")
+
+
 def check_like(name: str, a: Tensor, other: str, b: Tensor) -> None:
     """Refuse a tensor that is not of the type and on the device of another."""
     if a.dtype != b.dtype or a.device != b.device:

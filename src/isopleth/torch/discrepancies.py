@@ -18,7 +18,15 @@ from isopleth.kernels import Kernel
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.torch.checks import check_like, check_points, check_tensor, computed, constant, outside_graphs
+from isopleth.torch.checks import (
+    check_finite,
+    check_like,
+    check_points,
+    check_tensor,
+    computed,
+    constant,
+    outside_graphs,
+)
 from isopleth.torch.products import KernelSums, gradient_product, kernel_product, laplacian_product, scaled_points
 from isopleth.torch.stacked_score import median_squared_distance
 
@@ -80,7 +88,8 @@ def mmd(
     Raises
     ------
     InputError
-        If shapes, types, devices or parameters do not fit, or a sample has fewer than two rows (one, if `biased`).
+        If shapes, types, devices or parameters do not fit, entries of a tensor in
+        CPU memory are not finite, or a sample has fewer than two rows (one, if `biased`).
 
     See Also
     --------
@@ -104,6 +113,7 @@ def mmd(
     check_points(x, y)
     for name, rows in (("x", x), ("y", y)):
         _check_count(name, rows, biased)
+        check_finite(name, rows)
     scale = median_distance(x, y) if is_auto(length_scale) else length_scale
     wide_x, wide_y = computed(x), computed(y)
 
@@ -173,8 +183,8 @@ def ksd(
     Raises
     ------
     InputError
-        If the kernel is too rough, the frame is not affine, shapes, types, devices or parameters do not fit, or there are fewer
-        than two rows (one, if `biased`).
+        If the kernel is too rough, the frame is not affine, shapes, types, devices or parameters do not fit, entries of a tensor
+        in CPU memory are not finite, or there are fewer than two rows (one, if `biased`).
 
     See Also
     --------
@@ -271,7 +281,8 @@ def svgd_direction(
     Raises
     ------
     InputError
-        If the kernel is too rough, the frame is not affine, or shapes, types, devices or parameters do not fit.
+        If the kernel is too rough, the frame is not affine, shapes, types, devices or parameters do not fit, or entries of a
+        tensor in CPU memory are not finite.
 
     References
     ----------
@@ -332,6 +343,7 @@ def _check_count(name: str, rows: Tensor, biased: bool) -> None:
 
 def _score_at(rows: Tensor, score: Any, dtype: torch.dtype) -> Tensor:
     """Return the score at the rows, in their type."""
+    check_finite("x", rows)
     found = score(rows) if callable(score) else score
     check_tensor("score", found)
     if found.shape != rows.shape:
@@ -340,4 +352,5 @@ def _score_at(rows: Tensor, score: Any, dtype: torch.dtype) -> Tensor:
         )
     if found.dtype not in (rows.dtype, dtype) or found.device != rows.device:
         check_like("score", found, "x", rows)
+    check_finite("score", found)
     return computed(found)

@@ -14,7 +14,7 @@ from isopleth.errors import InputError, positive_number
 from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.torch.checks import check_points, computed, constant, outside_graphs, unit_lengths
+from isopleth.torch.checks import check_finite, check_points, computed, constant, outside_graphs, unit_lengths
 from isopleth.torch.discrepancies import median_distance
 from isopleth.torch.products import kernel_product
 
@@ -73,7 +73,7 @@ def squared_l2(
     Raises
     ------
     InputError
-        If shapes, types, devices or parameters do not fit; the sentence says which and what to do.
+        If shapes, types, devices or parameters do not fit, or entries of a tensor in CPU memory are not finite.
 
     References
     ----------
@@ -97,6 +97,7 @@ def squared_l2(
     for name, sample in (("x", x), ("y", y)):
         if len(sample) == 0:
             raise InputError(f"{name} has no rows; expected at least one.")
+        check_finite(name, sample)
     positive_number("alpha", alpha)
     dtype, (x, y) = x.dtype, (computed(x), computed(y))
     if is_auto(length_scale):  # wider Gaussians than that see little of a difference in many columns

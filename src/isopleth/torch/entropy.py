@@ -14,7 +14,15 @@ from isopleth.errors import InputError, whole_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.score.base import ScoreEstimator
-from isopleth.torch.checks import TensorFunction, check_like, check_points, computed, first_derivatives, outside_graphs
+from isopleth.torch.checks import (
+    TensorFunction,
+    check_finite,
+    check_like,
+    check_points,
+    computed,
+    first_derivatives,
+    outside_graphs,
+)
 from isopleth.torch.stacked_score import Stack, stacked_score
 
 _NO_SECOND = (
@@ -325,8 +333,6 @@ def check_rows(x: Tensor) -> None:
 
     On other devices than the CPU, only the number of rows is checked, because values would have to be waited for.
     """
-    on_host = x.device.type == "cpu"
-    if on_host and not bool(torch.isfinite(x).all()):
-        raise InputError("x has entries that are not finite; the score of its distribution needs finite rows.")
-    if len(x) < 2 or (on_host and bool((x == x[:1]).all())):
+    check_finite("x", x)
+    if len(x) < 2 or (x.device.type == "cpu" and bool((x == x[:1]).all())):
         raise InputError("x has fewer than two distinct rows; the score of its distribution needs at least two.")

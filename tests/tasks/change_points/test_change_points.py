@@ -194,7 +194,9 @@ def test_a_reference_without_change_sets_the_level():
         (np.arange(30.0), {"false_alarm_rate": 0.0}, "false_alarm_rate = 0.0"),
         (np.arange(30.0), {"memory_limit": -1.0}, "memory_limit = -1.0"),
         (np.arange(30.0), {"memory_limit": None}, "memory_limit = None"),
-        (None, {}, "series has 0 dimensions"),
+        (None, {}, "series is of type NoneType; expected a table"),
+        (np.zeros((9, 2, 2)), {}, r"series has shape \(9, 2, 2\); expected rows and columns"),
+        ("series.csv", {}, r"series is 'series\.csv'.*read it with isopleth\.read_table"),
         ([[1.0, 2.0], [3.0]], {}, "series has rows of different lengths"),
     ],
 )

@@ -15,6 +15,7 @@ from isopleth.errors import InputError, probability
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress, checked_verbose
+from isopleth.tables.cells import refuse_no_table
 from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
 from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
@@ -254,12 +255,12 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         given = on_host(given, name)
         if not hasattr(given, "columns"):
             try:
-                dim = np.ndim(given)
+                shape = np.shape(given)
             except ValueError as error:
                 raise InputError(f"{name} has rows of different lengths; expected as many values in each.") from error
-            if dim not in (1, 2):
-                raise InputError(f"{name} has {dim} dimensions; expected values of shape (T,) or (T, d).")
-            given = np.asarray(given).reshape(-1, 1) if dim == 1 else given
+            if len(shape) == 1:
+                given, shape = np.asarray(given).reshape(-1, 1), (*shape, 1)
+            refuse_no_table(given, name, shape)
         return enter(self, given, reset=reset, name=name, missing=True).rows
 
     def _check_missing(self, missing: np.ndarray) -> None:

@@ -464,14 +464,15 @@ def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
     try:
         classes, numbers, counts = np.unique(labels, return_inverse=True, return_counts=True)
     except TypeError as error:
-        raise InputError("y mixes words and numbers; expected one class a row, all of one kind.") from error
+        text = "{parameter} mixes words and numbers; expected one class a row, all of one kind."
+        raise InputError(text, parameter="y") from error
     if len(classes) < 2:
-        raise InputError(f"y has one class only, {classes.tolist()[0]!r}; expected rows of at least two classes.")
+        text = "{parameter} has one class only, {value}; expected rows of at least two classes."
+        raise InputError(text, parameter="y", value=classes.tolist()[0])
     if counts.min() < 2:
-        few = classes.tolist()[int(np.argmin(counts))]
-        raise InputError(
-            f"y has the class {few!r} in one row only; a class needs at least two, one to learn from and one to judge by."
-        )
+        text = "{parameter} has the class {value} in one row only"
+        how = "a class needs at least two, one to learn from and one to judge by"
+        raise InputError(text, parameter="y", value=classes.tolist()[int(np.argmin(counts))], hint=how)
     return classes, numbers.ravel(), counts
 
 
