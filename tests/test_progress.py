@@ -241,6 +241,10 @@ LONG = {
         lambda X, Y, v: DensityImputer(strategy="draw", random_state=0, verbose=v).fit_transform(with_gaps(X)),
         ["filling of gaps"],
     ),
+    "draws that look like rows of the fit": (
+        lambda X, Y, v: KDE("gaussian", 0.5, verbose=v, frame="scale").fit(X).sample(9, None, 0, as_recorded=True),
+        ["samples"],
+    ),
     "Search in a table": (
         lambda X, Y, v: (
             SOSREP(ProductLaplacian(), length_scale=Search(grid=[0.5, 1.0, 2.0], cv=0.3), verbose=v, frame="scale")

@@ -138,7 +138,7 @@ def test_balanced_coordinates_of_a_normal_density_are_those_in_which_it_is_stand
 
 
 @pytest.mark.parametrize("frame", ["balanced", "whiten"])
-def test_framed_rows_that_do_not_vary_or_are_not_finite(frame):
+def test_framed_rows_that_do_not_vary(frame):
     x = torch.cat([samples(6, 2), torch.ones(6, 1, dtype=torch.float64)], dim=1)
     x = torch.cat([x, x[:, :1] - x[:, 1:2]], dim=1)  # a constant column, and one that depends on others
     assert torch.isfinite(svgd_direction(x, -x, frame=frame)).all()
@@ -147,8 +147,6 @@ def test_framed_rows_that_do_not_vary_or_are_not_finite(frame):
     short = x.float().requires_grad_()
     ksd(short, lambda rows: -rows, frame=frame).backward()
     assert torch.isfinite(short.grad).all()
-    x[0, 0] = math.nan
-    assert torch.isnan(ksd(x, -x, frame=frame))
 
 
 def test_ksd_of_scaled_rows():

@@ -19,6 +19,7 @@ from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
 from isopleth.tables.read import Reading
 from isopleth.tables.table import FileTable
+from isopleth.tasks.description import broken_relations_of, relations_in_words
 from isopleth.tasks.exact_relations import kept, relations_of
 from isopleth.tasks.made_rows import MadeRows
 
@@ -53,6 +54,8 @@ def sample(
         made = drawn(density, rows, seed, complete=complete)
         if file is not None:
             made = kept(made, relations_of({name: table.data.column(name).to_pylist() for name in table.names}))
+            for words in relations_in_words(broken_relations_of(table)):
+                say(f"{table.source}: {words}")
     run.stage("writing")
     run.write_rows(made, None if file is None else table)
     found = MadeRows.of(made, None if file is None else table.data)

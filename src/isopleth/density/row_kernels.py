@@ -542,7 +542,8 @@ class RowKernelDensity(DensityEstimator):
         n_samples = whole_number("n_samples", n_samples)
         if as_recorded:
             density = replace(self._table_density(), library=self._library)
-            return Backend.of(self.dual_coef_).array(density.sample(n_samples, given, random_state, as_recorded))
+            drawn = density.sample(n_samples, given, random_state, as_recorded, self.verbose)
+            return Backend.of(self.dual_coef_).array(drawn)
         if self._of_kinds or given is not None or self._kernel.by_columns:
             drawn = self._table_density().sample(n_samples, given, random_state)
             return Backend.of(self.dual_coef_).array(drawn)

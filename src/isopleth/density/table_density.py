@@ -426,6 +426,7 @@ class TableDensity(ColumnAnswers):
         given: Mapping[Any, Any] | None = None,
         random_state: Any = None,
         as_recorded: bool | str = False,
+        verbose: bool | int = False,
     ) -> Any:
         """Draw independent rows.
 
@@ -443,6 +444,8 @@ class TableDensity(ColumnAnswers):
             share, and shares of words; of ten draws that one is likeliest to be kept which trees take for a row of the table.
             Cells are missing about as often and in the same patterns (with "complete" none
             is), and columns have the types of the table.
+        verbose : bool or int, default=False
+            Whether to show the progress of draws that look like rows of the fit.
 
         Returns
         -------
@@ -476,13 +479,15 @@ class TableDensity(ColumnAnswers):
         usual = self._draws(_REFERENCE, rng)
         selection = self._selection(self.recording, usual, rng)
         reference, place = usual.take(others), 0
-        while place < n_samples:
-            n = min(n_samples - place, _BATCH)
-            drawn = rest._draws(CANDIDATES * n, rng)
-            rows = np.tile(out[place], (len(drawn.rows), 1))
-            rows[:, others] = rest.recording.record(drawn, reference, rng)
-            out[place : place + n] = rows[selection.kept(rows, n, rng)]
-            place += n
+        with Progress("samples", n_samples, verbose) as tick:
+            while place < n_samples:
+                n = min(n_samples - place, _BATCH)
+                drawn = rest._draws(CANDIDATES * n, rng)
+                rows = np.tile(out[place], (len(drawn.rows), 1))
+                rows[:, others] = rest.recording.record(drawn, reference, rng)
+                out[place : place + n] = rows[selection.kept(rows, n, rng)]
+                place += n
+                tick(n)
         if self.recording.gaps is not None and as_recorded != "complete":
             gaps = self._gaps(out, usual.rows, rng)
             gaps[:, known] = False

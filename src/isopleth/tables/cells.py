@@ -281,16 +281,10 @@ class Cells:
         cls, name: Any, cells: Iterable[Any], missing: frozenset[str], levels: tuple[str, ...] | None = None
     ) -> Self:
         """Read words; blanks around them do not count, and None is a missing cell."""
-        place: dict[str, int] = {}
-        known: dict[Any, int] = {None: -1}
-        codes = []
-        for cell in cells:
-            code = known.get(cell)
-            if code is None:
-                word = cell.strip()
-                code = known[cell] = -1 if word in missing else place.setdefault(word, len(place))
-            codes.append(code)
-        return cls(name, "text", np.array(codes, dtype=np.intp), tuple(place), levels)
+        stripped = [None if cell is None else cell.strip() for cell in cells]
+        words = tuple(word for word in dict.fromkeys(stripped) if word is not None and word not in missing)
+        place = dict(zip(words, range(len(words)), strict=True))
+        return cls(name, "text", np.array([place.get(cell, -1) for cell in stripped], dtype=np.intp), words, levels)
 
     @classmethod
     def _of_strings(
@@ -311,7 +305,10 @@ class Cells:
             encoded = encoded.combine_chunks()
         indices = encoded.indices.fill_null(-1) if encoded.null_count else encoded.indices
         codes = indices.to_numpy(zero_copy_only=False)
-        words = cls.of_words(name, encoded.dictionary.to_pylist(), missing)
+        texts = encoded.dictionary.to_pylist()
+        if missing.isdisjoint(texts) and texts == list(map(str.strip, texts)):  # many words take long one by one
+            return cls(name, "text", codes.astype(np.intp), tuple(texts))
+        words = cls.of_words(name, texts, missing)
         return replace(words, values=np.append(words.values, -1)[codes])
 
     @classmethod
@@ -539,7 +536,7 @@ def number_word(value: float) -> str:
 
 def parsed_number(text: str) -> float | None:
     """Return the finite number in a text, or None. Text with underscores, which Python would accept, is none."""
-    if "_" in text:
+    if text[:1].isalpha() or "_" in text:  # words: an exception for each of many would take long
         return None
     try:
         value = float(text)

@@ -108,13 +108,13 @@ class KindRule:
         if cells.levels is not None:  # declared: truth values and categories
             return _category(cells)
         counts = cells.counts
-        strange = {word for word in cells.words if parsed_number(word) is None}
-        if _is_numbers(cells, counts, strange):
-            return self._numbers(cells, strange, notes)
+        strange = np.fromiter((parsed_number(word) is None for word in cells.words), bool)
+        count, texts = int(counts[strange].sum()), [cells.words[i] for i in np.flatnonzero(strange)]
+        few = count <= (1.0 - _NUMBERS_SHARE) * cells.known or all(word in MISSING_NUMBERS for word in texts)
+        if count < cells.known and few:
+            return self._numbers(cells, set(texts), notes)
         if cells.known >= _FEWEST:
-            length = (
-                sum(len(word) * count for word, count in zip(cells.words, counts.tolist(), strict=True)) / cells.known
-            )
+            length = np.fromiter(map(len, cells.words), float) @ counts / cells.known
             distinct = len(cells.words)
             if distinct >= _DISTINCT * cells.known and length >= _LONG and any(" " in word for word in cells.words):
                 return "free text"
@@ -149,19 +149,12 @@ class KindRule:
         return self._number(Cells(cells.name, "whole" if whole else "real", numbers), notes)
 
 
-def _is_numbers(cells: Cells, counts: np.ndarray, strange: set[str]) -> bool:
-    """Tell whether nearly all cells are numbers."""
-    count = sum(c for word, c in zip(cells.words, counts.tolist(), strict=True) if word in strange)
-    return count < cells.known and (
-        not strange or count <= (1.0 - _NUMBERS_SHARE) * cells.known or strange <= MISSING_NUMBERS
-    )
-
-
 def _category(cells: Cells) -> Column:
     """Return a categorical column, with declared levels that do not occur after those that do."""
     words = cells.as_words()
     counts = dict(zip(words.words, words.counts.tolist(), strict=True))
-    found = sorted((word for word in counts if counts[word]), key=lambda word: (-counts[word], word))
+    found = sorted(word for word in counts if counts[word])
+    found.sort(key=counts.__getitem__, reverse=True)  # words of one count stay in alphabetical order
     if len(found) == 1 and words.known == len(words.values):
         return Column(words.name, "categorical", (found[0],), constant=True)
     if words.is_truth:

@@ -1,4 +1,4 @@
-"""Relations between columns of numbers that hold exactly in every row of a table, as in a total of price and quantity."""
+"""Relations between columns of numbers that hold exactly in all rows of a table, or in all but a few, as of price and total."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def numbers_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
 
 
 def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
-    """Find the relations that hold in all rows of a table, products and sums first; one for each result."""
+    """Find products and sums that hold in all or nearly all rows of a table, one for each result, and orders that hold in all."""
     numbers = _varying(numbers_of(columns))
     found: dict[str, Relation] = {}
-    for relation in _equations(numbers):
+    for relation in (*_equations(numbers), *broken_relations(numbers)):
         parts = [found[part] for part in (relation.first, str(relation.second)) if part in found]
         # Of a = b + c and b = a x d the first one is kept: either would change what the other one is computed from.
         if relation.result not in found and all(relation.result not in (part.first, part.second) for part in parts):

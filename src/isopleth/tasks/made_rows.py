@@ -104,7 +104,7 @@ class MadeRows(Result):
 
     @cached_property
     def relations(self) -> dict[Relation, int]:
-        """Relations of numbers that hold in every row of the table, and the number of new rows in which each does not."""
+        """Relations of numbers that hold in the table, but for a few rows, and the number of new rows in which each does not."""
         made = numbers_of(self.made)
         found = relations_of(self.source)
         parts = {relation: {relation.result, relation.first, relation.second} - {None} for relation in found}
@@ -147,8 +147,8 @@ class MadeRows(Result):
         """Return which relations of the table the new rows keep, and which they break."""
         kept = [str(relation) for relation, count in self.relations.items() if not count]
         broken = [f"{relation} in {counted(count, 'row')}" for relation, count in self.relations.items() if count]
-        said = [f"Kept, as in every row of the table: {in_words(kept)}."] * bool(kept)
-        return said + [f"Broken, and in no row of the table: {in_words(broken)}."] * bool(broken)
+        said = [f"Kept, as in all or nearly all rows of the table: {in_words(kept)}."] * bool(kept)
+        return said + [f"Broken, and in no or few rows of the table: {in_words(broken)}."] * bool(broken)
 
     def _tables(self) -> list[ShownTable]:
         first = {name: self.made[name][:MOST_ROWS] for name in list(self.made)[:_MOST_COLUMNS]}

@@ -96,7 +96,7 @@ class TestRelations:
         assert {"low <= high", "net <= gross", "price <= net"} <= set(found)
         assert not any("far" in relation for relation in found)
         one_off = self.SALES.assign(gross=self.SALES["gross"] + (np.arange(self.N) == 150))
-        assert "gross = net + tax" not in map(str, relations_of(one_off.to_dict("list")))
+        assert list(map(str, relations_of(one_off.to_dict("list"))))[:2] == [found[1], found[0]]  # a few wrong rows
         loose = self.RNG.normal(size=(60, 6)).round(1)
         assert relations_of(dict(zip("abcdef", loose.T.tolist(), strict=True))) == []
 
@@ -129,5 +129,5 @@ class TestRelations:
         facts = found.to_dict()["relations"]
         assert (facts["low <= high"], facts["gross = net + tax"]) == (5, 0)
         summary = " ".join(found.to_dict()["summary"])
-        assert "Kept, as in every row of the table: gross = net + tax, net = quantity x price" in summary
-        assert "Broken, and in no row of the table: low <= high in 5 rows." in summary
+        assert "Kept, as in all or nearly all rows of the table: gross = net + tax, net = quantity x price" in summary
+        assert "Broken, and in no or few rows of the table: low <= high in 5 rows." in summary
