@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
+from datetime import date, datetime
 from html import escape
 from importlib.util import find_spec
 from typing import Any, ClassVar, Self, cast
@@ -234,14 +235,20 @@ def index_of(X: Any) -> dict[str, np.ndarray]:
 
 def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
     """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables."""
+    from isopleth.tables.cells import is_missing
+
+    def shown(cell: Any) -> Any:
+        plainly = isinstance(cell, (bool, int, float, str, datetime, date, np.generic))
+        return None if is_missing(cell) else cell if plainly else str(cell)
+
     if (frame := _given_frame(X)) is None:
         return rows, names
-    columns = [column.to_list() for column in frame.iter_columns()]
-    if all(column.dtype.is_numeric() for column in frame.iter_columns()):
+    words = not all(column.dtype.is_numeric() for column in frame.iter_columns())
+    if not words and rows.shape[1] == len(frame.columns):
         return rows, names
-    cells = np.empty((len(frame), len(columns)), dtype=object)
-    for j, column in enumerate(columns):
-        cells[:, j] = column
+    cells = np.empty((len(frame), len(frame.columns)), dtype=object if words else np.float64)
+    for j, column in enumerate(frame.iter_columns()):
+        cells[:, j] = [shown(cell) for cell in column.to_list()]
     return cells, [str(name) for name in frame.columns]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
@@ -184,7 +185,9 @@ def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Seque
         for place, key in enumerate(("before", "after")):
             moments = np.full(len(columns), np.datetime64("NaT"), dtype="datetime64[us]")
             for j in np.flatnonzero(times & np.isfinite(quartiles[:, place, 1])):
-                moments[j] = _moment(columns[int(j)], quartiles[j, place, 1])
+                moment = _moment(columns[int(j)], quartiles[j, place, 1])
+                aware = isinstance(moment, datetime)  # written in UTC, as NumPy knows no zones
+                moments[j] = moment.astimezone(UTC).replace(tzinfo=None) if aware else moment
             out[f"time_{key}"] = moments
             out[f"median_{key}"] = np.where(times, np.nan, out[f"median_{key}"])
     if any(column.kind == "categorical" for column in columns):
@@ -226,11 +229,7 @@ def _description(column: Column, one: ColumnSummary, two: ColumnSummary, gaps_fi
     elif len(one.values) and len(two.values):
         (low, middle, high), (low_after, middle_after, high_after) = one.quartiles, two.quartiles
         if column.kind == "time":
-            moments = [
-                str(_moment(column, value).astype("datetime64[s]")).replace("T", " ")
-                for value in (middle, middle_after)
-            ]
-            parts = [f"median: {moments[0]} -> {moments[1]}"]
+            parts = [f"median: {_moment_text(column, middle)} -> {_moment_text(column, middle_after)}"]
         else:
             parts = [
                 f"median: {middle:.4g} -> {middle_after:.4g}",
@@ -243,6 +242,11 @@ def _description(column: Column, one: ColumnSummary, two: ColumnSummary, gaps_fi
 
 def _moment(column: Column, seconds: float) -> Any:
     return decode_cells(column, np.array([seconds]))[0]
+
+
+def _moment_text(column: Column, seconds: float) -> str:
+    moment = _moment(column, seconds)
+    return str(moment.astype("datetime64[s]") if isinstance(moment, np.datetime64) else moment).replace("T", " ")
 
 
 def _percent(share: float) -> str:
