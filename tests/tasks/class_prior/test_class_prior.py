@@ -44,10 +44,11 @@ class TestShares:
         assert (priors.lower <= priors.priors).all()
         assert (priors.priors <= priors.upper).all()
 
-    def test_units_and_origins_of_columns_do_not_matter(self):
-        first = fitted().estimate(NEW).priors
-        second = fitted(X * [1.0, 1e6, 1e-3] + [5.0, 0.0, 1.0]).estimate(NEW * [1.0, 1e6, 1e-3] + [5.0, 0.0, 1.0])
-        np.testing.assert_allclose(first, second.priors, atol=1e-6)
+    def test_units_origins_signs_and_the_order_of_columns_do_not_matter(self):
+        def moved(rows):
+            return (rows * [1.0, -1e6, 1e-3] + [5.0, 0.0, 1.0])[:, [2, 0, 1]]
+
+        np.testing.assert_allclose(fitted(moved(X)).estimate(moved(NEW)).priors, fitted().estimate(NEW).priors, atol=1e-6)
 
     def test_the_order_of_unlabelled_rows_and_copies_of_all_of_them_do_not_matter(self):
         estimator = fitted()
