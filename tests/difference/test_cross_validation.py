@@ -8,8 +8,7 @@ import pytest
 from lsdd_cases import GRID, POINT, two
 
 from isopleth import LSDD
-from isopleth.difference import DifferenceSearchPath
-from isopleth.difference.cross_validation import LEAST_ALPHA
+from isopleth.difference.cross_validation import LEAST_ALPHA, _as_good, _below_by_half_octave
 
 
 @pytest.fixture(scope="module")
@@ -99,14 +98,16 @@ def test_pairs_of_folds_choose_by_rows_that_the_fold_has_not():
         assert (i, j) == np.unravel_index(np.argmin(score), score.shape)
 
 
-@pytest.mark.parametrize(("density", "expected"), [(3, [1.4, 14.0]), (2, [0.5, 5.0]), (0, [0.5, 5.0])])
-def test_the_distance_is_resolved_below_the_length_scale_of_the_densities(density, expected):
-    scales = np.array([[0.5, 5.0], [1.4, 14.0], [1.5, 15.0], [2.0, 20.0]])
-    volumes = np.log(scales).sum(axis=1)
-    path = DifferenceSearchPath(
-        scales, np.ones(1), volumes, np.zeros((3, 4, 1)), (2, 0), np.zeros((3, 2), int), density
-    )
-    assert path.resolving_length_scale.tolist() == expected
+def test_intervals_have_the_finest_length_scale_as_good_as_the_best_over_the_root_of_two():
+    """Losses of fits to the average of both densities, times the volume, of three folds, four length scales and two ridges."""
+    log_scales = np.array([0.0, 1.0, 1.5, 2.0]) * np.log(2.0)
+    relative = np.exp(log_scales)
+    losses = np.array([[-6.0, -9.0, -9.9, -10.0], [-6.0, -9.0, -10.2, -10.0], [-6.0, -9.0, -9.8, -10.0]])
+    tables = np.stack([losses, losses + 1.0], axis=2) * relative[:, None]
+    good = _as_good(tables, log_scales, 3)
+    assert good.tolist() == [False, False, True, True]
+    assert _below_by_half_octave(log_scales, log_scales[good].min()) == 1
+    assert _below_by_half_octave(log_scales, log_scales[0]) == 0
 
 
 def test_the_length_scale_of_the_densities_has_the_smallest_loss_for_their_average():

@@ -245,6 +245,21 @@ def _nested_choice(paired: np.ndarray, log_volumes: np.ndarray, fold: int) -> tu
     return smallest(score, log_volumes)
 
 
+def _as_good(losses: np.ndarray, log_volumes: np.ndarray, best: int) -> np.ndarray:
+    """Tell which length scales, at their best ridges, lose at most one standard error more than the best, paired by fold."""
+    ridges = losses.mean(axis=0).argmin(axis=1)
+    at = over_volume(losses[:, np.arange(len(ridges)), ridges], log_volumes - log_volumes[best])
+    with np.errstate(invalid="ignore", over="ignore"):
+        excess = at - at[:, [best]]
+        return np.asarray(excess.mean(axis=0) <= excess.std(axis=0, ddof=1) / np.sqrt(len(excess)))
+
+
+def _below_by_half_octave(sizes: np.ndarray, size: float) -> int:
+    """Return the place of the largest of some log sizes at most `size` over the root of 2, else of the smallest."""
+    small = np.flatnonzero(sizes <= size - 0.5 * np.log(2.0) + 1e-9)
+    return int(small[np.argmax(sizes[small])] if len(small) else np.argmin(sizes))
+
+
 def cross_validate(
     systems_at: Callable[[int, int], tuple[float, FoldSystems]],
     length_scales: np.ndarray,
@@ -271,13 +286,19 @@ def cross_validate(
     volumes = np.array([log_volume for log_volume, _ in found])
     loss_table = np.stack([table.losses for _, table in found], axis=1)
     best = smallest(loss_table.mean(axis=0), volumes)
-    density = smallest(np.stack([table.density.mean(axis=0) for _, table in found]), volumes)[0]
+    density_losses = np.stack([table.density for _, table in found], axis=1)
+    density = smallest(density_losses.mean(axis=0), volumes)[0]
     folds = len(loss_table)
     nested = np.zeros((folds, 2), dtype=int)
     if searched:
         pairs = np.stack([table.paired for _, table in found if table.paired is not None], axis=2)
         nested[:] = [_nested_choice(pairs, volumes, fold) for fold in range(folds)]
-    path = DifferenceSearchPath(length_scales, alphas, volumes, loss_table, (best[0], best[1]), nested, density)
+    sizes = np.log(length_scales).mean(axis=1)
+    finest = sizes[_as_good(density_losses, volumes, density)].min()
+    resolving = _below_by_half_octave(sizes, finest)
+    path = DifferenceSearchPath(
+        length_scales, alphas, volumes, loss_table, (best[0], best[1]), nested, density, resolving
+    )
     at = (np.arange(folds), nested[:, 0], nested[:, 1])
     relative_volumes = volumes[nested[:, 0]] - volumes[best[0]]
     with np.errstate(divide="ignore"):
@@ -314,8 +335,11 @@ class DifferenceSearchPath:
     nested_index : ndarray of shape (T, 2)
         Indices chosen for each fold by the other folds, which the estimate "lower_bound" uses.
     density_index : int
-        Index of the length scale at which a Gaussian sum fits the average of both densities best, which estimates and
-        intervals of the squared L2 distance use.
+        Index of the length scale at which a Gaussian sum fits the average of both densities best, which estimates of the
+        squared L2 distance use.
+    resolving_index : int
+        Index of the length scale of intervals of the squared L2 distance. Of the length scales whose fit to the average of
+        both densities is within a standard error of the best, it is the smallest, over the root of 2 or more.
 
     Examples
     --------
@@ -336,6 +360,7 @@ class DifferenceSearchPath:
     best_index: tuple[int, int]
     nested_index: np.ndarray
     density_index: int
+    resolving_index: int
 
     @property
     def fold_losses(self) -> np.ndarray:
@@ -366,10 +391,8 @@ class DifferenceSearchPath:
 
     @property
     def resolving_length_scale(self) -> np.ndarray:
-        """Largest of the length scales at most that of `density_index` over the root of 2, else the smallest, of shape (d,)."""
-        sizes = np.log(self.length_scales).mean(axis=1)
-        small = np.flatnonzero(sizes <= sizes[self.density_index] - 0.5 * np.log(2.0) + 1e-9)
-        return np.asarray(self.length_scales[small[np.argmax(sizes[small])] if len(small) else np.argmin(sizes)])
+        """The length scales of intervals, of shape (d,)."""
+        return self.length_scales[self.resolving_index]
 
     def __repr__(self) -> str:
         """Return a table with one line for each length scale, at its best ridge."""

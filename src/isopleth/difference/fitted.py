@@ -164,9 +164,10 @@ class FittedDifference(ReportsProgress, BaseEstimator):
 
         It contains all distances D with :math:`(\hat D - D)^2 \le z^2 \operatorname{var}(D)`, z the normal quantile, where
         :math:`\hat D` is a cross-fitted estimate. Its variance by the limit law depends on D, because the law is different
-        for p = q. Its ridge is a hundredth of the chosen one and at most 0.1. Its length scale is the one at which a Gaussian
-        sum fits the average of both densities best, over the root of 2, but no more than the standard deviations within the
-        samples: for ``squared_l2_``, which has the smaller error, the bias would be too large in relation to it.
+        for p = q. Its ridge is a hundredth of the chosen one and at most 0.1. Its length scale is the smallest one at which a
+        Gaussian sum fits the average of both densities as well as at the best one, to within a standard error, over the root
+        of 2, but no more than the standard deviations within the samples: at the length scale of ``squared_l2_``, which has the
+        smaller error, the bias would be too large in relation to it.
 
         The expectation of :math:`\hat D` is :math:`\mu^\top M \mu` with the exact means :math:`\mu`, which is at most the
         distance. The lower limit is therefore conservative, and the upper limit covers as far as the length scale resolves the
