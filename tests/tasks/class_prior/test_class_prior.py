@@ -48,7 +48,9 @@ class TestShares:
         def moved(rows):
             return (rows * [1.0, -1e6, 1e-3] + [5.0, 0.0, 1.0])[:, [2, 0, 1]]
 
-        np.testing.assert_allclose(fitted(moved(X)).estimate(moved(NEW)).priors, fitted().estimate(NEW).priors, atol=1e-6)
+        np.testing.assert_allclose(
+            fitted(moved(X)).estimate(moved(NEW)).priors, fitted().estimate(NEW).priors, atol=1e-6
+        )
 
     def test_the_order_of_unlabelled_rows_and_copies_of_all_of_them_do_not_matter(self):
         estimator = fitted()
