@@ -306,7 +306,7 @@ def test_frames_pipelines_grids_and_clones():
     y = np.r_[np.ones(5), np.zeros(195)]
     detector = AnomalyDetector(n_estimators=25, random_state=0).fit(frame)
     assert list(detector.feature_names_in_) == ["height", "weight", "age"]
-    with pytest.raises(ValueError, match="feature names"):
+    with pytest.raises(ValueError, match="another order"):
         detector.predict(frame[["weight", "height", "age"]])
     pipe = make_pipeline(StandardScaler(), AnomalyDetector(n_estimators=25, random_state=0)).fit(frame)
     assert set(np.argsort(pipe.decision_function(frame))[:5]) == set(range(5))
