@@ -203,7 +203,7 @@ def densities(data: Path, table: str, share: float, seed: int, method: str) -> d
 FRAMES = {
     f"{name}, {frame}": lambda kernel=kernel, rule=rule, frame=frame: SOSREP(kernel, rule, n_jobs=1, frame=frame)
     for name, kernel, rule in (
-        ("SOSREP()", "gaussian", "auto"),
+        ("Scott", "gaussian", "scott"),
         ("leave-one-out", "gaussian", "leave_one_out"),
         ("product Laplacian", ProductLaplacian(), "leave_one_out"),
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
+from sklearn.covariance import ledoit_wolf
 
 from isopleth import KDE, SOSREP
-from isopleth.density.normal_mixture import NormalMixture, _products, fit_normal_mixture
+from isopleth.density.normal_mixture import NormalMixture, _products, fit_normal_mixture, shrunken_normal
 from isopleth.density.stack_columns import StackColumns
 
 MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-2.0, 7.0]])
@@ -84,6 +85,26 @@ def test_rows_far_from_0_are_described_as_others() -> None:
     X = drawn(200)
     here, there = fit_normal_mixture(X, np.ones(200)), fit_normal_mixture(X + 1e7, np.ones(200))
     np.testing.assert_allclose(there.log_unnormalized(X + 1e7), here.log_unnormalized(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [12, 200])
+def test_covariances_of_few_rows_are_shrunk_as_ledoit_and_wolf_do(n) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 30)) @ np.linalg.cholesky(0.6 + 0.4 * np.eye(30)).T
+    X /= X.std(axis=0)
+    expected, _ = ledoit_wolf(X)
+    root = shrunken_normal(X, np.full(n, 0.3)).roots[0]
+    np.testing.assert_allclose(root @ root.T, expected + 1e-3 * np.eye(30), rtol=1e-9, atol=1e-12)
+
+
+def test_few_rows_of_many_columns_are_described_like_a_shrunken_normal() -> None:
+    rng = np.random.default_rng(5)
+    turn = rng.normal(size=(20, 5))
+    root = np.linalg.cholesky(turn @ turn.T / 5 + 0.1 * np.eye(20)).T
+    rows = rng.normal(size=(1025, 20)) @ root
+    X, new = np.split(rows / rows[:25].std(axis=0), [25])
+    mean, covariance = X.mean(axis=0), ledoit_wolf(X)[0]
+    assert SOSREP(n_jobs=1).fit(X).score(new) / 1000 > multivariate_normal(mean, covariance).logpdf(new).mean() - 0.3
 
 
 @pytest.mark.parametrize("kind", [SOSREP, KDE])

@@ -38,7 +38,8 @@ class SOSREP(RowKernelDensity):
         With ``frame="scale"``: length scale, one for all columns or one for each column, in the units of the data, or of their
         logarithms or logits for columns with `bounds`. In other frames a number is a multiple of Scott's rule in the
         coordinates of the frame, rules are computed there, and a Search compares log densities of held-out rows.
-        "auto" and "scott" follow the standard deviation of each column and the number of rows,
+        "auto" and "scott" follow the standard deviation of each column and the number of rows ("auto" is "leave_one_out" for
+        tables with words or missing cells in the frame "marginal"),
         "median" is the median distance of at most 1,000 distinct rows, and a :class:`~isopleth.Search` takes the best of a
         grid. "leave_one_out" finds a scale for each column, categories included unless `category_scale` has numbers, by the
         leave-one-out likelihood of a kernel density estimate of at most 500 rows; it needs a kernel that is a product over
@@ -50,7 +51,8 @@ class SOSREP(RowKernelDensity):
         functions that have a Hyvarinen loss. "auto" is a mixture of densities in "scale", "whiten",
         "marginal" and "gp1" at seven length scales, with the weights that maximise the log density of held-out rows. Beside
         Gaussian kernels with ``length_scale="auto"``, mixtures of normal densities in "whiten" and "gp1" are candidates too: near
-        clusters of several sizes, kernels of one shape do not suffice.
+        clusters of several sizes, kernels of one shape do not suffice. So are normal densities of shrunken covariance in "scale"
+        and "marginal", for few rows of many columns.
         "deep" adds "gp2" and "gp4", and has no :meth:`marginal` and :meth:`conditional`. Tables with
         words or missing cells take "auto", which is "marginal" for them, "marginal" and "scale"; without these, kernels that
         are not radial have "scale". At most 4,096 rows of numbers have kernels, except in "scale".

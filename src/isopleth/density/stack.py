@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from isopleth.backend import NUMPY, Backend, to_numpy
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import mass_near
-from isopleth.density.normal_mixture import fit_normal_mixture
+from isopleth.density.normal_mixture import fit_normal_mixture, shrunken_normal
 from isopleth.density.search import Search, path_of_factors
 from isopleth.errors import InputError
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame
@@ -305,7 +305,8 @@ class StackRule:
 
 def _normals(name: str, fitted: FrameMap, t: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> Component:
     """Return a mixture of normal densities in a frame, fitted to the mapped rows `t`."""
-    density = fit_normal_mixture(t, weights).wider(wider)
+    fit = shrunken_normal if fitted.by_columns and fitted.dim > 1 else fit_normal_mixture
+    density = fit(t, weights).wider(wider)
     return Component(name, NORMALS, 1.0, fitted, np.ones(t.shape[1]), density, 0.0)
 
 
@@ -471,8 +472,8 @@ class FrameOptions:
         if isinstance(asked, str):
             several = asked == "auto" and len(frames) > 1
             factors = tuple(search.factors) if search else FACTORS if several else (1.0,)
-            whitened = frozenset(name for name in frames if name not in ("scale", "marginal") or y.shape[1] == 1)
-            return cls(frames, rules[asked], factors, whitened if several and not search else frozenset(), search)
+            normals = frozenset(frames) if several and not search else frozenset[str]()
+            return cls(frames, rules[asked], factors, normals, search)
         factor = float(scale[0])
         factors = tuple(factor * search.factors) if search else (factor,)
         return cls(frames, rules["scott"], factors, frozenset(), search)

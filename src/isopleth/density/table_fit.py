@@ -307,12 +307,13 @@ class TableScales:
     def of(cls, rows: TableRows, factor: Factor, asked: Any, what: str, category_scale: Any, squared: bool) -> Self:
         """Choose the scales that a user `asked` for in the parameter `what`; `squared` if the density is the square of a sum."""
         rules = RULES_WITH_GAPS if np.isnan(rows.centred).any() else RULES
-        by_columns = isinstance(asked, str) and asked == LEAVE_ONE_OUT
+        normal = isinstance(rows.map, BoundedMarginalMap)
+        by_columns = isinstance(asked, str) and asked in (LEAVE_ONE_OUT, *(("auto",) if normal else ()))
         scale = np.empty(0)
         if rows.keep.any():
             rule = "scott" if by_columns else asked
             scale = resolve_length_scale(rule, rows.centred, rows.weights, rows.labels, rows.keep, what, rules)
-            if isinstance(asked, Real) and isinstance(rows.map, BoundedMarginalMap):
+            if isinstance(asked, Real) and normal:
                 scale = scale * rules["scott"](rows.centred, rows.weights)
         rho = category_rho(category_scale, rows.codes, rows.weights, rows.columns, rows.dim, squared)
         found = cls(rows, factor, scale, rho)
