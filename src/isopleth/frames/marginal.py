@@ -114,7 +114,7 @@ class BandwidthMixture:
         bins = _Bins.of(x, share)
         mean, wide = float(share @ x), _TAIL_WIDTH * max(deviation(x, share), 1.0)
         chosen = np.arange(u) if u <= _TEST_VALUES else (np.arange(_TEST_VALUES) * u + u // 2) // _TEST_VALUES
-        densities = np.stack([bins.without(chosen, h) for h in bandwidths], axis=1)
+        densities = bins.without(chosen, bandwidths)
         tail = np.exp(-0.5 * ((x[chosen] - mean) / wide) ** 2) / (wide * _ROOT_TWO_PI)
         shares, tau = _fit_shares(densities, tail, share[chosen], 1.0 / (u + 1))
         return cls(bins.centers, bins.variances, bins.masses, bandwidths, shares, (tau, mean, wide))
@@ -122,13 +122,16 @@ class BandwidthMixture:
     def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the logarithm of the density and its derivative."""
         total, slope = np.zeros(len(x)), np.zeros(len(x))
+        steps = x[:, None] - self.centers
+        with np.errstate(over="ignore"):
+            squares, part = steps * steps, np.empty_like(steps)
         for h, share in zip(self.bandwidths, self.shares, strict=True):
-            deviations = np.sqrt(h * h + self.variances)
-            z = (x[:, None] - self.centers) / deviations
-            with np.errstate(over="ignore"):
-                part = np.exp(-0.5 * z * z)
-            total += part @ (share * self.masses / deviations)
-            slope -= np.einsum("nb,nb,b->n", part, z, share * self.masses / deviations**2)
+            variances = h * h + self.variances
+            _kernels(squares, variances, part)
+            weights = share * self.masses / np.sqrt(variances)
+            total += part @ weights
+            part *= steps
+            slope -= part @ (weights / variances)
         tau, mean, wide = self.tail
         r = (x - mean) / wide
         log_tail = math.log(tau / wide) - 0.5 * r * r
@@ -170,18 +173,22 @@ class _Bins:
         variances = np.bincount(place, mass * (x[value] - centers[place]) ** 2, size) / masses
         return cls(centers, variances, masses, x, share, value, place, mass)
 
-    def without(self, chosen: np.ndarray, h: float) -> np.ndarray:
-        """Return the density of bandwidth `h` at some of the values, from all values but the value itself."""
-        x = self.x[chosen]
-        deviations = np.sqrt(h * h + self.variances)
-        with np.errstate(over="ignore"):
-            kernels = np.exp(-0.5 * ((x[:, None] - self.centers) / deviations) ** 2) * (self.masses / deviations)
+    def without(self, chosen: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
+        """Return the densities of bandwidths at some of the values, from all values but the value itself, (n, k)."""
         row = np.full(len(self.x), -1)
         row[chosen] = np.arange(len(chosen))
         used = row[self.value] >= 0
         value, place, mass = self.value[used], self.place[used], self.mass[used]
-        kernels[row[value], place] = self._own_bins(value, place, mass, h)
-        return kernels.sum(axis=1) / (_ROOT_TWO_PI * np.maximum(1.0 - self.share[chosen], 1e-300))
+        with np.errstate(over="ignore"):
+            squares = (self.x[chosen, None] - self.centers) ** 2
+        squares[row[value], place] = np.inf
+        out, part = np.empty((len(chosen), len(bandwidths))), np.empty_like(squares)
+        for k, h in enumerate(bandwidths):
+            variances = h * h + self.variances
+            _kernels(squares, variances, part)
+            own = np.bincount(row[value], self._own_bins(value, place, mass, h), len(chosen))
+            out[:, k] = part @ (self.masses / np.sqrt(variances)) + own
+        return out / (_ROOT_TWO_PI * np.maximum(1.0 - self.share[chosen], 1e-300))[:, None]
 
     def _own_bins(self, value: np.ndarray, place: np.ndarray, mass: np.ndarray, h: float) -> np.ndarray:
         """Return the contributions of bins to the density at values in them, without these values."""
@@ -193,6 +200,12 @@ class _Bins:
         variance = np.maximum((self.masses[place] * self.variances[place] - mass * step**2) / left - moved**2, 0.0)
         squares = h * h + variance
         return np.where(some, left * np.exp(-0.5 * (step - moved) ** 2 / squares) / np.sqrt(squares), 0.0)
+
+
+def _kernels(squares: np.ndarray, variances: np.ndarray, out: np.ndarray) -> None:
+    """Compute normal kernels of squared distances, without their constants."""
+    np.multiply(squares, -0.5 / variances, out=out)
+    np.exp(out, out=out)
 
 
 def _fit_shares(densities: np.ndarray, tail: np.ndarray, weights: np.ndarray, least: float) -> tuple[np.ndarray, float]:
