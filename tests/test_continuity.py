@@ -10,6 +10,7 @@ from sklearn.utils import get_tags
 
 from estimators import ALL, VARIANTS
 from isopleth import (
+    KDE,
     SOSREP,
     AnomalyDetector,
     ChangePointDetector,
@@ -23,6 +24,7 @@ from isopleth import (
 from isopleth.adapters import PyODAdapter
 from isopleth.difference import KDEDifference
 from isopleth.difference.lsdd import LSDD
+from isopleth.rows import distinct_rows
 from isopleth.score import Stein
 from isopleth.tasks import DriftMonitor, sliding_lsdd
 
@@ -162,6 +164,20 @@ def test_repeated_values(estimator, kind, answer):
     assert len(np.unique(X, axis=0)) < len(X)
     here, there = (getattr(fitted(estimator, some), answer)(some) for some in (X, moved(X)))
     np.testing.assert_allclose(there, here, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [SOSREP, KDE])
+def test_columns_of_many_zeros(kind):
+    """Zeros have no digits: they differ by rounding if they do by a small share of the other numbers."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(N, 3)) * (rng.random((N, 3)) < [0.1, 0.1, 1.0])
+    there = kind().fit(X + 1e-12 * rng.uniform(-1.0, 1.0, X.shape))
+    np.testing.assert_allclose(there.score_samples(X + 0.1), kind().fit(X).score_samples(X + 0.1), rtol=1e-6)
+
+
+def test_codes_of_missing_cells_make_no_numbers_equal():
+    column = np.append(np.arange(60.0), np.full(6, -9.2e18))
+    assert len(distinct_rows(column[:, None], np.ones(66))[0]) == 61
 
 
 def test_centers_of_repeated_rows():

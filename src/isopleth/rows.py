@@ -9,8 +9,9 @@ from typing import Self
 import numpy as np
 
 # Values are equal if they differ by rounding only: by less than this share of the range of most of them, or of the whole range if
-# they agree in eleven digits, because most values may be one.
-_ROUNDING, _DIGITS = 1e-9, 4e-12
+# they agree in eleven digits, because most values may be one. Where most are one, such as 0, they have no range and no digits, and
+# differ by rounding if they do by less than a share of the range of the others.
+_ROUNDING, _DIGITS, _OF_OTHERS = 1e-9, 4e-12, 2e-11
 
 
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -150,8 +151,19 @@ def differ(ordered: np.ndarray) -> np.ndarray:
     """Tell of each value, in ascending order along the last axis, whether it differs from the one before beyond rounding."""
     every = _ROUNDING * ordered[..., -1:] - _ROUNDING * ordered[..., :1]
     digits = np.minimum(_DIGITS * np.abs(ordered[..., 1:]), every)
+    apart = rounding_of(ordered)
+    for j in np.argwhere(apart <= _OF_OTHERS * every[..., 0]):
+        least = _OF_OTHERS * _inner_range(ordered[tuple(j)])
+        apart[tuple(j)] = np.where(apart[tuple(j)] <= _ROUNDING * least, least, apart[tuple(j)])
     with np.errstate(over="ignore"):
-        return np.asarray(np.diff(ordered) > np.maximum(rounding_of(ordered)[..., None], digits))
+        return np.asarray(np.diff(ordered) > np.maximum(apart[..., None], digits))
+
+
+def _inner_range(ordered: np.ndarray) -> float:
+    """Return the range of ascending numbers without the largest and the smallest, which may be codes for missing cells."""
+    low, high = ordered[0], ordered[-1]
+    inner = ordered[(ordered > low + _DIGITS * abs(low)) & (ordered < high - _DIGITS * abs(high))]
+    return float(inner[-1] - inner[0]) if len(inner) else 0.0
 
 
 @dataclass(frozen=True)
