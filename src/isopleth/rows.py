@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 
 # Values are equal if they differ by rounding only: by less than this share of the range of most of them, or of the whole range if
-# they agree in eleven digits, because most values may be one. Where most are one, such as 0, they have no range and no digits, and
-# differ by rounding if they do by less than a share of the range of the others.
+# they agree in eleven digits, because most values may be one. If most are 0, there is no range and are no digits: a share of the
+# range of the others decides.
 _ROUNDING, _DIGITS, _OF_OTHERS = 1e-9, 4e-12, 2e-11
 
 
