@@ -4,7 +4,7 @@
                                 [--out FIGURE]
 
 lengths  Mean run length while nothing changes over fresh references and streams, as a share of the one asked for, with its
-         standard error; and the median. Five streams run against each reference.
+         standard error; the median; and the quartiles of the means over the five streams that run against each reference.
 delays   Rows from a change to the alarm (mean, or the median of those that came where some did not within 600 rows), at the
          same mean run length: the threshold of the monitor is its own, those of the others are found by simulation of fresh
          references and streams, which no user could do. MMD has a Gaussian kernel of the median distance; KS is the largest
@@ -95,7 +95,10 @@ def run_length(monitor: DriftMonitor, draw: Draw, rng: np.random.Generator) -> i
 
 def lengths(streams: int, only: str) -> None:
     """Print the run lengths of the settings whose name begins with `only`."""
-    print(f"{'rows':<20}{'reference':>10}{'window':>8}{'asked':>7}{'mean/asked':>18}{'median/asked':>14}", flush=True)
+    print(
+        f"{'rows':<20}{'reference':>10}{'window':>8}{'asked':>7}{'mean/asked':>18}{'median/asked':>14}{'references':>14}",
+        flush=True,
+    )
     for name, draw, rows, window, asked in SETTINGS:
         if not name.startswith(only):
             continue
@@ -107,7 +110,10 @@ def lengths(streams: int, only: str) -> None:
         found /= asked
         error = found.mean(axis=1).std(ddof=1) / np.sqrt(len(found))
         mean = f"{found.mean():.3f}+-{error:.3f}"
-        print(f"{name:<20}{rows:>10}{window:>8}{asked:>7}{mean:>18}{np.median(found):>14.2f}", flush=True)
+        quartiles = "{:.2f} to {:.2f}".format(*np.quantile(found.mean(axis=1), (0.25, 0.75)))
+        print(
+            f"{name:<20}{rows:>10}{window:>8}{asked:>7}{mean:>18}{np.median(found):>14.2f}{quartiles:>14}", flush=True
+        )
 
 
 def draw_stream(path: Path) -> None:
