@@ -263,7 +263,7 @@ def test_frames_keep_names_and_iris_runs():
         model = SOSREP(frame="scale").fit(frame)
         assert list(model.feature_names_in_) == list(frame.columns)
         assert np.isfinite(model.score_samples(frame)).all()
-    with pytest.raises(ValueError, match="^X lacks"):
+    with pytest.raises(ValueError, match=r"^X lacks"):
         model.score_samples(frame.rename(columns={frame.columns[0]: "other"}))
 
 

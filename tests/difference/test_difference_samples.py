@@ -42,7 +42,7 @@ def test_refusals_name_the_sample_and_leave_columns_as_they_are():
         enter_both(KDEDifference(), with_nan, sound)
     with pytest.raises(InputError, match=r"^Y contains NaN in 'X' "):
         enter_both(KDEDifference(), sound, with_nan)
-    with pytest.raises(InputError, match="^Y lacks 'X'"):
+    with pytest.raises(InputError, match=r"^Y lacks 'X'"):
         enter_both(KDEDifference(), sound, sound.rename(columns={"X": "other"}))
     with pytest.raises(InputError, match=r"^sample_weight_y is negative in 1 rows"):
         enter_both(KDEDifference(), sound, sound, None, [1.0, -1.0])

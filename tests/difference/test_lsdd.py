@@ -198,7 +198,7 @@ def test_columns_of_data_frames_go_by_name():
     difference = LSDD(**GRID).fit(before, after)
     assert difference.feature_names_in_.tolist() == ["age", "dose"]
     assert np.array_equal(difference.difference(before), LSDD(**GRID).fit(x, y).difference(x))
-    with pytest.raises(ValueError, match="^Y lacks 'dose'"):
+    with pytest.raises(ValueError, match=r"^Y lacks 'dose'"):
         LSDD(**GRID).fit(before, after.rename(columns={"dose": "mass"}))
     with pytest.raises(InputError, match=r"X contains NaN in 'age' \(\d+ rows\), .* but had none there at fit"):
         difference.difference(after.where(after["dose"] < 1.0))
