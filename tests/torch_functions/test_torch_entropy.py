@@ -255,6 +255,16 @@ def test_columns_of_very_different_scales_and_constant_ones():
     assert np.all(widened[:, 3] == 0.0)
 
 
+def test_directions_without_extent_and_columns_of_nearly_one_value_leave_the_others_alone():
+    x = rows_of(300, 3)
+    copied = score_of(np.column_stack([x, x[:, 0]]))
+    whole = score_of(x @ np.diag([2.0**0.5, 1.0, 1.0]))  # the same rows in orthogonal coordinates of their plane
+    np.testing.assert_allclose(copied[:, 0], copied[:, 3], rtol=1e-6, atol=1e-8)
+    assert relative_error(copied[:, :3] * [2.0**0.5, 1.0, 1.0], whole) < 0.01
+    active = np.column_stack([x, np.arange(300) == 7])  # a unit that one sample activates
+    np.testing.assert_allclose(score_of(active), np.column_stack([score_of(x), np.zeros(300)]), rtol=1e-8, atol=1e-10)
+
+
 @pytest.mark.parametrize("far", [10.0, 30.0, 1e3, 1e4, 1e6, 1e60])
 def test_one_far_row_gives_no_warning_and_changes_the_others_little(far, recwarn):
     x = rows_of(200, 4) @ np.diag([1.0, 1.0, 1.0, 0.2]) @ np.linalg.qr(rows_of(4, 4))[0]  # far in a narrow direction

@@ -71,6 +71,12 @@ _WHITENING = 5.0
 # Squared distances below this share of the squared norms are rounding errors of equal rows.
 _EQUAL = 1e-13
 
+# Share of the rows with one value of a column from which on the column counts as constant.
+_NEARLY_CONSTANT = 0.8
+
+# Variance in a direction over the largest one below which columns depend on each other.
+_NO_EXTENT = 1e-12
+
 # Pairs that a thread takes at once: arrays over them stay in the cache. A device takes many more.
 _HOST_PAIRS, _DEVICE_PAIRS = 2**17, 2**25
 
@@ -149,21 +155,24 @@ def stacked_score(
     The weights are computed unless a stack is given that suits the rows. The scores of the models are in other units.
     """
     xp = namespace(x)
-    varying = xp.any(x != x[:1, :], axis=0)
     quantiles = _quantiles(x)
+    varying = _varying(x, quantiles[2, :])
     spread = _spreads(x, quantiles)
     # Far cells are limited, and about medians, because they would take the digits of all others.
     limit = xp.zeros_like(x) + _LIMIT * spread
     rows = xp.where(varying, xp.minimum(xp.maximum(x - quantiles[2, :], -limit), limit), xp.zeros_like(x))
     largest = xp.max(xp.abs(rows))  # sums of fourth powers of large rows overflow
-    rows, quantiles = rows / largest, (quantiles - quantiles[2, :]) / largest
+    rows = rows / largest
     even = xp.ones_like(rows[:, 0]) / rows.shape[0]
     share = even * far_discounts(rows, even, xp.sum(xp.astype(varying, rows.dtype)))
     share = share / xp.sum(share)
     centre = share @ rows
     rows = xp.where(varying, rows - centre, xp.zeros_like(rows))
     scale = _column_scales(rows, varying, share)
-    rows, unit, quantiles = rows / scale, largest * scale, (quantiles - centre) / scale
+    unit = largest * scale
+    axes, varying = _extending(rows / scale, varying, share)
+    rows = xp.where(varying, (rows / scale) @ axes, xp.zeros_like(rows))
+    quantiles = _quantiles(rows)
     with full_precision(rows), ONE_BLAS_THREAD:
         enough = landmarks_of(rows) is not None
         if stack is not None and stack.landmarks and not enough:
@@ -186,7 +195,14 @@ def stacked_score(
             places = range(_ELLIPTICAL, _ELLIPTICAL + len(kernels)), range(later, later + len(smooth or ()))
             stack = Stack(_weights(models, share, *map(tuple, places)), kernels, smooth, fits)
         score = xp.tensordot(stack.weights, models.values, axes=1)
-    return score / unit, stack, models
+    return score @ axes.T / unit, stack, models
+
+
+def _varying(rows: Array, middle: Array) -> Array:
+    """Return which columns have a score; where most rows have one value, models that are narrow about it have any loss."""
+    xp = namespace(rows)
+    equal = xp.abs(rows - middle) <= 1e-12 * xp.abs(middle)
+    return xp.mean(xp.astype(equal, rows.dtype), axis=0) < _NEARLY_CONSTANT
 
 
 def _quantiles(rows: Array) -> Array:
@@ -257,6 +273,22 @@ def _elliptical(rows: Array, varying: Array, share: Array, metric: Array | None 
         found.append((factor[:, None] * score)[None, :, :])
         divergences.append((factor * (2.0 * xp.sum(metric * score * score, axis=1) / below - trace))[None, :])
     return Models(xp.concat(found), xp.concat(divergences))
+
+
+def _extending(rows: Array, varying: Array, share: Array) -> tuple[Array, Array]:
+    """Return orthogonal axes and which of them rows extend along: those of the columns, or principal ones if some are dependent.
+
+    A score across a plane in which all rows lie would gain from its divergence and cost nothing.
+    """
+    xp = namespace(rows)
+    eye = xp.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
+    # Few rows have dependent columns always; an eigendecomposition would wait for another device than the CPU.
+    if rows.shape[0] <= rows.shape[1] or not on_processor(rows):
+        return eye, varying
+    variances, axes = xp.linalg.eigh(rows.T @ (rows * share[:, None]))
+    long = variances > _NO_EXTENT * variances[-1]
+    dependent = xp.sum(xp.astype(long, rows.dtype)) < xp.sum(xp.astype(varying, rows.dtype))
+    return xp.where(dependent, axes, eye), xp.where(dependent, long, varying)
 
 
 def _shrinkage(rows: Array, share: Array, covariance: Array, size: Array, d: Array) -> Array:
