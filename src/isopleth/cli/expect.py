@@ -44,8 +44,7 @@ def recorded_values(
     """Return the median and ends of the interval of each column with the decimals, or as the days, of the table."""
     ends, found = density.interval(confidence_level), {}
     for name, middle in density.median().items():
-        values = zip((middle, *ends[name]), ("half_to_even", "down", "up"), strict=True)
-        cells = [recorded(table, str(name), pa.array([value]), way)[0].as_py() for value, way in values]
+        cells = [recorded(table, str(name), pa.array([value]))[0].as_py() for value in (middle, *ends[name])]
         days = all(isinstance(cell, datetime) and cell.time() == time() for cell in cells)
         found[str(name)] = tuple(cell.date() if days else cell for cell in cells)
     return found

@@ -50,10 +50,10 @@ def _with_decimals(filled: Any, table: FileTable) -> Any:
     return filled
 
 
-def recorded(table: FileTable, name: str, values: Any, way: str = "half_to_even") -> Any:
+def recorded(table: FileTable, name: str, values: Any) -> Any:
     """Round numbers or times of a column to its decimals, or to its days; whole numbers are written without decimals.
 
-    `way` is "down" or "up" for the ends of intervals, which become no narrower.
+    An interval whose ends are rounded loses no number that the column can record.
     """
     from pyarrow import compute
 
@@ -61,15 +61,14 @@ def recorded(table: FileTable, name: str, values: Any, way: str = "half_to_even"
     if pa.types.is_timestamp(known.type):
         if known != compute.floor_temporal(known, unit="day"):
             return values
-        rounding = {"down": compute.floor_temporal, "up": compute.ceil_temporal}.get(way, compute.round_temporal)
-        return rounding(values, unit="day")
+        return compute.round_temporal(values, unit="day")
     whole = pa.types.is_integer(known.type)
     if not whole and not pa.types.is_floating(known.type):
         return values
     step = NumberFormat.of(known.to_numpy().astype(np.float64)).step
     if not step:  # there are too many decimals to count
         return values
-    rounded = compute.round(values, ndigits=max(0, ceil(-log10(step) - 1e-9)), round_mode=way)
+    rounded = compute.add(compute.round(values, ndigits=max(0, ceil(-log10(step) - 1e-9))), 0.0)  # 0 for -0
     return rounded.cast(pa.int64()) if whole and step >= 1.0 else rounded
 
 
@@ -81,8 +80,8 @@ def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any
         column = next(column for column in table.schema.columns if str(column.name) == name)
         if not gaps.any() or column.kind == "categorical":
             continue
-        for word, end, way in zip(("low", "high"), ends, ("down", "up"), strict=True):
-            values = recorded(table, name, end.column(name), way)
+        for word, end in zip(("low", "high"), ends, strict=True):
+            values = recorded(table, name, end.column(name))
             known = end.column(name).cast(values.type, safe=False)
             filled = filled.append_column(f"{name}_{word}", compute.if_else(pa.array(gaps), values, known))
     return filled

@@ -97,7 +97,8 @@ def _draw_verticals(ax: Axes, chart: Chart) -> None:
 def _write_title(ax: Axes, chart: Chart) -> None:
     """Write the finding above the axes, and below it how to read the picture."""
     inches = ax.get_figure().get_size_inches()[0] * ax.get_position().width  # type: ignore[union-attr]
-    lines = textwrap.wrap(column_label(chart.title, 200), max(int(14 * inches), 30))
+    title = column_label(chart.title, 200).replace(" %", "\u00a0%")  # a line does not begin with a percent sign
+    lines = textwrap.wrap(title, max(int(14 * inches), 30))
     about = textwrap.wrap(chart.about.replace("$", r"\$"), max(int(18 * inches), 40))
     ax.set_title("\n".join(lines), loc="left", fontsize=10, pad=6 + 11 * len(about))
     if about:

@@ -192,7 +192,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         table = enter(self, X, reset=True, min_samples=2, missing=True, kinds_from=lambda n: parts(n)[0])
         given = table.rows
         if len(given) < _FEWEST:
-            raise InputError(f"the reference X has {len(given)} rows; give {_FEWEST} or more.")
+            raise InputError(f"the reference has {len(given)} rows; give {_FEWEST} or more.")
         shaping, compared = parts(len(given))
         self._encoding = encoding = RowEncoding.of_table(
             self, replace(table, rows=given[shaping]), compared=self.compare_missing

@@ -237,7 +237,7 @@ class DriftMonitor(StreamMonitor):
         n = len(table.rows)
         if n < self.window:
             raise InputError(
-                f"the reference X has {n} row{'s' if n > 1 else ''}, fewer than the window of {self.window}; give a "
+                f"the reference has {n} row{'s' if n > 1 else ''}, fewer than the window of {self.window}; give a "
                 "longer reference, of ten windows or more, or a shorter window."
             )
         self._learn(table, checked_groups(groups, n, int(self.window)))
@@ -289,7 +289,7 @@ class DriftMonitor(StreamMonitor):
         self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), **limits)
         if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
             raise InputError(
-                "to the kernels all rows of the reference X that are no centres look the same, so that nothing says how "
+                "to the kernels all rows of the reference that are no centres look the same, so that nothing says how "
                 "much a window varies; give a reference with more rows that differ, or another length_scale."
             )
         self.length_scale_ = self._encoding.by_column(frame.by_column(frame.scale))
@@ -305,7 +305,7 @@ class DriftMonitor(StreamMonitor):
             return
         season = f", with a season of {found.period} rows" if found.period else ""
         raise InputError(
-            f"the rows of the reference X depend on each other: about {found.rows:.1f} of them say as much as one independent "
+            f"the rows of the reference depend on each other: about {found.rows:.1f} of them say as much as one independent "
             f"row{season}. Its {n} rows are too few to calibrate windows of {self.window} rows",
             parameter="X",
             hint=f"give {needed} rows or more, a shorter window, or rows in random order if their order means nothing",
