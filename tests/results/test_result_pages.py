@@ -12,8 +12,9 @@ import pytest
 
 from isopleth import AnomalyDetector, ChangePointDetector, two_sample_test
 from isopleth.errors import InputError
-from isopleth.results.charts import Chart, Content, Series, ShownTable, thinned
+from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.page import MOST_BYTES, Context, render, shown_rows, write_report
+from isopleth.results.result import Content, ShownTable
 from isopleth.tasks import MadeRows
 from isopleth.tasks.anomaly.result import Anomalies
 from results.result_cases import CASES, NAMES, result_of

@@ -244,7 +244,10 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "columns": ("list of string", "their columns"),
             "rows_of_the_table": ("integer or null", "rows of FILE; null with --model"),
             "distance": ("object", "share of the values of each column that differs from FILE"),
-            "relations": ("object", "relations that hold in every row of FILE, and the made rows that break each"),
+            "relations": (
+                "object",
+                "relations that hold in all or nearly all rows of FILE, and the made rows that break each",
+            ),
             "out": ("string", "file with the rows"),
             "table": ("list of object", "empty: the rows are in the file"),
         },

@@ -1,4 +1,4 @@
-"""What a page, a picture and a terminal show of a result, as data: sentences, tables and charts.
+"""Charts of a result, as data that a page and a picture draw.
 
 Functions compute what a chart shows of many rows: columns, frames, bins, curves with fewer points, outlines of regions.
 """
@@ -125,65 +125,6 @@ class Chart:
     contours: Contours | None = None
     bands: list[tuple[float, float]] = field(default_factory=list)
     wide: bool = False
-
-
-@dataclass(frozen=True)
-class ShownTable:
-    """Table as people read it; a page lets them sort the rows.
-
-    Parameters
-    ----------
-    title : str
-        Heading.
-    columns : dict of str to sequence
-        Columns of one length.
-    total : int, optional
-        Number of rows of the whole table, of which these may be the first.
-    about : str
-        A sentence on what the columns mean.
-    computed : frozenset of str
-        Columns of computed numbers, which are shown with four digits.
-    brief : list of str, optional
-        Columns that a terminal shows; all by default.
-    """
-
-    title: str
-    columns: dict[str, Any]
-    total: int = 0
-    about: str = ""
-    computed: frozenset[str] = frozenset()
-    brief: list[str] | None = None
-
-    def __len__(self) -> int:
-        return max((len(column) for column in self.columns.values()), default=0)
-
-
-@dataclass(frozen=True)
-class Content:
-    """Everything that is shown of a result.
-
-    Parameters
-    ----------
-    title : str
-        Heading.
-    summary : list of str
-        The finding in plain sentences.
-    tables : list of ShownTable
-        Tables, the first one before the pictures.
-    charts : list of Chart
-        Pictures.
-    used : dict of str to str
-        Columns and how they were used.
-    notes : list of str
-        What the numbers mean.
-    """
-
-    title: str
-    summary: list[str]
-    tables: list[ShownTable]
-    charts: list[Chart] = field(default_factory=list)
-    used: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
 
 
 # Robust standard deviations from the median at which the frame ends: one wild value must not shrink all others.

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopleth.errors import InputError, require
-from isopleth.results.charts import Chart, Content, Series, ShownTable, outlines
+from isopleth.results.charts import Chart, Series, outlines
 from isopleth.results.text import cell_text, in_words
 from isopleth.tables.output_files import atomic_write, check_target
 from isopleth.tables.write import check_suffix
 
 if TYPE_CHECKING:
-    from isopleth.results.result import Result
+    from isopleth.results.result import Content, Result, ShownTable
 
 _SUFFIXES = (".html", ".htm")
 # Bytes of a page. Pages that would be longer have fewer rows and shorter texts.

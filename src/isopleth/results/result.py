@@ -1,10 +1,11 @@
-"""Output methods of results: table, dictionary, text, picture, page and notebook."""
+"""Results: what is shown of them, and their output methods: table, dictionary, text, picture, page and notebook."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from html import escape
 from importlib.util import find_spec
@@ -13,13 +14,72 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.results.charts import Chart, Content, ShownTable
+from isopleth.results.charts import Chart
 from isopleth.results.text import cell_text, table_text
 
 # Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
 _FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
 # Rows of a table that a notebook shows.
 _SHOWN = 10
+
+
+@dataclass(frozen=True)
+class ShownTable:
+    """Table as people read it; a page lets them sort the rows.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    columns : dict of str to sequence
+        Columns of one length.
+    total : int, optional
+        Number of rows of the whole table, of which these may be the first.
+    about : str
+        A sentence on what the columns mean.
+    computed : frozenset of str
+        Columns of computed numbers, which are shown with four digits.
+    brief : list of str, optional
+        Columns that a terminal shows; all by default.
+    """
+
+    title: str
+    columns: dict[str, Any]
+    total: int = 0
+    about: str = ""
+    computed: frozenset[str] = frozenset()
+    brief: list[str] | None = None
+
+    def __len__(self) -> int:
+        return max((len(column) for column in self.columns.values()), default=0)
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that is shown of a result.
+
+    Parameters
+    ----------
+    title : str
+        Heading.
+    summary : list of str
+        The finding in plain sentences.
+    tables : list of ShownTable
+        Tables, the first one before the pictures.
+    charts : list of Chart
+        Pictures.
+    used : dict of str to str
+        Columns and how they were used.
+    notes : list of str
+        What the numbers mean.
+    """
+
+    title: str
+    summary: list[str]
+    tables: list[ShownTable]
+    charts: list[Chart] = field(default_factory=list)
+    used: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 class Result:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from isopleth.errors import printable
 
 if TYPE_CHECKING:
-    from isopleth.results.charts import ShownTable
+    from isopleth.results.result import ShownTable
 
 # The last column of a table is not folded to less.
 _NARROWEST = 20

@@ -59,6 +59,11 @@ class Column:
     constant: bool = False
 
     @property
+    def is_words(self) -> bool:
+        """Tell whether its cells are words, whatever they look like; truth values are read as such."""
+        return self.kind == "categorical" and self.levels != TRUTH
+
+    @property
     def size(self) -> int:
         """Number of categories: one more than the words, for new ones, but truth values are two."""
         return len(self.levels) + (self.levels != TRUTH)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.errors import Hint, InputError, Message, quoted, warn_user
-from isopleth.tables.cells import MISSING_WORDS, TRUTH
+from isopleth.tables.cells import MISSING_WORDS
 from isopleth.tables.delimited import (
     Dialect,
     Text,
@@ -64,9 +64,9 @@ class Reading:
     @property
     def choices(self) -> Choices:
         """Kinds that are asked for by name of a column."""
-        lists = {name: tuple(getattr(self, name)) for name in ("categorical", "numeric", "identifiers")}
+        lists = {name: tuple(getattr(self, name)) for name in Choices._LISTS}
         keep = self.keep_identifiers or self.columns is not None
-        return Choices(**lists, times=tuple(self.time_columns), keep_identifiers=keep, missing=self.missing_words)
+        return Choices(**lists, keep_identifiers=keep, missing=self.missing_words)
 
     def of_schema(self, schema: Schema) -> Reading:
         """Return how the columns of a schema are read; what was said of columns was for those of another table."""
@@ -297,7 +297,9 @@ class Reader:
                 f"{self.source} has {has}; at least {max(min_rows, 1)} {'are' if min_rows > 1 else 'is'} needed."
             )
         labels = {name: self._labels(columns, name) for name in how.labels}
-        data, named = self.typed(columns, how.schema), self.named
+        kinds = [] if how.schema is None else zip(self.names, how.schema.columns, strict=True)
+        words = {name for name, column in kinds if column.is_words}
+        data, named = self._typed(columns, {*words, *how.categorical}), self.named
         if how.schema is not None:  # columns of a file without names are matched by position
             data, named = data.rename_columns([str(name) for name in how.schema.names]), how.schema.named
         schema = how.schema or Schema.of_numbers(self.names, True)
@@ -305,18 +307,6 @@ class Reader:
         table = FileTable(data, schema, self.source.shown, named, *of_file)
         if how.schema is not None:
             return table
-        for option, names in (
-            ("identifiers", how.identifiers),
-            ("categorical", how.categorical),
-            ("numeric", how.numeric),
-            ("time_columns", how.time_columns),
-        ):
-            unknown = [name for name in names if name not in self.names]
-            if unknown:
-                text = f"{self.source} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(self.names)}."
-                if how.columns is not None:
-                    text = f"{{parameter}} names {quoted(unknown)}; the columns that are used are {quoted(self.names)}."
-                raise InputError(text, parameter=option, column=unknown[0])
         try:
             schema = Schema.of(data, typed=True, choices=how.choices)
             columns_ = (replace(c, day_first=self._day_first.get(str(c.name))) for c in schema.columns)
@@ -362,11 +352,10 @@ class Reader:
                 notes.append("lines that begin with # are taken as comments.")
         return tuple(Message(note, source=str(self.source)) for note in notes)
 
-    def typed(self, columns: Columns, schema: Schema | None) -> Any:
-        """Return columns with types of their own; columns that hold words in `schema` stay words."""
+    def _typed(self, columns: Columns, words: Collection[str]) -> Any:
         numerals = self.text.dialect.numerals if self.text is not None else Numerals()
-        kinds = None if schema is None else schema.columns
-        return typed_columns(self.source, columns, self.names, kinds, self.how, numerals, self._day_first)
+        missing = self.how.missing_words
+        return typed_columns(self.source, columns, self.names, words, missing, numerals, self._day_first)
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
         """Yield tables of `rows` rows with the schema and kinds of `like`, from a row on.
@@ -405,12 +394,9 @@ class Reader:
 
     def _chunk(self, data: Any, lines: np.ndarray, like: FileTable, before: int) -> FileTable:
         columns = Columns(data, self.named, lines if len(lines) else None)
-        words = [
-            replace(column, kind="categorical") if str(kind) == "string" else replace(column, kind="numeric")
-            for column, kind in zip(Schema.of_numbers(self.names, True).columns, like.data.schema.types, strict=True)
-        ]
-        typed_ = self.typed(columns, Schema(tuple(words), {}, (), True, len(words)))
-        data = typed_.rename_columns(like.data.column_names)
+        kinds = zip(self.names, like.data.schema.types, strict=True)
+        words = {*self.how.categorical, *(name for name, kind in kinds if pa.types.is_string(kind))}
+        data = self._typed(columns, words).rename_columns(like.data.column_names)
         return replace(like, data=data, lines=columns.lines, before=before)
 
 
@@ -418,18 +404,18 @@ def typed_columns(
     source: Source,
     columns: Columns,
     names: list[str],
-    kinds: Sequence[Any] | None,
-    how: Reading,
+    words: Collection[str],
+    missing: frozenset[str],
     numerals: Numerals,
     day_first: dict[str, bool],
 ) -> Any:
-    """Return columns with types of their own; those that `kinds` takes as words stay words.
+    """Return columns with types of their own; those that `words` names stay words.
 
     The order of days and months of each column is looked up in `day_first`, or added.
     """
     table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
     found = []
-    for j, (name, cells) in enumerate(zip(names, columns.data.columns, strict=False)):  # labels come behind
+    for name, cells in zip(names, columns.data.columns, strict=False):  # labels come behind
         if pa.types.is_dictionary(cells.type):
             cells = cells.cast(cells.type.value_type)
         if pa.types.is_nested(cells.type):
@@ -439,16 +425,15 @@ def typed_columns(
             cells = cells.cast(pa.string())
         elif pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
             cells = cells.cast(pa.string())
-            kept = kinds is not None and kinds[j].kind == "categorical" and kinds[j].levels != TRUTH
-            if kept or name in how.categorical:
-                cells = without_missing(trimmed(cells), how.missing_words)
+            if name in words:
+                cells = without_missing(trimmed(cells), missing)
             else:
                 try:
-                    cells = typed(name, cells, how.missing_words, numerals, table.place, day_first)
+                    cells = typed(name, cells, missing, numerals, table.place, day_first)
                 except InputError as error:
                     raise error.located(source, table.place) from None
         elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
-            cells = without_codes(cells, how.missing_words)
+            cells = without_codes(cells, missing)
         found.append(cells)
     return pa.table(found, names=names)
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import narwhals as nw
 import numpy as np
@@ -56,13 +56,14 @@ class EncodedTable:
 class Choices:
     """Choices of the user, for columns by name, or by number in an array."""
 
-    # categorical, numeric, times: columns of these kinds, whatever values they hold
+    # categorical, numeric, time_columns: columns of these kinds, whatever values they hold
     categorical: tuple = ()
     numeric: tuple = ()
-    times: tuple = ()
+    time_columns: tuple = ()
     identifiers: tuple = ()  # columns to leave out
     keep_identifiers: bool = False  # whether columns that look like identifiers are used
     missing: frozenset[str] = MISSING_WORDS  # words that count as missing cells
+    _LISTS: ClassVar = ("categorical", "numeric", "time_columns", "identifiers")
 
     @classmethod
     def of(cls, chosen: Mapping[str, Any]) -> Self:
@@ -73,30 +74,28 @@ class Choices:
         return cls(**parts | ({"missing": frozenset(parts["missing"])} if "missing" in parts else {}))
 
     def check(self, names: list[Any]) -> None:
-        """Refuse names of columns that the table does not have."""
-        for what in ("categorical", "numeric", "times", "identifiers"):
-            for name in sorted(set(getattr(self, what)) - set(names), key=str):
-                shown = "time_columns" if what == "times" else what
-                raise InputError(
-                    f"{shown} names column {name!r}, which the table does not have; it has {quoted(names)}."
-                )
+        """Refuse names of columns that are not used."""
+        for what in self._LISTS:
+            if unknown := [name for name in getattr(self, what) if name not in names]:
+                text = f"there is no column {quoted(unknown)} ({{parameter}}); those that are used are {quoted(names)}."
+                raise InputError(text, parameter=what, column=unknown[0])
 
     def only(self, names: Iterable[Any]) -> Choices:
         """Return what is said of these columns."""
-        lists = {key: value for key, value in vars(self).items() if isinstance(value, tuple)}
         kept = set(names)
-        return Choices.of(vars(self) | {key: [n for n in value if n in kept] for key, value in lists.items()})
+        some: dict[str, Any] = {key: tuple(n for n in getattr(self, key) if n in kept) for key in self._LISTS}
+        return replace(self, **some)
 
     def joined(self, other: Choices) -> Choices:
         """Return what is said of the columns of two tables."""
-        names = ("categorical", "numeric", "times", "identifiers")
-        both: dict[str, Any] = {name: dict.fromkeys([*getattr(self, name), *getattr(other, name)]) for name in names}
-        keep = self.keep_identifiers or other.keep_identifiers
-        return Choices.of(both | {"keep_identifiers": keep, "missing": self.missing})
+        both: dict[str, Any] = {
+            key: tuple(dict.fromkeys([*getattr(self, key), *getattr(other, key)])) for key in self._LISTS
+        }
+        return replace(self, **both, keep_identifiers=self.keep_identifiers or other.keep_identifiers)
 
     def kind(self, name: Any) -> str | None:
         """Return the kind that was asked for a column."""
-        kinds = (("categorical", self.categorical), ("numeric", self.numeric), ("time", self.times))
+        kinds = (("categorical", self.categorical), ("numeric", self.numeric), ("time", self.time_columns))
         return next((kind for kind, names in kinds if name in names), None)
 
 

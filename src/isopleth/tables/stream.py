@@ -275,8 +275,8 @@ class RowStream:
             source,
             Columns(strings, True, lines),
             like.names,
-            like.schema.columns,
-            Reading(categorical=like.choices.categorical, missing=like.choices.missing),
+            {*like.choices.categorical, *(str(column.name) for column in like.schema.columns if column.is_words)},
+            like.choices.missing,
             Numerals(),
             like.schema.day_first,
         )

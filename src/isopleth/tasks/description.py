@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pyarrow.compute as compute
 
-from isopleth.errors import listed
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.table import FileTable
-from isopleth.tasks.exact_relations import broken_relations
+from isopleth.tasks.exact_relations import broken_relations_of, relations_in_words
 
 # Numbers that often stand for a missing cell.
 _CODES = tuple(sign * value for value in (9.0, 99.0, 999.0, 9999.0, 99999.0) for sign in (-1.0, 1.0)) + (-1.0,)
@@ -149,22 +148,6 @@ class TableDescription(Result):
             "taken as: what the commands use the column as, or why it is left out; --categorical, --numeric, --time-columns and "
             "--keep-id say otherwise."
         ]
-
-
-def broken_relations_of(table: FileTable) -> dict[str, list[str]]:
-    """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
-    measured = [column for column in table.schema.columns if column.kind != "categorical"]
-    cells = zip(measured, table.encoded().numeric.T, strict=True)
-    found = broken_relations({str(column.name): values for column, values in cells if column.kind == "numeric"})
-    return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
-
-
-def relations_in_words(broken: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a sentence about each relation that nearly all rows keep."""
-    return [
-        f"{relation} in nearly all rows, but not in {listed(list(places))}: one of these numbers may be wrong."
-        for relation, places in broken.items()
-    ]
 
 
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:

@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.density.recording import NumberFormat
+from isopleth.errors import listed
+from isopleth.tables.table import FileTable
 
 # Rows with all cells of a relation that it needs, columns of numbers that are looked at, and rows that are looked at first.
 _FEWEST, _MOST_COLUMNS, _FIRST = 20, 30, 20
@@ -100,6 +102,22 @@ def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.nda
         if 0 < len(rows) <= _FEW * telling.sum() and len(np.unique(result[telling])) >= _FEWEST:
             found[relation] = rows
     return found
+
+
+def broken_relations_of(table: FileTable) -> dict[str, list[str]]:
+    """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
+    measured = [column for column in table.schema.columns if column.kind != "categorical"]
+    cells = zip(measured, table.encoded().numeric.T, strict=True)
+    found = broken_relations({str(column.name): values for column, values in cells if column.kind == "numeric"})
+    return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
+
+
+def relations_in_words(broken: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a sentence about each relation that nearly all rows keep."""
+    return [
+        f"{relation} in nearly all rows, but not in {listed(list(places))}: one of these numbers may be wrong."
+        for relation, places in broken.items()
+    ]
 
 
 def _varying(numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

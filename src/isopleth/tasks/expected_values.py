@@ -10,8 +10,8 @@ import numpy as np
 
 from isopleth.density.column_answers import shares_text
 from isopleth.density.table_density import TableDensity
-from isopleth.results.charts import Chart, ShownTable
-from isopleth.results.result import Result
+from isopleth.results.charts import Chart
+from isopleth.results.result import Result, ShownTable
 from isopleth.results.text import cell_text, counted, in_words
 
 

@@ -20,8 +20,8 @@ from isopleth.length_scales import is_auto, median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.progress import Progress, checked_verbose
-from isopleth.results.charts import Chart, Series, ShownTable
-from isopleth.results.result import Result, shown
+from isopleth.results.charts import Chart, Series
+from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
 from isopleth.tables.checks import check_memory_limit, enter, given_numbers
 

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import ks_2samp
 
-from isopleth.results.charts import Chart, ShownTable, compared
-from isopleth.results.result import MOST_ROWS, Result, shown
+from isopleth.results.charts import Chart, compared
+from isopleth.results.result import MOST_ROWS, Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.clock_times import seconds_of
 from isopleth.tasks.exact_relations import Relation, numbers_of, relations_of

@@ -14,18 +14,8 @@ from scipy.special import ndtri
 from scipy.stats import f as f_law
 
 from isopleth.errors import InputError
-from isopleth.results.charts import (
-    Chart,
-    Contours,
-    Series,
-    ShownTable,
-    deviations_of,
-    dots,
-    extreme_columns,
-    robust_range,
-    some,
-)
-from isopleth.results.result import MOST_ROWS, Result
+from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots, extreme_columns, robust_range, some
+from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
 from isopleth.tasks.anomaly.explanation import Explanation
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.results.charts import Chart, Series, ShownTable, thinned
-from isopleth.results.result import Result, shown
+from isopleth.results.charts import Chart, Series, thinned
+from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.clock_times import axis_of, time_words
 

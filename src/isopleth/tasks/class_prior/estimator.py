@@ -19,8 +19,8 @@ from isopleth.length_scales import refuse_sizes
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress
-from isopleth.results.charts import Chart, Series, ShownTable
-from isopleth.results.result import Result, shown
+from isopleth.results.charts import Chart, Series
+from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
 from isopleth.rows import merge_equal
 from isopleth.scaled_columns import ScaledColumns, deviations

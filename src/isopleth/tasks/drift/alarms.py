@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.errors import InputError
-from isopleth.results.charts import Chart, Series, ShownTable, thinned
-from isopleth.results.result import Result, records, shown
+from isopleth.results.charts import Chart, Series, thinned
+from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.column_changes import (
