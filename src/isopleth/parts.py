@@ -11,7 +11,7 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.rows import distinct_rows, merge_rows, mixed, row_keys, symmetric_keys
-from isopleth.tables.checks import check_weights
+from isopleth.tables.checks import check_weights, column_labels
 
 
 class ColumnMoments:
@@ -289,11 +289,6 @@ def take_columns(estimator: Any, parts: Parts) -> None:
     estimator.__dict__.pop("feature_names_in_", None)
     if parts.names is not None:
         estimator.feature_names_in_ = np.asarray(parts.names, dtype=object)
-
-
-def column_labels(names: list[str] | None, n_features: int) -> list[str]:
-    """Return columns as messages name them: their names in quotes, or their numbers."""
-    return [f"column {j}" for j in range(n_features)] if names is None else [repr(str(name)) for name in names]
 
 
 def part_sums(

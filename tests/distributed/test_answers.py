@@ -91,5 +91,7 @@ def test_refusals(models):
             distributed.score_samples(model, other)
     with pytest.raises(NotFittedError):
         distributed.score_samples(KDE(frame="scale"), lazy)
-    with pytest.raises(InputError, match="columns b, a; expected those of the fit in their order: a, b"):
+    with pytest.raises(
+        InputError, match="has its columns in another order than at fit; expected 'a', 'b', in this order"
+    ):
         distributed.score_samples(KDE(frame="scale").fit(FRAME), dd.from_pandas(FRAME[["b", "a"]], npartitions=2))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.distributed.batches import is_batches, numbers, reader, record_batches
 from isopleth.errors import InputError
 from isopleth.operators.threads import processors_taken
+from isopleth.tables.checks import refuse_other_names
 
 __all__ = ["decision_function", "difference", "grad_log_density", "p_values", "predict", "score_samples"]
 
@@ -97,7 +98,9 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
     from isopleth.distributed.dask_parts import check_collection, is_frame
 
     check_collection(rows, "the table of rows")
-    _check_columns(model, rows, list(rows.columns) if is_frame(rows) else None)
+    if rows.shape[1] != model.n_features_in_:  # before anything is computed
+        raise InputError(f"rows have {rows.shape[1]} columns; expected {model.n_features_in_}, as at fit.")
+    refuse_other_names(model, rows, "the table of rows")
     # One node of the graph and not one a partition, of a copy: another fit before it is computed must not change the answer.
     shared = delayed(copy.deepcopy(model), pure=False, traverse=False)
     if is_frame(rows):
@@ -128,18 +131,6 @@ def _of_batches(model: Any, method: str, rows: Any, wide: bool) -> Iterator[Any]
         added = {name: arrow.array(np.ascontiguousarray(column)) for name, column in columns.items()}
         kept = dict(zip(batch.schema.names, batch.columns, strict=True))
         yield arrow.record_batch(kept | added)
-
-
-def _check_columns(model: Any, rows: Any, columns: list[Any] | None) -> None:
-    """Refuse other columns than those of the fit, before anything is computed."""
-    if rows.shape[1] != model.n_features_in_:
-        raise InputError(f"rows have {rows.shape[1]} columns; expected {model.n_features_in_}, as at fit.")
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None and columns is not None and columns != list(names):
-        raise InputError(
-            f"rows have the columns {', '.join(map(str, columns))}; expected those of the fit in their order: "
-            f"{', '.join(map(str, names))}."
-        )
 
 
 def _of_block(rows: Any, model: Any, method: str, block_id: tuple[int, ...] | None = None) -> np.ndarray:

@@ -15,8 +15,9 @@ from dask.utils import is_dataframe_like
 
 from isopleth.errors import InputError
 from isopleth.operators.threads import processors_taken
-from isopleth.parts import Add, Parts, S, column_labels, part_sums
+from isopleth.parts import Add, Parts, S, part_sums
 from isopleth.tables.cells import refuse_names
+from isopleth.tables.checks import column_labels
 
 # Sums that are merged in one task.
 FAN = 8

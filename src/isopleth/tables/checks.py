@@ -190,8 +190,7 @@ def _kinds_of(
         np.isnan(columns.encode(table, typed=True).numeric).any() for table in tables
     ):
         return None
-    labels = names if names is not None else range(columns.n_columns)
-    estimator._column_labels = [f"column {j}" if names is None else repr(str(j)) for j in labels]
+    estimator._column_labels = column_labels(names, columns.n_columns)
     estimator.n_features_in_ = columns.n_columns
     estimator.__dict__.pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):
@@ -236,6 +235,11 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
             "category."
         )
     return encoded.rows
+
+
+def column_labels(names: Sequence[Any] | None, n_features: int) -> list[str]:
+    """Return columns as messages name them: their names in quotes, or their numbers."""
+    return [f"column {j}" for j in range(n_features)] if names is None else [repr(str(name)) for name in names]
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:
@@ -408,7 +412,7 @@ def check_rows(
     refuse_names(X, name)
     if not reset:
         _refuse_width(estimator, X, name)
-        _refuse_other_names(estimator, X, name)
+        refuse_other_names(estimator, X, name)
     try:
         checked = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_samples
@@ -423,9 +427,7 @@ def check_rows(
         raise kind(f"{name}: {error}") from error
     _refuse_rounded(X, checked)
     if reset:
-        names = labels or frame_names(X)
-        plain = [f"column {j}" for j in range(checked.shape[1])]
-        estimator._column_labels = plain if names is None else [repr(str(name)) for name in names]
+        estimator._column_labels = column_labels(labels or frame_names(X), checked.shape[1])
     _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked, name)
     return checked
 
@@ -477,7 +479,7 @@ def _refuse_width(estimator: BaseEstimator, X: Any, name: str) -> None:
         raise InputError(f"{{parameter}} has {shape[1]} features, {wanted}", parameter=name, value=shape[1])
 
 
-def _refuse_other_names(estimator: BaseEstimator, X: Any, name: str) -> None:
+def refuse_other_names(estimator: BaseEstimator, X: Any, name: str) -> None:
     """Refuse a frame with other columns than at fit, or the same ones in another order."""
     fitted, given = given_names(estimator), frame_names(X)
     if fitted is None or given is None or given == fitted or not all(isinstance(one, str) for one in given):

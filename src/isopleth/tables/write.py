@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import numpy as np
-import pyarrow as arrow
 import pyarrow as pa
 
 from isopleth.errors import InputError
@@ -189,7 +188,7 @@ def _cells(column: np.ndarray, written: Callable[[str], str], decimal: str = "."
 def _write_parquet(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
     from pyarrow import parquet
 
-    tables = (arrow.table(dict(columns)) for columns in blocks)
+    tables = (pa.table(dict(columns)) for columns in blocks)
     first = next(tables)
     with parquet.ParquetWriter(file, first.schema) as writer:
         for table in chain([first], tables):
