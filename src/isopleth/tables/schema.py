@@ -247,7 +247,7 @@ class Schema:
         counts = Counter(column.kind for column in self.columns)
         nouns = {"numeric": ("number", "numbers"), "categorical": ("category", "categories"), "time": ("time", "times")}
         parts = [f"{counts[kind]} {names[counts[kind] > 1]}" for kind, names in nouns.items() if counts[kind]]
-        out = f"{n_rows:,} rows: {', '.join(parts)}"
+        out = f"{n_rows:,} row{'s' * (n_rows != 1)}: {', '.join(parts)}"
         if self.left_out:
             out += "; left out: " + ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
         return out
