@@ -216,7 +216,7 @@ def frames(data: Path, table: str, share: float, seed: int, method: str) -> dict
     rng = np.random.default_rng(seed)
     frame = some_rows(read_table(data, table), MOST_ROWS, rng)
     for column, word in zip(frame, is_words(frame), strict=True):
-        if not word:
+        if not word and frame[column].nunique() > 1:
             step = float(np.diff(np.unique(frame[column].dropna())).min())
             frame[column] = frame[column] + step * rng.uniform(-0.5, 0.5, size=len(frame))
     train, test = frame[: 2 * len(frame) // 3], frame[2 * len(frame) // 3 :]
