@@ -158,6 +158,12 @@ def imputer() -> dict[str, Any]:
     return {"filled": model.transform(table), "low": low, "high": high}
 
 
+@case("density, times")
+def times() -> dict[str, Any]:
+    table = tables.visits()
+    return {"draws": KDE().fit(table).sample(8, random_state=0, as_recorded=True)}
+
+
 @case("density, grid")
 def grid() -> dict[str, Any]:
     return {"grid": KDE(frame="scale").fit(tables.bent()).evaluate_on_grid()._asdict()}
@@ -202,6 +208,7 @@ SCORES = {
     "KernelScore": (KernelScore(), "bent"),
     "KernelScore iris": (KernelScore(), "iris"),
     "Nystrom": (NystromKEF(random_state=0), "bent"),
+    "Nystrom in little memory": (NystromKEF(random_state=0, memory_limit=2**18), "bent"),
     "Nystrom iris": (NystromKEF(random_state=0), "iris"),
     **{kind.__name__: (kind(), "iris") for kind in (Stein, SSGE, KEF, NuMethod, Landweber)},
 }
@@ -283,6 +290,8 @@ def anomalies(rows: Callable[[], Any], **how: Any) -> dict[str, Any]:
 @case("changes, none", series=lambda: tables.normal(150, 1, 8)[:, 0])
 @case("changes, two columns", series=lambda: np.column_stack([tables.steps(90), tables.normal(90, 1, 9)[:, 0]]))
 @case("changes, line", series=lambda: np.round(tables.normal(150, 1, 10)[:, 0] + 0.03 * np.arange(150), 6))
+@case("changes, gaps", series=lambda: tables.with_gaps(tables.steps()))
+@case("changes, season with gaps", series=lambda: tables.with_gaps(tables.season()))
 @case("changes, short", series=lambda: np.round(tables.steps(36), 1))
 def changes(series: Callable[[], Any], times: Callable[[], Any] | None = None) -> dict[str, Any]:
     model = ChangePointDetector(random_state=0).fit(series(), times=times() if times else None)
@@ -297,11 +306,14 @@ def sliding() -> dict[str, Any]:
 @case("two samples", X=tables.bent, Y=lambda: tables.normal(110, 2, 7) + [0.3, 1.0])
 @case("two samples, equal", X=lambda: tables.normal(80, 3, 11), Y=lambda: tables.normal(80, 3, 12))
 @case("two samples, mixed", X=tables.people, Y=lambda: tables.people(120, 30, 0.2))
+@case("two samples, gaps alike", X=tables.people, Y=lambda: tables.people(120, 30), compare_missing=False)
 @case("two samples, groups", X=lambda: tables.normal(80, 2, 11), Y=lambda: tables.normal(80, 2, 12) + 0.4, groups=4)
-def two_samples(X: Callable[[], Any], Y: Callable[[], Any], groups: int | None = None) -> dict[str, Any]:
+def two_samples(
+    X: Callable[[], Any], Y: Callable[[], Any], groups: int | None = None, **options: Any
+) -> dict[str, Any]:
     one, two = X(), Y()
     how = {"groups": (np.arange(len(one)) // groups, 1000 + np.arange(len(two)) // groups)} if groups else {}
-    return shown(two_sample_test(one, two, random_state=0, **how))
+    return shown(two_sample_test(one, two, random_state=0, **how, **options))
 
 
 @case("class priors", mixed=False)
@@ -329,12 +341,12 @@ def drift(reference: Callable[[], Any], stream: Callable[[], Any]) -> dict[str, 
         else later[-80:].assign(visits=lambda t: 9 - t.visits)
     )
     out = {}
-    for monitor in (
-        DriftMonitor(window=20, expected_run_length=300, random_state=0),
-        AnytimeDriftMonitor(random_state=0),
+    for name, monitor in (
+        ("windows", DriftMonitor(window=20, expected_run_length=300, random_state=0)),
+        ("without gaps", DriftMonitor(window=20, expected_run_length=300, compare_missing=False, random_state=0)),
+        ("anytime", AnytimeDriftMonitor(random_state=0)),
     ):
         monitor.fit(rows)
-        name = type(monitor).__name__
         out |= {name: monitor, f"{name} before": monitor.update(later[:80])}
         out |= {f"{name} after{key}": held for key, held in shown(monitor.update(moved)).items()}
     return out

@@ -73,6 +73,13 @@ def steps(rows: int = 150) -> np.ndarray:
     return out
 
 
+def with_gaps(series: np.ndarray) -> np.ndarray:
+    """Return a series without its first and last values, some in the middle, and a value here and there."""
+    out, at = series.copy(), np.arange(len(series))
+    out[(at < 4) | (at >= len(out) - 3) | (abs(at - len(out) // 2) < 5) | (at % 17 == 0)] = np.nan
+    return out
+
+
 def season(rows: int = 24 * 8) -> np.ndarray:
     """Return a series with a season of 24 steps and correlated noise, whose level rises."""
     noise = normal(rows, 1, 6)[:, 0]
@@ -85,3 +92,16 @@ def season(rows: int = 24 * 8) -> np.ndarray:
 def days(rows: int) -> np.ndarray:
     """Return times of one step an hour."""
     return np.datetime64("2024-01-01T00:00", "s") + np.arange(rows) * np.timedelta64(1, "h")
+
+
+def visits(rows: int = 60) -> pd.DataFrame:
+    """Return times to the day, the hour, the minute, the second and a part of it, beside a number."""
+    u = uniform(rows, 5, 21)
+    parts = {"day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+    begin = np.datetime64("2020-03-01", "us")
+    out = {
+        name: begin + np.floor(3e7 / s * u[:, j]).astype(int) * np.timedelta64(s, "s")
+        for j, (name, s) in enumerate(parts.items())
+    }
+    out["part"] = begin + np.floor(3e7 * u[:, 3]).astype(int) * np.timedelta64(1, "s") + np.timedelta64(250_000, "us")
+    return pd.DataFrame({**out, "length": np.round(10.0 * u[:, 4], 1)})
