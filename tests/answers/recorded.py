@@ -80,10 +80,10 @@ def leaf_of(value: Any) -> Any:
     if not isinstance(value, (np.ndarray, list, tuple)):
         return NotImplemented
     array = np.asarray(value)
-    if array.dtype.kind in "mM":
-        array = array.astype("datetime64[us]" if array.dtype.kind == "M" else "timedelta64[us]").astype(np.int64) / 1e6
     if array.dtype.kind in "bui":
         array = array.astype(float)
+    if array.dtype.kind in "mM":  # as text: a relative tolerance would be hours
+        return array.astype(f"{array.dtype.kind}8[us]").ravel()[: 3 * _WHOLE].astype(str).tolist()
     if array.dtype.kind != "f":
         return [leaf_of(one) for one in array.ravel()[: 3 * _WHOLE].tolist()]
     return _short(array)
