@@ -83,7 +83,7 @@ def leaf_of(value: Any) -> Any:
     if array.dtype.kind in "bui":
         array = array.astype(float)
     if array.dtype.kind in "mM":  # as text: a relative tolerance would be hours
-        return array.astype(f"{array.dtype.kind}8[us]").ravel()[: 3 * _WHOLE].astype(str).tolist()
+        return array.astype(f"{array.dtype.kind}8[s]").ravel()[: 3 * _WHOLE].astype(str).tolist()
     if array.dtype.kind != "f":
         return [leaf_of(one) for one in array.ravel()[: 3 * _WHOLE].tolist()]
     return _short(array)
