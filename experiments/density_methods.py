@@ -73,8 +73,8 @@ def mixture_by_bic(X: np.ndarray, seed: int) -> LogDensity:
     return min(models, key=lambda model: model.bic(X)).score_samples
 
 
-def mixture_by_folds(X: np.ndarray, seed: int) -> LogDensity:
-    """Fit normal mixtures; three folds choose the number of components and the ridge."""
+def folded_mixture(X: np.ndarray, seed: int) -> Any:
+    """Fit scikit-learn's normal mixtures; three folds choose the number of components and the ridge."""
     from sklearn.mixture import GaussianMixture
     from sklearn.model_selection import GridSearchCV, KFold
 
@@ -82,7 +82,12 @@ def mixture_by_folds(X: np.ndarray, seed: int) -> LogDensity:
     grid = {"n_components": counts, "reg_covar": [1e-6, 1e-4, 1e-3, 1e-2, 1e-1]}
     folds = KFold(3, shuffle=True, random_state=seed)
     search = GridSearchCV(GaussianMixture(random_state=seed), grid, cv=folds, error_score=-1e9)
-    return search.fit(X).best_estimator_.score_samples
+    return search.fit(X).best_estimator_
+
+
+def mixture_by_folds(X: np.ndarray, seed: int) -> LogDensity:
+    """Fit a normal mixture chosen by three folds."""
+    return folded_mixture(X, seed).score_samples
 
 
 def flow(X: np.ndarray, seed: int, kind: str, seconds: float) -> LogDensity:

@@ -93,7 +93,7 @@ def test_traces_along_directions_are_those_of_the_jacobian(space, kernel):
         partial(NuMethod, steps=9),
         partial(Landweber, steps=9),
         partial(KernelScore, base="gaussian", regularizer=Tikhonov(0.1, truncated=False)),
-        partial(NystromKEF, landmarks=SKEWED[:20], regularizer=Tikhonov(0.1)),
+        partial(NystromKEF, landmarks=SKEWED[:20], base="gaussian", regularizer=Tikhonov(0.1)),
     ],
     ids=["stein", "kef", "ssge", "nu", "landweber", "fixed", "landmarks"],
 )
@@ -173,26 +173,29 @@ def test_scores_of_ill_conditioned_normal_rows_are_nearly_those_of_a_fitted_norm
     assert found < most * fitted
 
 
-def test_the_choice_is_the_smallest_loss_of_refits_in_one_set_of_coordinates():
+def test_the_choice_is_the_first_frame_near_the_smallest_loss_of_refits_in_one_set_of_coordinates():
     X, unit = SKEWED[:40], SKEWED[:40].std(axis=0)
     space = SPACES["curl_free"](get_kernel("imq").bind(3))
     frames = [Rows(X, np.ones(40), frame, np.full(3, 1.5), 1.0, 2) for frame in (Scale(), Whiten(), FRAMES["columns"])]
     way = Tikhonov(0.1, truncated=False)
     place, rounds, losses = choose_frame(space, frames, Candidates((None,), (1.0,), way), unit)
+    found = []
     for rows, loss in zip(frames, losses, strict=True):
         terms = []
         for fold in rows.held_out:
             model = KernelScore(frame=rows.frame, length_scale=1.5, base=None, regularizer=way).fit(X[~fold])
             terms.append(hyvarinen_terms(model._field(), model._frame, X[fold], unit, 1e6))
-        assert loss == pytest.approx(np.concatenate(terms).mean(), rel=1e-6)
-    assert place == np.argmin(losses)
+        found.append(np.concatenate(terms))
+        assert loss == pytest.approx(found[-1].mean(), rel=1e-6)
+    apart = np.array(found) - found[np.argmin(losses)]
+    assert place == np.flatnonzero(apart.mean(axis=1) <= apart.std(axis=1, ddof=1) / np.sqrt(40))[0]
     assert [one.rows.frame for one in rounds] == [one.frame for one in frames]
 
 
 def test_the_choice_is_shown_and_refitted():
     model = KernelScore().fit(SKEWED)
     path = model.search_path_
-    assert model.frame_ is path.frame == path.frames[np.argmin(path.frame_losses)]
+    assert model.frame_ is path.frame in path.frames
     assert repr(path.frames[0]) in repr(path)
     again = KernelScore(**model.chosen()).fit(SKEWED)
     np.testing.assert_allclose(again.grad_log_density_, model.grad_log_density_, rtol=1e-9)

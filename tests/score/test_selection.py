@@ -7,10 +7,11 @@ import pytest
 
 from isopleth import InputError, KernelScore
 from isopleth.kernels import IMQ
+from isopleth.length_scales import median
 from isopleth.rows import distinct_rows, held_out_parts
 from isopleth.score import NuIteration, SpectralCutoff, Tikhonov, selection, system
 from isopleth.score.field import GaussianBase
-from isopleth.score.selection import BASE_ALONE, FACTORS, FLOOR, Candidates, Rows, _strongest, held_out_terms
+from isopleth.score.selection import BASE_ALONE, FACTORS, FLOOR, Candidates, Rows, _simplest, held_out_terms
 from isopleth.score.spaces import SPACES
 
 # The frame of the papers, in which length scales have the units of the columns.
@@ -107,35 +108,51 @@ def test_the_grid_is_searched_by_the_stated_rule():
             out[part] = (unit / scale[0]) ** 2 * model._field().hyvarinen_terms(z)
         return out
 
-    best = np.unravel_index(np.argmin(path.losses), path.losses.shape)
-    best_factor = path.factors[best[1]]
+    best_factor = (path.length_scale / median(X - np.median(X, axis=0), np.ones(60)))[0]
     ways = [w for w in path.regularizers if w.alpha < BASE_ALONE]
-    for b, f in ((0, 1), best):
-        smallest = min(losses(path.bases[b], path.factors[f], w).mean() for w in ways)
-        assert path.losses[b, f] == pytest.approx(smallest, rel=1e-6)
-    terms = [losses("gaussian", 1.0, path.regularizers[0])] + [
-        losses(path.bases[best[0]], best_factor, w) for w in ways
-    ]
-    apart = np.array(terms) - terms[np.argmin(np.mean(terms, axis=1))]
-    errors = apart.std(axis=1, ddof=1) / np.sqrt(60)
-    np.testing.assert_allclose(path.path_losses, np.mean(terms, axis=1), rtol=1e-4)
-    np.testing.assert_allclose(path.path_errors, errors, rtol=1e-3, atol=1e-6)
-    allowed = np.where(np.arange(len(terms)) == 0, 1.5, 0.5) * errors
-    assert path.best_index == np.flatnonzero(apart.mean(axis=1) <= allowed)[0]
+    alone = losses("gaussian", 1.0, path.regularizers[0])
+    terms = np.array([[[losses(b, f, w) for w in ways] for f in path.factors] for b in path.bases])
+
+    def standard_errors(apart):
+        return apart.std(axis=-1, ddof=1) / np.sqrt(60)
+
+    np.testing.assert_allclose(path.losses, terms.mean(axis=-1).min(axis=-1), rtol=1e-6)
+    better = (terms - alone).mean(axis=-1) < -2.5 * standard_errors(terms - alone)
+    assert better.any() and not better.all()
+    b, f, _ = np.unravel_index(np.argmin(np.where(better, terms.mean(axis=-1), np.inf)), better.shape)
+    assert path.bases[b] == path.base
+    assert path.factors[f] == pytest.approx(best_factor)
+    allowed = np.where(better[b, f], terms[b, f].mean(axis=-1), np.inf)
+    apart = np.concatenate([alone[None], terms[b, f]]) - terms[b, f, np.argmin(allowed)]
+    np.testing.assert_allclose(path.path_losses, [alone.mean(), *terms[b, f].mean(axis=-1)], rtol=1e-4)
+    np.testing.assert_allclose(path.path_errors, standard_errors(apart), rtol=1e-3, atol=1e-6)
+    near = better[b, f] & (apart[1:].mean(axis=-1) <= 0.5 * standard_errors(apart[1:]))
+    assert path.best_index == 1 + np.flatnonzero(near)[0]
 
 
 def test_the_first_within_its_error_is_taken():
     rows = Rows(np.zeros((4, 1)), np.ones(4), "scale", np.ones(1), 1.0, 2)
     terms = np.array([[3.0, 1.0, 3.0, 1.0], [1.0, 1.1, 0.9, 1.0], [1.0, 1.0, 0.9, 0.9]])
-    losses, errors, best = _strongest(rows, terms, np.array([0.5, 0.5, 0.5]))
+    every = np.ones(3, dtype=bool)
+    losses, errors, best = _simplest(rows, terms, every, 0.5)
     np.testing.assert_allclose(losses, [2.0, 1.0, 0.95])
     np.testing.assert_allclose(errors[1:], [0.05 / np.sqrt(3.0) * np.sqrt(1.0), 0.0], rtol=1e-9)
     assert best == 2  # 0.05 is above half of an error
-    assert _strongest(rows, terms, np.array([0.5, 2.0, 0.5]))[2] == 1
-    assert _strongest(rows, terms, np.array([9.0, 2.0, 0.5]))[2] == 0
+    assert _simplest(rows, terms, every, 1.8)[2] == 1
+    assert _simplest(rows, terms, every, 9.0)[2] == 0
+    assert _simplest(rows, terms, np.array([False, True, True]), 9.0)[2] == 1
     terms[1] = np.inf
-    assert _strongest(rows, terms, np.array([0.5, 9.0, 0.5]))[2] == 2
-    assert _strongest(rows, np.full((3, 4), np.inf), np.ones(3))[2] == 0
+    assert _simplest(rows, terms, np.array([False, True, True]), 9.0)[2] == 2
+    assert _simplest(rows, np.full((3, 4), np.inf), every, 1.0)[2] == 0
+
+
+def test_wild_fits_with_the_smallest_loss_do_not_hide_better_ones():
+    """Half of the rows lose by a wild fit, whose mean is the smallest; a calmer fit is better than the base in all rows."""
+    rows = Rows(np.zeros((100, 1)), np.ones(100), "scale", np.ones(1), 1.0, 2)
+    wild = np.where(np.arange(100) % 2, 9.0, -12.0)
+    calm = np.where(np.arange(100) % 2, -0.5, -1.5)
+    assert rows.mean(wild) < rows.mean(calm)
+    assert rows.better(np.array([wild, calm]), np.zeros(100)).tolist() == [False, True]
 
 
 def test_strengths_fall_to_the_floor_and_no_further():

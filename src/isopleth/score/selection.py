@@ -36,9 +36,9 @@ FLOOR = 0.3
 # An alpha so large that the kernels vanish and the base alone is left.
 BASE_ALONE = 1e6
 
-# Least improvement of the loss, in standard errors, for a less simple model: kernels instead of the base alone, and a smaller
-# alpha. The first is larger because the smallest of about a hundred losses is biased downwards.
-BASE_ALONE_ERRORS, ALPHA_ERRORS = 1.5, 0.5
+# Least improvement of the loss, in standard errors, for a less simple model: kernels instead of the base alone, a frame later in
+# the list, and a smaller alpha. The first is the largest because about a hundred fits are compared, some of them wild.
+BASE_ALONE_ERRORS, FRAME_ERRORS, ALPHA_ERRORS = 2.5, 1.0, 0.5
 
 # Most rows on which bases and length scales are compared.
 COMPARED_ROWS = 512
@@ -186,6 +186,12 @@ class Rows:
             out[fold] = hyvarinen_terms(field, frame, self.values[fold], unit, space.memory_limit)
         return out[self.ever_held_out]
 
+    def better(self, losses: np.ndarray, simple: np.ndarray) -> np.ndarray:
+        """Tell which losses have a mean below that of a simple model by more than chance explains."""
+        with np.errstate(invalid="ignore"):
+            apart = losses - np.where(np.isfinite(simple), simple, 0.0)
+            return np.asarray(self.mean(apart) < -BASE_ALONE_ERRORS * self.error(apart))
+
     def _in_units(self, terms: np.ndarray, factor: float) -> np.ndarray:
         """Return losses in units of the data, infinite where they overflow."""
         with np.errstate(over="ignore", invalid="ignore"):
@@ -223,46 +229,51 @@ class FirstRound(NamedTuple):
 
     def chosen(self, candidates: Candidates) -> tuple[str | None, Regularizer]:
         """Return the base and the regularizer that the second round would choose on the same rows."""
-        regularizers, terms, allowed = _with_base_alone(self.rows, self.regularizers, self.terms, candidates)
-        best = _strongest(self.rows, terms, allowed)[2]
+        regularizers, _, _, best = _choose_strength(self.rows, self.regularizers, self.terms, candidates)
         return ("gaussian" if candidates.base_alone and best == 0 else self.base), regularizers[best]
 
 
 def _first_round(space: Space, rows: Rows, candidates: Candidates) -> FirstRound:
-    """Compare bases and length scales in one frame, each with its best strength."""
+    """Choose the base and the length scale of the smallest loss among fits that are better than the Gaussian base alone."""
     some = rows.some(COMPARED_ROWS)
     tried = candidates.regularizers(len(some.values))
     losses = some.losses(space, candidates.factors, candidates.bases, tried)
-    compared = some.mean(losses).min(axis=-1)
-    b, f = np.unravel_index(int(np.argmin(compared)), compared.shape)
-    return FirstRound(some, compared, candidates.bases[b], candidates.factors[f], tried, losses[b, f])
+    means, better = some.mean(losses), some.better(losses, some.base_losses())
+    b, f, _ = np.unravel_index(int(np.argmin(_allowed(means, better))), means.shape)
+    return FirstRound(some, means.min(axis=-1), candidates.bases[b], candidates.factors[f], tried, losses[b, f])
+
+
+def _allowed(losses: np.ndarray, better: np.ndarray) -> np.ndarray:
+    """Return losses, infinite for all but the better fits if there are any."""
+    return np.where(better | ~better.any(), losses, np.inf)
 
 
 def choose_frame(
     space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray
 ) -> tuple[int, list[FirstRound], np.ndarray]:
-    """Return the place of the frame with the smallest loss in the coordinates x/unit, the first rounds, and the losses.
+    """Return the place of the first frame whose loss is near the smallest, the first rounds, and the losses.
 
-    With one frame there is nothing to compare, and its loss is NaN.
+    Losses are in the coordinates x/unit. With one frame there is nothing to compare, and its loss is NaN.
     """
     rounds = [_first_round(space, rows, candidates) for rows in frames]
     if len(rounds) == 1:
         return 0, rounds, np.array([np.nan])
-    losses = []
+    terms = []
     for one in rounds:
         base, regularizer = one.chosen(candidates)
-        losses.append(one.rows.mean(one.rows.comparable_losses(space, one.factor, base, regularizer, unit)))
-    return int(np.argmin(losses)), rounds, np.array(losses)
+        terms.append(one.rows.comparable_losses(space, one.factor, base, regularizer, unit))
+    losses, _, place = _simplest(rounds[0].rows, np.array(terms), np.ones(len(terms), dtype=bool), FRAME_ERRORS)
+    return place, rounds, losses
 
 
 def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray) -> SelectionPath:
     """Choose among candidates by the mean Hyvarinen loss of held-out rows, in two rounds.
 
-    The first round compares bases and length scales in each frame, each with its best strength, and takes the smallest loss.
-    Then it compares the frames by the losses of these fits in one set of coordinates. The second round uses all rows and takes
-    the largest alpha whose loss is within ALPHA_ERRORS standard errors of the smallest one; the error is that of the mean
-    difference of the two losses over rows. The Gaussian base alone counts as the strongest regularizer, whatever base the first
-    round has chosen, and is taken if its loss is within BASE_ALONE_ERRORS.
+    Fits count only if their loss is below that of the Gaussian base alone by BASE_ALONE_ERRORS standard errors, unless there are
+    none such; the error is that of the mean difference of the two losses over rows. The first round compares bases and length
+    scales in each frame, each with its best strength, and takes the smallest loss. Then it takes the first frame whose loss, in
+    one set of coordinates, is within FRAME_ERRORS of the smallest one. The second round uses all rows and takes the largest alpha
+    whose loss is within ALPHA_ERRORS of the smallest one. The base alone counts as the strongest regularizer.
     """
     place, rounds, frame_losses = choose_frame(space, frames, candidates, unit)
     rows, first = frames[place], rounds[place]
@@ -271,8 +282,7 @@ def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: n
     else:
         regularizers = candidates.regularizers(len(rows.values))
         terms = rows.losses(space, (first.factor,), (first.base,), regularizers)[0, 0]
-    regularizers, terms, allowed = _with_base_alone(rows, regularizers, terms, candidates)
-    losses, errors, best = _strongest(rows, terms, allowed)
+    regularizers, losses, errors, best = _choose_strength(rows, regularizers, terms, candidates)
     return SelectionPath(
         frames=tuple(one.frame for one in frames),
         frame_losses=frame_losses,
@@ -290,27 +300,28 @@ def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: n
     )
 
 
-def _with_base_alone(
+def _choose_strength(
     rows: Rows, regularizers: tuple[Regularizer, ...], terms: np.ndarray, candidates: Candidates
-) -> tuple[tuple[Regularizer, ...], np.ndarray, np.ndarray]:
-    """Return regularizers, losses and errors allowed, with the base alone as the strongest one if it is a candidate."""
-    allowed = np.full(len(regularizers), ALPHA_ERRORS)
-    if not candidates.base_alone:
-        return regularizers, terms, allowed
-    return (
-        (Tikhonov(BASE_ALONE, truncated=False), *regularizers),
-        np.concatenate([rows.base_losses()[None], terms]),
-        np.concatenate([[BASE_ALONE_ERRORS], allowed]),
-    )
+) -> tuple[tuple[Regularizer, ...], np.ndarray, np.ndarray, int]:
+    """Return regularizers, the base alone first if it is a candidate, losses, errors, and the index of the choice."""
+    alone = rows.base_losses()
+    better = rows.better(terms, alone)
+    if candidates.base_alone:
+        regularizers = (Tikhonov(BASE_ALONE, truncated=False), *regularizers)
+        terms, better = np.concatenate([alone[None], terms]), np.concatenate([[not better.any()], better])
+    return regularizers, *_simplest(rows, terms, better, ALPHA_ERRORS)
 
 
-def _strongest(rows: Rows, terms: np.ndarray, allowed: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-    """Return the losses, the errors of their differences to the smallest, and the index of the choice."""
+def _simplest(
+    rows: Rows, terms: np.ndarray, better: np.ndarray, within: float
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return the losses, the errors of their differences to the smallest, and the index of the first within such errors."""
     losses = rows.mean(terms)
-    smallest = int(np.argmin(losses))
+    allowed = _allowed(losses, better)
+    smallest = int(np.argmin(allowed))
     with np.errstate(invalid="ignore"):
         errors = rows.error(terms - terms[smallest])
-        near = losses - losses[smallest] <= allowed * errors
+        near = allowed - losses[smallest] <= within * errors
     near[smallest] = True
     return losses, errors, int(np.argmax(near))
 
