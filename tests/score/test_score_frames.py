@@ -192,6 +192,13 @@ def test_the_choice_is_the_first_frame_near_the_smallest_loss_of_refits_in_one_s
     assert [one.rows.frame for one in rounds] == [one.frame for one in frames]
 
 
+def test_columns_may_be_constant_without_a_fold():
+    X = SKEWED.copy()
+    X[:, 0] = 3.0
+    X[10, 0] = 4.0
+    assert np.isfinite(KernelScore().fit(X).grad_log_density(SKEWED)).all()
+
+
 def test_the_choice_is_shown_and_refitted():
     model = KernelScore().fit(SKEWED)
     path = model.search_path_

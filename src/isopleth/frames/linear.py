@@ -180,7 +180,7 @@ class Whiten(Frame):
 
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> LinearMap:
         shift, scale = _centres(rows, weights), deviations(rows, weights)
-        scale = np.where(scale < self.least_deviation, 1.0, scale)
+        scale = np.where(scale <= self.least_deviation, 1.0, scale)
         values, vectors = self._eigen((rows - shift) / scale, weights / weights.sum())
         root = np.sqrt(values)
         back = vectors if self.components else vectors.T

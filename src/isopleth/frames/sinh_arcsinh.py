@@ -135,6 +135,7 @@ class SinhArcsinh(Frame):
         wide = (highest - lowest) / (2 * END_MEAN)
         scale = np.maximum((high - low) / (2 * QUARTILE_MEAN), 0.3 * wide)
         scale = np.maximum(scale, 1e-6 * deviations(rows, share))  # most values may be equal
+        scale = np.where(scale > 0.0, scale, 1.0)  # or all, without the rows of a fold
         farthest_fitted = np.where(wide > 0.0, _FARTHEST_FITTED * wide / scale, np.inf)
         a = np.arcsinh(np.clip(limited((rows - middle) / scale), -farthest_fitted, farthest_fitted))
         shape = np.array([self._shape(column, share) for column in a.T])
@@ -142,7 +143,7 @@ class SinhArcsinh(Frame):
 
     def _shape(self, a: np.ndarray, share: np.ndarray) -> np.ndarray:
         """Return delta and epsilon for a column arsinh(y), by Newton's method with backtracking."""
-        v = np.array([min(1.0, 3.0 / np.abs(a).max()), 0.0])
+        v = np.array([3.0 / max(3.0, np.abs(a).max()), 0.0])
         loss = self._loss(v, a, share)
         for _ in range(_STEPS):
             gradient, hessian = self._derivatives(v, a, share)

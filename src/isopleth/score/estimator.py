@@ -51,8 +51,9 @@ class KernelScore(ScoreEstimator):
     fitted without the rows that are held out, and compared in the coordinates x/``unit_``. The folds are the same in every run.
     With more than 512 rows, frames, bases and length scales are compared on 512 of them. Strengths are compared on all rows, but
     only as many folds are held out as have 2,000 rows together. The rule prefers simple models: the Gaussian base alone is chosen
-    unless kernels decrease the loss by 1.5 standard errors, and a smaller strength is chosen only if it decreases the loss by 0.5
-    standard errors. `search_path_` has all losses that were compared.
+    unless kernels decrease the loss by three standard errors, corrected for the skewness of the decrease over rows [2]_; a frame
+    with more parameters only if it decreases the loss by one standard error, and a smaller strength by 0.5. `search_path_` has
+    all losses that were compared.
 
     Parameters
     ----------
@@ -145,6 +146,7 @@ class KernelScore(ScoreEstimator):
     References
     ----------
     .. [1] Y. Zhou, J. Shi, J. Zhu, "Nonparametric Score Estimators", ICML 2020.
+    .. [2] P. Hall, "On the removal of skewness by transformation", Journal of the Royal Statistical Society B 54, 1992.
 
     Examples
     --------
