@@ -69,7 +69,9 @@ def student(X: np.ndarray, Q: np.ndarray) -> np.ndarray:
             scatter = ((X - mean) * weights[:, None]).T @ (X - mean) / n
         precision = np.linalg.inv(scatter + 1e-6 * np.eye(d))
         q = np.sum((X - mean) @ precision * (X - mean), axis=1)
-        constant = gammaln(0.5 * (nu + d)) - gammaln(0.5 * nu) - 0.5 * d * np.log(nu) + 0.5 * np.linalg.slogdet(precision)[1]
+        constant = (
+            gammaln(0.5 * (nu + d)) - gammaln(0.5 * nu) - 0.5 * d * np.log(nu) + 0.5 * np.linalg.slogdet(precision)[1]
+        )
         likelihood = n * constant - 0.5 * (nu + d) * np.sum(np.log1p(q / nu))
         best = max(best, (float(likelihood), nu, mean, precision), key=lambda one: one[0])
     _, nu, mean, precision = best
@@ -104,7 +106,9 @@ METHODS: dict[str, Method] = {
 def lines(options: argparse.Namespace) -> pd.DataFrame:
     """Return the mean loss and the seconds of each method on each table of a part."""
     part, parts = map(int, options.part.split("/"))
-    files = {name: path for name, path in find_tables(options.data).items() if name.startswith(("adbench/", "oddbench/"))}
+    files = {
+        name: path for name, path in find_tables(options.data).items() if name.startswith(("adbench/", "oddbench/"))
+    }
     found = []
     for name in sorted(files)[part - 1 :: parts]:
         table = read_table(name, files[name])
@@ -121,7 +125,11 @@ def lines(options: argparse.Namespace) -> pd.DataFrame:
                 warnings.simplefilter("ignore")
                 losses = METHODS[method](X, Q)
             found.append((name, X.shape[1], method, float(np.mean(losses)), time.process_time() - start))
-        print(*(f"{one[0]} {one[1]} {one[2]}: {one[3]:.4g}" for one in found[-len(options.methods) :]), sep="; ", flush=True)
+        print(
+            *(f"{one[0]} {one[1]} {one[2]}: {one[3]:.4g}" for one in found[-len(options.methods) :]),
+            sep="; ",
+            flush=True,
+        )
     return pd.DataFrame(found, columns=["table", "columns", "method", "loss", "seconds"])
 
 

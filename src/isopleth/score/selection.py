@@ -283,10 +283,11 @@ def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: n
     """Choose among candidates by the mean Hyvarinen loss of held-out rows, in two rounds.
 
     Where the Gaussian base alone is a candidate, other fits count only if their loss is below its loss by BASE_ALONE_ERRORS
-    standard errors, unless there are none such; errors are those of mean differences of two losses over rows, here corrected for skewness. The first round compares bases and length
-    scales in each frame, each with its best strength, and takes the smallest loss. Then it takes the first frame whose loss, in
-    one set of coordinates, is within FRAME_ERRORS of the smallest one. The second round uses all rows and takes the largest alpha
-    whose loss is within ALPHA_ERRORS of the smallest one. The base alone counts as the strongest regularizer.
+    standard errors, unless there are none such; errors are those of mean differences of two losses over rows, here corrected for
+    skewness. The first round compares bases and length scales in each frame, each with its best strength, and takes the smallest
+    loss. Then it takes the first frame whose loss, in one set of coordinates, is within FRAME_ERRORS of the smallest one. The
+    second round uses all rows and takes the largest alpha whose loss is within ALPHA_ERRORS of the smallest one. The base alone
+    counts as the strongest regularizer.
     """
     place, rounds, frame_losses = choose_frame(space, frames, candidates, unit)
     rows, first = frames[place], rounds[place]
@@ -326,9 +327,7 @@ def _choose_strength(
     return regularizers, *_simplest(rows, terms, better, ALPHA_ERRORS)
 
 
-def _simplest(
-    rows: Rows, terms: np.ndarray, better: np.ndarray, within: float
-) -> tuple[np.ndarray, np.ndarray, int]:
+def _simplest(rows: Rows, terms: np.ndarray, better: np.ndarray, within: float) -> tuple[np.ndarray, np.ndarray, int]:
     """Return the losses, the errors of their differences to the smallest, and the index of the first within such errors."""
     losses = rows.mean(terms)
     allowed = _allowed(losses, better)
