@@ -74,7 +74,7 @@ def test_one_line_a_column(cars):
     assert lines[2].startswith("when: 2024-0")
     assert pytest.importorskip("matplotlib")
     axes = cars.plot()
-    assert axes.get_title(loc="left") == lines[0]
+    assert axes.get_title(loc="left").replace("\u00a0", " ") == lines[0]
     assert sum(bool(each.get_title(loc="left")) for each in axes.figure.axes) == 3
 
 
