@@ -234,7 +234,7 @@ def draw(found: dict[tuple[str, int], dict[str, Any]], path: Path) -> None:
         one.set_title(f"steps of {size:g} robust deviation{'s' * (size > 1)}", loc="left", fontsize=9)
         one.set_xlabel("false changes per 1,000 steps")
         one.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("share found")
+    axes[0].set_ylabel("share found, less that by chance")
     axes[0].legend(frameon=False, fontsize=8)
     save_figure(figure, path)
 

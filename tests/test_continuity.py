@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.utils import get_tags
 
 from estimators import ALL, VARIANTS
@@ -218,6 +219,14 @@ def test_two_samples(kind):
     tables = [X] if kind == "words" else [X, np.round(X)]
     for rows in tables:
         same(ask(rows), ask(moved(rows)))
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2, 3], [3]])
+def test_changes_of_rounded_series(columns):
+    X = load_iris().data[:, columns]
+    here, there = (ChangePointDetector(random_state=0).fit(series) for series in (X, moved(X)))
+    assert here.change_points_.tolist() == there.change_points_.tolist()
+    assert here.intervals_.tolist() == there.intervals_.tolist()
 
 
 def test_goodness_of_fit():

@@ -15,6 +15,7 @@ from isopleth.errors import InputError, probability
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress, checked_verbose
+from isopleth.rows import without_rounding
 from isopleth.tables.cells import refuse_no_table
 from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
@@ -261,7 +262,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             if len(shape) == 1:
                 given, shape = np.asarray(given).reshape(-1, 1), (*shape, 1)
             refuse_no_table(given, name, shape)
-        return enter(self, given, reset=reset, name=name, missing=True).rows
+        return without_rounding(enter(self, given, reset=reset, name=name, missing=True).rows)
 
     def _check_missing(self, missing: np.ndarray) -> None:
         """Refuse a column of which less than half of the values are known."""
