@@ -51,7 +51,7 @@ class Run:
     tables: list[FileTable] = field(default_factory=list)  # what was read, for the page
     sources: dict[str, FileTable] = field(
         default_factory=dict
-    )  # tables that were read, by the parameter that takes them
+    )  # tables, by the parameter of an estimator that takes them
 
     @classmethod
     def of(cls, ctx: click.Context, reads: Mapping[str, str], stages: Sequence[str], writes: str) -> tuple[Self, dict]:

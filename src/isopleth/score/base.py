@@ -35,7 +35,7 @@ from isopleth.score.pullback import (
     without_far,
 )
 from isopleth.score.sampling import score_target
-from isopleth.score.selection import Rows
+from isopleth.score.selection import NEARLY_CONSTANT, Rows
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
 from isopleth.tables.checks import CheckedRows, column_names, enter
@@ -520,9 +520,6 @@ def refuse_without_score(estimator: BaseEstimator, rows: np.ndarray) -> None:
 # square of a few times the relative precision of numbers of single precision.
 _DEPENDENT = 1e-13
 
-# Share of the rows with one value of a column from which on the Hyvarinen loss is that of this value.
-_NEARLY_CONSTANT = 0.8
-
 
 def compared_frames(
     estimator: Any, rows: np.ndarray, weights: np.ndarray
@@ -555,7 +552,7 @@ def _without_density(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return a mask of the columns that have one value in most rows, or else of those that are linearly dependent."""
     share = weights / weights.sum()
     middle = medians(rows)
-    constant = share @ (np.abs(rows - middle) <= 1e-12 * np.abs(middle)) >= _NEARLY_CONSTANT
+    constant = share @ (np.abs(rows - middle) <= 1e-12 * np.abs(middle)) >= NEARLY_CONSTANT
     if constant.any() or len(rows) <= rows.shape[1]:  # with few rows all columns depend on each other
         return np.asarray(constant)
     scaled = Scale().fit(rows, weights).forward(rows)

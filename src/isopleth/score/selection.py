@@ -40,6 +40,9 @@ BASE_ALONE = 1e6
 # the list, and a smaller alpha. The first is the largest because about a hundred fits are compared, some of them wild.
 BASE_ALONE_ERRORS, FRAME_ERRORS, ALPHA_ERRORS = 3.0, 1.0, 0.5
 
+# Share of the rows with one value of a column from which on the Hyvarinen loss is that of this value.
+NEARLY_CONSTANT = 0.8
+
 # Most rows on which bases and length scales are compared.
 COMPARED_ROWS = 512
 

@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.backend import Array, full_precision, namespace, on_processor
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.score.far_rows import far_discounts, inverses
-from isopleth.score.selection import BASE_ALONE_ERRORS
+from isopleth.score.selection import BASE_ALONE_ERRORS, NEARLY_CONSTANT
 from isopleth.torch.landmark_models import landmark_scores, landmarks_of, many_copies
 
 # Shrinkages of the covariances of Gaussian models, as multiples of that of Ledoit and Wolf, which hides small eigenvalues. A last
@@ -70,9 +70,6 @@ _WHITENING = 5.0
 
 # Squared distances below this share of the squared norms are rounding errors of equal rows.
 _EQUAL = 1e-13
-
-# Share of the rows with one value of a column from which on the column counts as constant.
-_NEARLY_CONSTANT = 0.8
 
 # Variance in a direction over the largest one below which columns depend on each other.
 _NO_EXTENT = 1e-12
@@ -202,7 +199,7 @@ def _varying(rows: Array, middle: Array) -> Array:
     """Return which columns have a score; where most rows have one value, models that are narrow about it have any loss."""
     xp = namespace(rows)
     equal = xp.abs(rows - middle) <= 1e-12 * xp.abs(middle)
-    return xp.mean(xp.astype(equal, rows.dtype), axis=0) < _NEARLY_CONSTANT
+    return xp.mean(xp.astype(equal, rows.dtype), axis=0) < NEARLY_CONSTANT
 
 
 def _quantiles(rows: Array) -> Array:
