@@ -20,11 +20,7 @@ Array = Any
 
 
 def namespace(*arrays: Array) -> Any:
-    """Return the array-API namespace of `arrays`.
-
-    For NumPy arrays it is NumPy itself, which follows the standard since 2.0, and whose functions take ``out=``, which the hot
-    path needs.
-    """
+    """Return the array-API namespace of `arrays`; for NumPy arrays NumPy itself, whose functions take ``out=`` for hot paths."""
     for a in arrays:  # asked so often that all(...) over a generator would show
         if not isinstance(a, np.ndarray):
             return array_api_compat.array_namespace(*arrays)
@@ -56,10 +52,7 @@ def add_at(out: Array, rows: Array, values: Array) -> None:
 
 
 def is_foreign(x: Any) -> bool:
-    """Tell whether `x` is an array of an array-API library other than NumPy, on any device.
-
-    A Dask array does not count, because it holds no numbers yet.
-    """
+    """Tell whether `x` is an array of an array-API library other than NumPy; Dask arrays, which hold no numbers yet, are not."""
     if isinstance(x, (np.ndarray, np.generic)) or array_api_compat.is_dask_array(x):
         return False
     return bool(array_api_compat.is_array_api_obj(x))
@@ -74,10 +67,7 @@ def frame_names(X: Any) -> list[Any] | None:
 
 
 def to_numpy(x: Any) -> Any:
-    """Return an array of any library as a NumPy array of the same dtype; NumPy arrays, frames and lists unchanged.
-
-    Tensors are detached from their gradient, and bfloat16, which NumPy lacks, becomes float32.
-    """
+    """Return an array of any library as a detached NumPy array; bfloat16, which NumPy lacks, becomes float32."""
     if not is_foreign(x):
         return x
     if array_api_compat.is_torch_array(x):
@@ -96,10 +86,9 @@ def _host_of(x: Array) -> Any:
 
 @dataclass(frozen=True)
 class Backend:
-    """Array library and device that a caller's arrays belong to.
+    """Array library and device of a caller's arrays.
 
-    Work that grows with the number of rows is done on the CPU in NumPy. Work that grows with pairs of rows is done on the
-    backend: :meth:`array` moves an array there. ``Backend.of(self.dual_coef_)`` is the backend of a fitted model.
+    Only work that grows with pairs of rows is done there; what grows with rows is done in NumPy on the CPU.
     """
 
     library: Any = None  # namespace of the array API; None is NumPy
@@ -107,11 +96,7 @@ class Backend:
 
     @classmethod
     def of(cls, x: Any, name: str = "X") -> Backend:
-        """Return the backend of an array; NumPy for lists, frames and everything else that is no array of another library.
-
-        Arrays that cannot be written to, such as those of JAX, cannot hold sums that are updated in place: NumPy serves them
-        too. `name` is what messages call `x`.
-        """
+        """Return the backend of an array; NumPy for other things, and for arrays in which sums cannot be updated."""
         if not is_foreign(x) or not array_api_compat.is_writeable_array(x):
             return NUMPY
         refuse_gradient(x, name)
@@ -153,11 +138,7 @@ def refuse_gradient(x: Any, name: str) -> None:
 
 
 def to_backend(model: Any, backend: Backend) -> None:
-    """Move the public fitted arrays of `model` to a backend, at the end of a fit.
-
-    These are numeric arrays whose names end, but do not start, with an underscore. Column names and arrays inside other objects,
-    such as a search path, are not moved.
-    """
+    """Move the numeric fitted arrays of `model` (names that end with an underscore) to a backend, at the end of a fit."""
     if backend == NUMPY:
         return
     for name, value in vars(model).items():
@@ -175,10 +156,7 @@ def on_processor(x: Array) -> bool:
 
 
 def host_view(x: Array) -> Array:
-    """Return a torch tensor in CPU memory as a NumPy view of the same numbers, anything else unchanged.
-
-    NumPy reuses its tiles, which stay in the cache, where torch allocates new ones: it takes half the time.
-    """
+    """Return a torch tensor in CPU memory as a NumPy view, since tiles that NumPy reuses take half the time; others unchanged."""
     if isinstance(x, np.ndarray):
         return x
     return to_numpy(x) if array_api_compat.is_torch_array(x) and on_processor(x) else x
@@ -186,10 +164,7 @@ def host_view(x: Array) -> Array:
 
 @contextmanager
 def full_precision(x: Array) -> Iterator[None]:
-    """Switch off reduced precision (TF32, autocast) in torch products of `x`.
-
-    A squared distance is a small difference of large numbers, so it needs all digits of the product.
-    """
+    """Switch off TF32 and autocast in torch products of `x`: a squared distance is a small difference of large numbers."""
     if isinstance(x, np.ndarray) or not array_api_compat.is_torch_array(x):
         yield
         return
@@ -198,10 +173,7 @@ def full_precision(x: Array) -> Iterator[None]:
 
 
 class _LongFactors:
-    """Full float32 precision of matrix products in torch.
-
-    The setting is global: the first of several simultaneous callers sets it, the last one restores it.
-    """
+    """Full float32 precision of torch products, a global setting that the first caller sets and the last one restores."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -225,10 +197,7 @@ _LONG_FACTORS = _LongFactors()
 
 
 def _lengthen(torch: Any) -> Callable[[], None]:
-    """Set full precision and return a function that restores the old setting.
-
-    torch has two names for the setting and refuses products if they disagree.
-    """
+    """Set full precision by both names that torch has for it, which must agree, and return a function that restores it."""
     try:
         before = torch.get_float32_matmul_precision()
     except RuntimeError:  # set by the newer name
@@ -242,10 +211,7 @@ def _lengthen(torch: Any) -> Callable[[], None]:
 
 
 def later(flag: Array) -> Callable[[], bool]:
-    """Start the transfer of a truth value from a device and return a function that waits for it.
-
-    It waits for work that was started before, not for work that was started after.
-    """
+    """Start the transfer of a truth value from a device; the returned function waits only for work started before."""
     if isinstance(flag, np.generic) or not array_api_compat.is_torch_array(flag) or flag.device.type != "cuda":
         return lambda: bool(flag)
     torch = sys.modules["torch"]

@@ -75,10 +75,7 @@ _PYTHON = Wording()
 
 
 class Hint:
-    """Advice that names parameters: ``Hint("leave it out with {exclude}", exclude=["a"])``.
-
-    ``...`` stands for a parameter without a value.
-    """
+    """Advice that names parameters: ``Hint("leave it out with {exclude}", exclude=["a"])``; ``...`` is one without a value."""
 
     def __init__(self, text: str, **settings: Any) -> None:
         self.text, self.settings = text, settings
@@ -109,10 +106,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Message:
-    """Message about input, as fields; :class:`InputError` describes them.
-
-    `source` is the file of the table and `place` its name for the row, such as "line 7".
-    """
+    """Fields of a message about input (:class:`InputError`); `source` is the file and `place` its name for a row ("line 7")."""
 
     text: str
     parameter: str | None = None

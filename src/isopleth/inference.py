@@ -43,10 +43,7 @@ def permutation_pvalue(scores: np.ndarray) -> float:
 
 
 def adjusted_p_values(statistics: np.ndarray) -> np.ndarray:
-    """Return p-values of several statistics, of shape (1 + B, k), by Westfall and Young's step-down maxima.
-
-    The chance of any p-value <= alpha among statistics whose null hypotheses hold is at most alpha.
-    """
+    """Return p-values of several statistics, (1 + B, k), by Westfall and Young's step-down maxima (familywise level)."""
     order = np.argsort(-statistics[0], kind="stable")
     # The maxima over the columns from each one on, in falling order of what was observed.
     maxima = np.maximum.accumulate(statistics[:, order[::-1]], axis=1)[:, ::-1]
@@ -80,10 +77,7 @@ def conformal_p_values(training: np.ndarray, new: np.ndarray, groups: np.ndarray
 
 
 def benjamini_hochberg(p_values: np.ndarray, rate: float, true_nulls: float | None = None) -> float:
-    """Return the largest p-value rejected at the false discovery rate `rate`; 0 if none is.
-
-    `true_nulls` is their estimated number, by default that of all p-values.
-    """
+    """Return the largest p-value rejected at the false discovery rate `rate`, 0 if none; `true_nulls` defaults to all."""
     ordered = np.sort(p_values)
     allowed = rate / (len(ordered) if true_nulls is None else true_nulls)
     passed = np.flatnonzero(ordered <= allowed * np.arange(1, len(ordered) + 1))
@@ -96,11 +90,7 @@ def storey_number(p_values: np.ndarray) -> float:
 
 
 def falling_density(ends: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the slopes of the least concave majorant of a distribution function (Grenander 1956).
-
-    The function has the values `shares` at the ascending `ends`; the result has the right ends of the steps of the density
-    and its height on each.
-    """
+    """Return the steps of the slope of the least concave majorant (Grenander 1956): their right ends and heights."""
     x, y = np.append(0.0, ends), np.append(0.0, shares)
     corners = [0]
     for i in range(1, len(x)):
@@ -114,12 +104,10 @@ def falling_density(ends: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, n
 
 
 def anomaly_probabilities(among: np.ndarray, p_values: np.ndarray, references: float = np.inf) -> np.ndarray:
-    r"""Return :math:`\max(0, 1 - 1/g(p))`, for a cautious estimate g of the density of p-values among some rows.
+    r"""Return :math:`\max(0, 1 - 1/g(p))`, g a cautious estimate of the density of p-values, which is 1 for ordinary rows.
 
-    P-values of ordinary rows have the density 1 on [0, 1]; any excess of g is due to anomalies. The estimate of a falling density
-    is not consistent near 0, where the smallest p-values of ordinary rows are dense by chance. So the number k of rows with a
-    p-value of at most p is replaced by its lower 95 % limit, :math:`k F_{0.05}(2k, 2j)`, with j the p-value times one more than
-    the number of reference rows; a quantile of the gamma distribution if p-values are exact.
+    Grenander's estimate is not consistent near 0, so the number k of rows up to p is replaced by its lower 95 % limit
+    :math:`k F_{0.05}(2k, 2j)`, j the p-value times one more than the number of reference rows.
     """
     values, counts = np.unique(among, return_counts=True)
     counts = np.cumsum(counts)

@@ -19,19 +19,13 @@ Rule = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def scott(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Return Scott's rule for each column, :math:`\ell_j = \sigma_j\, n^{-1/(d+4)}`.
-
-    Weights count repetitions: n is their sum, but at least the number of rows, so that weights of sum 1 can be used.
-    """
+    r"""Return Scott's rule :math:`\ell_j = \sigma_j\, n^{-1/(d+4)}`; n is the sum of the weights, at least the number of rows."""
     n = max(float(weights.sum()), len(rows))
     return np.asarray(deviations(rows, weights) * n ** (-1.0 / (rows.shape[1] + 4)))
 
 
 def median(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weighted median distance between distinct rows, the same number for every column.
-
-    Of more than MEDIAN_ROWS distinct rows it uses that many, evenly spaced in the order of the rows.
-    """
+    """Return the weighted median distance between at most MEDIAN_ROWS distinct rows, the same number for every column."""
     chosen = np.linspace(0, len(rows) - 1, min(len(rows), MEDIAN_ROWS)).astype(int)
     largest = np.abs(rows).max()
     distances = largest * pdist(rows[chosen] / largest)
@@ -77,13 +71,7 @@ RULES: Mapping[str, Rule] = {"auto": scott, "scott": scott, "median": median}
 
 
 def loss_units(scale: np.ndarray, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the unit of each column in Hyvarinen losses: length scales times one factor.
-
-    The factor makes their geometric mean equal to that of the standard deviations.
-
-    It is the same for all length scales of the same proportions, so losses along a path are comparable. It is proportional to
-    the units of the columns, so losses do not depend on these.
-    """
+    """Return the unit of each column in Hyvarinen losses: length scales times a factor, which makes paths comparable."""
     with np.errstate(divide="ignore"):
         size = np.mean(np.log(deviations(rows, weights)))
     return np.asarray(np.exp(np.log(scale) + size - np.mean(np.log(scale))))

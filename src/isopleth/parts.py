@@ -15,11 +15,9 @@ from isopleth.tables.checks import check_weights, column_labels
 
 
 class ColumnMoments:
-    """Mean, standard deviation and range of each column over the rows of positive weight, for numbers of any size.
+    """Mean, deviation and range of each column over the rows of positive weight, for numbers of any size.
 
-    Deviations are merged without computing their squares, which could over- or underflow. Means are stored as differences from
-    the middle of some rows, so that no digits are lost far from 0.
-    The results are `weight`, `n_rows` of positive weight, `deviation`, `low` and `high`.
+    Deviations are merged without squares, which could overflow; means are stored relative to the middle of some rows.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -84,11 +82,8 @@ _AMPLE = 4
 class RowSample:
     """Random sample of distinct rows: those with the smallest keys, by default hashes of the row and a seed.
 
-    Equal rows have equal keys. A row that is in the sample at the end was in it since its first occurrence, so its weight is the
-    sum over all equal rows. Keys do not depend on the position of a row, nor on the order of the columns, except if rows that
-    are permutations of one another compete for the last place.
-    The results are `rows`, in the order of :func:`~isopleth.rows.distinct_rows`, their summed `weights`, and `complete`, True
-    if the sample has all distinct rows.
+    Keys depend on neither position nor order of columns, and equal rows share one, so that a row in the sample was in it from its
+    first occurrence on and its weight is complete. `complete` is True if all distinct rows are in it.
     """
 
     # Rows that differ by rounding have unrelated hashes, so only equal rows are merged.
@@ -166,10 +161,7 @@ class FirstPass:
 
     @property
     def n_rows(self) -> float:
-        """Number of rows with repetitions: the sum of the weights, or the number of rows if that is larger.
-
-        For weights of a small sum, equal rows count as one if the sample is complete; otherwise each of them counts.
-        """
+        """Sum of the weights, or the number of rows if that is larger; equal rows count once if the sample is complete."""
         return max(self.moments.weight, float(len(self.sample.rows) if self.sample.complete else self.moments.n_rows))
 
     def pair(self, keep: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

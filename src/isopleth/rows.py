@@ -47,10 +47,7 @@ def _summed(inverse: np.ndarray, positive: np.ndarray, w: np.ndarray) -> tuple[n
 
 
 def _runs(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lexical order of rows, and where runs of equal ones start, by one stable sort for each column.
-
-    If the first column has no ties, one sort suffices. np.unique is slower.
-    """
+    """Return the lexical order of rows, and where runs of equal ones start. One sort for each column beats np.unique."""
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
     if (first[1:] == first[:-1]).any():
@@ -67,12 +64,10 @@ def _inverse(order: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Merge rows that are equal up to rounding, in an order that does not depend on the order of rows or columns.
+    """Merge rows that are equal up to rounding, in an order that depends on neither the order of rows and columns nor on units.
 
-    Folds and samples that are drawn by places in this order are therefore the same for every order of rows and columns. The order
-    is computed from ranks within each column, so that it does not depend on the units of the columns either, nor on whether
-    repeated values differ by rounding.
-    Rows of weight 0 are left out; `place` has the index of each row of `X` among the distinct ones, or -1.
+    Folds and samples drawn by places in this order share that. Rows of weight 0 are left out; `place` has the index of each row
+    of `X` among the distinct ones, or -1.
     """
     positive = w > 0
     ranks, kept, order = _ranked(X[positive] + 0.0)  # -0.0 is 0.0
@@ -120,10 +115,7 @@ def columns_by_key(rows: np.ndarray) -> np.ndarray:
 
 
 def _ranked(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the place of each value among those of its column, rows without rounding, and the order of the first column.
-
-    Values that differ by rounding have one place.
-    """
+    """Return the place of each value in its column, the rows without rounding, and the order of the first column."""
     columns = np.array(rows.T, order="C")
     order = np.argsort(columns, axis=1)
     ordered = np.take_along_axis(columns, order, axis=1)
@@ -138,10 +130,7 @@ def _ranked(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def rounding_of(ordered: np.ndarray) -> np.ndarray:
-    """Return how far apart numbers may be that differ by rounding; they ascend in the last axis.
-
-    It is a share of the shortest range of three quarters of them, which a code for missing cells does not widen.
-    """
+    """Return how far apart numbers are that differ by rounding: a share of the range of most of them, without codes."""
     others = ordered.shape[-1] // 4
     share = _ROUNDING * ordered  # ranges of giant numbers would overflow
     return np.asarray((share[..., ordered.shape[-1] - 1 - others :] - share[..., : others + 1]).min(axis=-1))
@@ -217,10 +206,7 @@ def mixed(keys: np.ndarray, seed: int) -> np.ndarray:
 
 
 def symmetric_keys(X: np.ndarray) -> np.ndarray:
-    """Return a 64-bit number for each row that does not depend on the order of the columns.
-
-    Rows that are permutations of one another have the same key. Use it to draw rows, not to distinguish them.
-    """
+    """Return a 64-bit number for each row, for drawing rows, that does not depend on the order of the columns."""
     bits = np.ascontiguousarray(X + 0.0).view(np.uint64)
     keys = np.zeros(len(X), dtype=np.uint64)
     for j in range(X.shape[1]):
@@ -270,12 +256,9 @@ def _rounded(x: float) -> int:
 
 @dataclass
 class RunningFolds:
-    """Folds of rows that arrive one after another, independent of their values but for the first.
+    """Folds of rows that arrive one after another: `folds` consecutive rows get different ones, in a random order.
 
-    Of every `folds` consecutive rows each gets another fold, in a random order: folds are even at any time, and no period in the
-    rows coincides with a fold. The random orders depend on the norm of the first row, because many short parts of rows would all
-    fill the same folds otherwise. It is rounded: in a frame, other units of the columns change its last digits only, and rows
-    are dealt alike.
+    The order depends on the rounded norm of the first row; otherwise many short parts of rows would all fill the same folds.
     """
 
     folds: int  # number of folds

@@ -149,10 +149,7 @@ def _schema_option() -> click.Option:
 
 @contextmanager
 def written_to_standard_output(ctx: click.Context, writes: str) -> Iterator[None]:
-    """Write the file of ``--out -`` to standard output, in the place of what is printed otherwise.
-
-    Tables are CSV. The file is complete before the first byte is written.
-    """
+    """Write the complete file of ``--out -``, CSV for tables, in the place of what is printed otherwise."""
     if ctx.params.get("out") != Path("-"):
         yield
         return

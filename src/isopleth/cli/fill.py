@@ -51,10 +51,7 @@ def _with_decimals(filled: Any, table: FileTable) -> Any:
 
 
 def recorded(table: FileTable, name: str, values: Any) -> Any:
-    """Round numbers or times of a column to its decimals, or to its days; whole numbers are written without decimals.
-
-    An interval whose ends are rounded loses no number that the column can record.
-    """
+    """Round values of a column to its decimals or days; an interval with rounded ends loses no number that it can hold."""
     from pyarrow import compute
 
     known = table.data.column(name).drop_null()

@@ -31,10 +31,7 @@ def _is_quiet() -> bool:
 
 
 def say(message: object, *, error: bool = False) -> None:
-    """Write `message` to standard error as one line, in place of the progress bar; broken between words on a terminal.
-
-    With --quiet only errors are written.
-    """
+    """Write `message` to standard error in place of the progress bar, broken between words; with --quiet only an error."""
     if _is_quiet() and not error:
         return
     line = printable(" ".join(str(message).split()))

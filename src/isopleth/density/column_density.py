@@ -180,10 +180,7 @@ class ColumnDensity:
         return out
 
     def own_centers(self, Z: np.ndarray) -> np.ndarray | None:
-        """Find for each row the centres that were made by filling its gaps, of shape (n, k), -1 for none; None if no row has any.
-
-        Its filled cells are no knowledge about the gaps of the row: :meth:`impute` and others take it as `skip`.
-        """
+        """Find the centres made by filling the gaps of each row, (n, k), -1 for none; they know nothing about these gaps."""
         if not self._filled_centers:
             return None
         whole = np.where(np.isnan(Z), np.nan, Z) + 0.0  # one NaN and one zero
@@ -233,10 +230,7 @@ class ColumnDensity:
         return out
 
     def category_probabilities(self, Z: np.ndarray, column: int, skip: np.ndarray | None = None) -> np.ndarray:
-        """Compute the probability of each category of a column given the observed cells of the other columns.
-
-        Cells of `column` itself are ignored; the result has shape (n, size).
-        """
+        """Compute the probability of each category of a column, (n, size), given the observed cells of the others."""
         out = np.empty((len(Z), self.size(column)))
         asked = Z.copy()
         asked[:, column] = np.nan
@@ -251,10 +245,8 @@ class ColumnDensity:
     def _probabilities(self, column: int, look: _Look) -> np.ndarray:
         r"""Compute the probabilities of the categories of a column that is missing in the rows.
 
-        The kernel of category c with a centre is :math:`\rho + (1 - \rho)\, 1[c_i = c]`. So the quadratic form needs three
-        sums without the overlap of this column: over all pairs of centres, over pairs with at least one centre of category c,
-        and over pairs with two. The sums at hand contain the overlap, which is 1 for two equal categories and r otherwise, and
-        are divided by it.
+        The kernel of category c is :math:`\rho + (1 - \rho)\, 1[c_i = c]`, so the quadratic form is three sums, over all pairs,
+        pairs with one and pairs with two centres of category c; the overlap of the column itself is divided out.
         """
         size, rho = self.size(column), self._rho(column)
         codes = self.centers[:, self.columns[column]].astype(np.intp)
@@ -277,12 +269,9 @@ class ColumnDensity:
         skip: np.ndarray | None = None,
         tick: Callable[[int], None] = unheard,
     ) -> np.ndarray:
-        """Fill missing cells from their conditional density given the observed cells of the row.
+        """Fill missing cells given the observed ones: by conditional means and modes, by regression, or by a joint draw.
 
-        `strategy` "mean" takes the conditional mean of numbers and the likeliest category, "regression" the same category and
-        numbers by :class:`~isopleth.density.linear_trend.LinearTrend`, "draw" a joint draw of all missing
-        cells of a row. `skip`, of shape (n, k), has the numbers of the centres that are left out for each row, or -1: a
-        centre that was made by filling the row itself would return the cells that it was filled with.
+        `skip`, (n, k), numbers centres that are left out for each row: one that was made from the row would return its own fill.
         """
         if strategy == "draw":
             return self._impute_draws(Z, rng or np.random.default_rng(), skip, tick)
@@ -354,11 +343,7 @@ class ColumnDensity:
     def means_of_draws(
         self, Z: np.ndarray, values: Callable[[np.ndarray], np.ndarray], skip: np.ndarray | None = None
     ) -> np.ndarray:
-        """Compute for each row the mean of `values` of draws of its missing cells: the mean of a map is not the map of a mean.
-
-        The random numbers are the same in each row, so that no answer depends on the other rows. Pairs of centres are spread
-        evenly.
-        """
+        """Compute the mean of `values` of draws of missing cells. All rows share random numbers, so none affects another."""
         place = np.arange(_DRAWS)
 
         def visit(pattern: Pattern, overlaps: Overlaps) -> list[tuple[int, np.ndarray]]:
@@ -410,11 +395,7 @@ class ColumnDensity:
         skip: np.ndarray | None = None,
         calibration: Calibration | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute central intervals of missing numeric cells given the observed cells of the row.
-
-        They are those of the density, exact up to 5e-7 in probability, or with a calibration those of the centres moved along
-        its line to the row, at the levels calibrated. For an observed cell both ends are its value, for a missing category NaN.
-        """
+        """Compute central intervals of missing numbers given the row; a calibration moves centres along its line to the row."""
         probability("confidence_level", confidence_level)
         lower, upper = Z.copy(), Z.copy()
         ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
@@ -487,10 +468,7 @@ class ColumnDensity:
     # ---- other densities --------------------------------------------------------------------------------------------
 
     def marginal(self, columns: Sequence[int]) -> ColumnDensity:
-        """Return the density of some of the columns, in the given order; the others are integrated out.
-
-        `columns` has numeric columns first, none twice.
-        """
+        """Return the density of some of the columns, numbers first; the others are integrated out."""
         chosen = _checked_columns(columns, self.dim)
         if (np.diff(self.numeric[chosen].astype(int)) > 0).any():
             raise InputError("columns has a numeric column after a categorical one; name numeric columns first.")

@@ -72,19 +72,13 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
-        """Fit a density to distinct rows `z` in frame coordinates; return it and further fitted attributes by name.
-
-        Rows and weights are on the backend that the density will have.
-        """
+        """Fit a density to distinct rows `z` in frame coordinates, on its backend; return it and fitted attributes by name."""
 
     @abstractmethod
     def _keep(
         self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
     ) -> None:
-        """Set the attributes from which :meth:`_fitted` rebuilds the density.
-
-        `place` has for each row of `X` its index among the distinct rows `z`, whose weights are `weights`, or -1 if it is none.
-        """
+        """Set the attributes from which :meth:`_fitted` rebuilds the density; `place` has each row's index in `z`, or -1."""
 
     @abstractmethod
     def _fitted_scaled(self) -> FrameDensity:

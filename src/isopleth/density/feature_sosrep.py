@@ -324,11 +324,7 @@ class FeatureDensity(FrameDensity):
         )
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r"""Return :math:`2\,\Delta f/f`, NaN where f is not above the noise.
-
-        Kernels of smoothness 1 or less are refused: their squared wave numbers have no mean, so the shortest waves that were
-        drawn would dominate.
-        """
+        r"""Return :math:`2\,\Delta f/f`, NaN in the noise; rough kernels, which short waves would dominate, are refused."""
         if self.kernel.smoothness <= 1.0:
             raise InputError(
                 f"random features of {self.kernel!r} have no useful Hyvarinen loss: their few shortest waves dominate it; use a "
@@ -369,10 +365,7 @@ def log_root_squared(ratio: float, dim: int, squared_distance: float) -> float:
 
 
 def resolved_scale(dim: int, size: int) -> float:
-    """Return the smallest length scale at which f is above the noise of `size` features for 99 % of normal rows.
-
-    It is in standard deviations of the rows.
-    """
+    """Return the smallest length scale, in standard deviations, at which f is above the noise for 99 % of normal rows."""
     far = 2.0 * float(gammaincinv(0.5 * dim, RESOLVED_SHARE))  # a quantile of the squared distance
     return 1.0 / float(
         brentq(lambda ratio: log_root_squared(ratio, dim, far) + math.log(size), 1e-4, math.sqrt(size) * 1e4)

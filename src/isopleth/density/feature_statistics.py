@@ -25,13 +25,7 @@ def check_memory(size: int, memory_limit: float) -> None:
 
 
 def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:
-    r"""Return log f, its first and minus its second derivative, with log f extrapolated below `noise`.
-
-    Above the noise it is :math:`\log f`; below, it is the second-order Taylor polynomial, which is finite, concave and increasing
-    for every f, also negative:
-
-    .. math:: \log \varepsilon + (t - 1) - \tfrac12 (t - 1)^2, \qquad t = f/\varepsilon.
-    """
+    """Return log f, its first and minus its second derivative; below `noise` it goes on as a parabola, finite for every f."""
     xp = namespace(f)
     t = f / noise
     above = t > 1.0
@@ -61,16 +55,10 @@ class _Sums:
 
 
 class FeatureStatistics:
-    r"""Sums of one pass of Newton's method over rows x with weights, for SOSREP in random features.
+    r"""Sums of one Newton pass of SOSREP in random features, which merge over parts of the data in any order.
 
-    With :math:`f = w\cdot\phi`, weights :math:`v_i` with sum V and the logarithm extrapolated below the noise of the features
-    (:func:`continued_log`), SOSREP minimises
-
-    .. math:: J(w) = \tfrac12 |w|^2 - \frac1V \sum_i v_i \log f(x_i).
-
-    The sums are :math:`\sum v \log f`, :math:`\sum v\,\phi/f`, :math:`\sum v\,\phi\phi^\top/f^2`, with the extrapolated logarithm
-    and its derivatives, :math:`\sum v`, and the weight where f is below the noise; no rows are kept. The sums of several parts of
-    the data, computed in any order, process or machine, merge to the sums of all data.
+    With :math:`f = w\cdot\phi`, SOSREP minimises :math:`\tfrac12 |w|^2 - \sum_i v_i \log f(x_i) / \sum_i v_i`, the logarithm
+    continued below the noise (:func:`continued_log`).
     """
 
     def __init__(self, features: RandomFeatures, coefficients: Array) -> None:
@@ -132,10 +120,7 @@ class FeatureStatistics:
         return self
 
     def solve(self) -> Array:
-        """Return the Newton step for the coefficients, an array of shape (T,).
-
-        The matrix of second derivatives is the identity plus a positive semi-definite one, so there is always a solution.
-        """
+        """Return the Newton step (T,). Its matrix, the identity plus a positive semi-definite one, is never singular."""
         xp = namespace(self.coefficients)
         matrix = self._sums.curvature / self._weight()
         matrix += xp.eye(self.features.size, dtype=matrix.dtype, device=matrix.device)

@@ -23,10 +23,7 @@ from isopleth.sampling.target import Target
 
 
 class FrameDensity(ABC):
-    """Density p in frame coordinates.
-
-    Rows and results are NumPy arrays; the computation may run on another backend.
-    """
+    """Density p in frame coordinates. Rows and results are NumPy arrays; the computation may run on another backend."""
 
     @property
     @abstractmethod
@@ -164,11 +161,7 @@ class MixtureDensity(ExpansionDensity):
 
 
 def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-    r"""Draw rows from :math:`f^2/Z` for a Gaussian kernel at unit length scale.
-
-    :math:`f^2` is a mixture over pairs of centres with weights :math:`\alpha_i \alpha_j e^{-|c_i - c_j|^2/4}`, the midpoints as
-    means, and variance 1/2. So i is drawn from the weights summed over j, then j given i, then the Gaussian.
-    """
+    """Draw from :math:`f^2/Z` of a unit Gaussian kernel, a mixture of normals at the midpoints of centres: i, then j given i."""
     centers, alpha = expansion.centers, to_numpy(expansion.coefficients)
     convolution = expansion.kernel.self_convolution()
     block = Matrix("pair weights", lambda kernel: convolution.psi)
@@ -264,16 +257,11 @@ def sample_square(
 ) -> np.ndarray:
     r"""Draw independent rows from the normalised square of an expansion by rejection, for every kernel whose square integrates.
 
-    With :math:`f = \sum_i \alpha_i k_i`, :math:`\alpha > 0`, each proposal is a draw from :math:`k_i^2` around a centre i that is
-    chosen with probability proportional to :math:`\alpha_i`. For kernels without negative values,
-
-    .. math:: f^2 = \sum_{ij} \alpha_i \alpha_j k_i k_j \le \sum_{ij} \alpha_i \alpha_j \tfrac12 (k_i^2 + k_j^2),
-
-    so with a second centre j, chosen in the same way, the proposal x is accepted with probability
-    :math:`2 k_i k_j/(k_i^2 + k_j^2)` at x: two values of the kernel for each proposal. For other kernels
-    :math:`f^2 \le \sum_i \alpha_i \sum_i \alpha_i k_i^2` (Cauchy and Schwarz), and x is accepted with the ratio of the two
-    sides, which takes a sum over all centres. In both cases the share that is accepted is
-    :math:`\int f^2 \big/ \bigl((\sum_i\alpha_i)^2 \int k^2\bigr)`, at least one over the number of centres.
+    A proposal is a draw from :math:`k_i^2`, with i drawn in proportion to :math:`\alpha_i`. If no kernel is negative, it is
+    accepted with probability :math:`2 k_i k_j/(k_i^2 + k_j^2)`, j being drawn like i, because
+    :math:`f^2 = \sum_{ij} \alpha_i \alpha_j k_i k_j`. Otherwise the probability is
+    :math:`f^2 / (\sum_i\alpha_i \sum_i \alpha_i k_i^2)`, at most 1 by Cauchy and Schwarz, which takes a sum over all centres. In
+    both cases at least a share of one over the number of centres is accepted.
     """
     centers, alpha = to_numpy(expansion.centers), to_numpy(expansion.coefficients)
     share = np.cumsum(alpha) / alpha.sum()
@@ -344,10 +332,7 @@ def density_target(
     fit_wider: Callable[[float], FrameDensity],
     leave: Callable[[np.ndarray], np.ndarray],
 ) -> Target:
-    """Return the target of a density; the chains move in its frame coordinates.
-
-    ``fit_wider(factor)`` returns the density with larger length scales, and `leave` maps frame coordinates to rows.
-    """
+    """Return the target of chains in the frame of a density. ``fit_wider(factor)`` has larger scales; `leave` maps to rows."""
 
     def wider(factor: float) -> Target:
         return Target(fit_wider(factor).evaluate, z, weights)

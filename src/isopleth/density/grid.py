@@ -79,13 +79,7 @@ class _Axis:
 
 
 def grid_points(rows: np.ndarray, scale: np.ndarray, shift: np.ndarray, n_points: Any, limits: Any) -> list[np.ndarray]:
-    """Return the points along each column, from what the caller asks for and the centred rows.
-
-    Raises
-    ------
-    InputError
-        If the numbers or limits cannot be used; the sentence says why.
-    """
+    """Return the points along each column, from what the caller asks for and the centred rows, or raise InputError."""
     dim = len(scale)
     count = np.asarray(_POINTS[dim - 1] if n_points is None else n_points)
     if count.dtype.kind not in "iu" or count.shape not in ((), (dim,)) or (count < 2).any():

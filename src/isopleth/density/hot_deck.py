@@ -76,10 +76,7 @@ def some_rows(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, most: in
 def filled_rows(
     kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray, weights: np.ndarray, turn: float = 0.0
 ) -> np.ndarray:
-    """Fill the missing cells of rows from donors.
-
-    Values of `turn` at equal distances between 0 and 1 give fills at other levels.
-    """
+    """Fill the missing cells of rows from donors; evenly spaced values of `turn` in [0, 1] give fills at other levels."""
     chosen = donors_of_gaps(kernel, Z, donors, weights, turn)
     cells = np.take_along_axis(donors, np.maximum(chosen, 0), axis=0)
     return np.asarray(np.where(chosen < 0, Z, cells))
@@ -159,10 +156,7 @@ def _similarity(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> np.n
 def completed(
     kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return distinct rows without gaps, their weights of sum 1, and a mask of filled cells; None if none was missing.
-
-    At most `most` of the rows are taken if there are gaps.
-    """
+    """Return at most `most` distinct rows without gaps, their weights, and a mask of filled cells; None if none was missing."""
     counted = np.where(np.isnan(Z).all(axis=1), 0.0, weights)
     if not (counted > 0.0).any():
         raise InputError("no row has an observed cell and a positive weight; expected at least two.")

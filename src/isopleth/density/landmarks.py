@@ -103,11 +103,10 @@ class _Standard:
 
 
 class _Sample(RowSample):
-    """Sample by keys that a change of the last digits of a row changes by little, unlike a hash.
+    """Sample by keys that a change of the last digits of a row hardly changes, unlike a hash.
 
-    The waves are so short that rows far closer together than any two of a sample have unrelated keys, and so long that keys keep
-    ten digits. Waves of the sum of waves make keys of a grid's rows unrelated to its lines; the phase prevents that columns of
-    opposite signs cancel.
+    Waves are so short that rows close together have unrelated keys, and so long that keys keep ten digits. Waves of sums of waves
+    make keys of a grid unrelated to its lines; the phase keeps columns of opposite signs from cancelling.
     """
 
     _merge = staticmethod(merge_equal)

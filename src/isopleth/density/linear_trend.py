@@ -47,15 +47,7 @@ class LinearTrend:
         return cls(sizes, mean, deviation, rows, _shrunk(S, 1.0 / float(share @ share)))
 
     def lines(self, Z: np.ndarray, observed: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the missing numbers of rows on the line of the known cells, (n, g), and residuals of the centres, (m, g).
-
-        Parameters
-        ----------
-        Z : array of shape (n, d)
-            Rows that have the same columns.
-        observed, missing : arrays of int
-            The known columns, and columns of numbers that are not known.
-        """
+        """Return the missing numbers of rows on the regression line of the observed ones, (n, g), and residuals of centres."""
         ends = np.cumsum([max(size, 1) for size in self.sizes])
         gaps = ends[missing] - 1
         ahead, residuals = np.zeros((len(Z), len(gaps))), self.centers[:, gaps]

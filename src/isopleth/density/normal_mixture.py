@@ -32,17 +32,7 @@ _BLOCK = 2**17
 
 @dataclass(frozen=True)
 class NormalMixture(FrameDensity):
-    r"""Density :math:`\sum_k \pi_k\, N(\mu_k, L_k L_k^\top)`.
-
-    Parameters
-    ----------
-    shares : array of shape (k,)
-        Weights of the components, of sum 1.
-    means : array of shape (k, d)
-        Their means.
-    roots : array of shape (k, d, d)
-        Lower triangular roots L of their covariance matrices.
-    """
+    r"""Density :math:`\sum_k \pi_k\, N(\mu_k, L_k L_k^\top)` of `shares` (k,), `means` (k, d) and lower roots (k, d, d)."""
 
     shares: np.ndarray
     means: np.ndarray
@@ -181,11 +171,7 @@ def shrunken_normal(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
 
 
 def _products(z: np.ndarray, w: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield 1, the columns and the products of two columns for blocks of rows, (1 + d (d + 3)/2, n), and their weights.
-
-    Log densities of normal components are linear in these, so that a step of EM is two matrix products. Rows are centred and
-    of unit variance, and covariances have a ridge, so that the subtraction of squares costs few digits.
-    """
+    """Yield 1, columns and products of two for blocks of rows, and weights: a step of EM is two matrix products of these."""
     i, j = np.triu_indices(z.shape[1])
     for part in slices(len(z), _BLOCK // (len(i) + MOST_NORMALS)):
         check_stopped()

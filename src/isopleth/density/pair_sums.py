@@ -19,10 +19,7 @@ _BLOCK = 2**17
 
 @dataclass(frozen=True)
 class Overlaps:
-    """Overlaps of centres over columns, relative to those of equal centres.
-
-    Many patterns of gaps have the same columns. So the overlaps over each of these are kept, and those over several are products.
-    """
+    """Overlaps of centres over columns, relative to those of equal centres; kept, since many patterns of gaps share columns."""
 
     kernel: ColumnKernel
     centers: np.ndarray  # (m, d)

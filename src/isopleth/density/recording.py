@@ -197,10 +197,7 @@ class Recording:
         memory_limit: float,
         n_jobs: int | None,
     ) -> np.ndarray:
-        """Draw which encoded cells are missing: those of a row of the fit, drawn by the kernel at each drawn row.
-
-        The weights of the rows of the fit are such that each is drawn as often as it occurs.
-        """
+        """Draw which encoded cells are missing: those of a row of the fit, drawn by the kernel at each drawn row."""
         if self.points is None or self.gaps is None or self.weights is None:
             raise ValueError("the recording has no gaps")
         pairs = {"block": LOG_VALUE, "memory_limit": memory_limit, "n_jobs": n_jobs}

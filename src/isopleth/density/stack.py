@@ -236,10 +236,7 @@ class StackRule:
         mass: np.ndarray,
         wider: float = 1.0,
     ) -> tuple[StackDensity, list[dict[str, Any]]]:
-        """Fit a mixture with length scales that are `wider`, and return the reports of the fits of its components too.
-
-        Each member is the name of a frame, a factor and a weight; members of one frame are adjacent.
-        """
+        """Fit a mixture with length scales that are `wider`, and return the reports of the fits of its components too."""
         found, reports = [], []
         names = {name for name, _, _ in members}
         maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
@@ -270,11 +267,7 @@ class StackRule:
         return Component(name, factor, 1.0, fitted, scale, density, total), report
 
     def held_out(self, rows: np.ndarray, weights: np.ndarray, cv: int | float) -> np.ndarray:
-        """Return the log density of each row by each candidate, fitted without the fold of the row; NaN for rows not held out.
-
-        Frames are fitted again in every fold, so no row that is judged shapes its map. Columns that are constant in the other
-        folds are left out in that fold, by all candidates alike.
-        """
+        """Return log densities by candidates fitted, frames included, without the fold of the row; NaN for rows not held out."""
         folds = held_out_parts(len(rows), cv)
         out = np.full((len(rows), len(self.candidates)), np.nan)
 
@@ -379,11 +372,7 @@ def folds_for(n: int) -> int:
 
 
 def mixture_weights(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weights of a mixture that maximise the log density of the rows and of one more, by EM.
-
-    All candidates describe the additional row alike, so that few rows do not choose one and exclude the others. Weights below
-    NEGLIGIBLE become 0.
-    """
+    """Return the likeliest weights of a mixture, by EM. One more row that all describe alike keeps few rows from deciding."""
     top = logs.max(axis=1)
     counted = np.isfinite(top)
     if not counted.any():
@@ -501,11 +490,7 @@ def fit_in_frames(
     memory_limit: float,
     n_jobs: int | None,
 ) -> FramedFit:
-    """Choose weights by held-out rows, and fit the components that have some.
-
-    Rows `y` are distinct and in standard deviations; `log_volume` is the log of the volume of these; `chosen` and `mass` are
-    the places and weights of the rows that have kernels.
-    """
+    """Choose weights by held-out rows `y`, in standard deviations, and fit the components that have some."""
     members, attributes = _members(options, rule, y, weights, log_volume)
     chosen, mass = _kernels(y, weights, most_kernels, memory_limit, n_jobs)
     density, reports = rule.fitted(members, y, weights, chosen, mass)

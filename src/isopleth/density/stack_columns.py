@@ -165,10 +165,7 @@ class NormalColumns:
         )
 
     def draw(self, n: int, rng: np.random.Generator, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Draw rows (in y), with the centres of each pair, or twice the only one, among the centres `fitted` of the fit.
-
-        A draw of a normal density counts as one about the centre nearest to it.
-        """
+        """Draw rows (in y) and the centres of each pair; a draw of a normal density counts as one about the nearest centre."""
         if self.squared:
             shares = np.exp(self.log_pairs - self.log_pairs.max())
             first = rng.choice(len(shares), size=n, p=shares.sum(axis=1) / shares.sum())

@@ -120,9 +120,8 @@ def leave_one_out_scales(
 ) -> ColumnScales:
     """Choose scales by the leave-one-out likelihood of a kernel density estimate.
 
-    Of more than 500 rows 500 are taken, spread over the table; the scales found for these are then those of all rows by the rate
-    :math:`n^{-1/(4 + d)}` at which length scales fall. The most extreme hundredth of the numbers at either end is drawn in.
-    `Z` is in units of the length scales that the search begins with, NaN where a cell is missing.
+    Of many rows 500 are used, whose scales become those of all rows by the rate :math:`n^{-1/(4 + d)}`. Extreme numbers are drawn
+    in.
     """
     n, d = Z.shape
     chosen = some_rows(kernel, Z, weights, MOST_ROWS)
@@ -158,10 +157,7 @@ def leave_one_out_scales(
 
 
 def _drawn_in(column: np.ndarray) -> np.ndarray:
-    """Return numbers of which the most extreme hundredth at either end is drawn in, unless the others are one value.
-
-    They stay in their order, since numbers that are clipped are equal, and many equal numbers make a scale narrow.
-    """
+    """Compress the extreme hundredth at either end, in its order: clipped numbers would be equal, and make a scale narrow."""
     ordered = np.sort(column[~np.isnan(column)])
     ends = round(len(ordered) / 100)
     low, high = ordered[ends], ordered[-1 - ends]

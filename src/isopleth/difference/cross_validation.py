@@ -142,11 +142,7 @@ class FoldFit:
 
 @dataclass(frozen=True)
 class FoldSystems:
-    """Fits to all folds except some: sums over folds, inner products of all centres and the penalised norm.
-
-    One decomposition for each set of folds serves all ridges. Matrices stay on the backend of the centres; vectors are NumPy
-    arrays.
-    """
+    """Sums, inner products and norm for fits to all folds but some. One decomposition of a set of folds serves all ridges."""
 
     sums: FoldSums
     gram: Array
@@ -157,10 +153,7 @@ class FoldSystems:
         return FoldFit(PenalizedSpectrum.of(self.gram, self.norm), None)
 
     def leaves_out_self(self, alpha: float) -> bool:
-        """Tell whether cross-fitted estimates exclude the value of a function at its own centre from its mean.
-
-        Means without it are not a smooth function of the centre, an error that nearly singular systems amplify.
-        """
+        """Tell whether means leave out a function at its own centre, a jump that nearly singular systems would amplify."""
         return self.norm is None and alpha >= LEAST_ALPHA * (1.0 - 1e-12)
 
     def fit(self, out: Sequence[int], least_alpha: float) -> FoldFit:
@@ -236,10 +229,7 @@ class CrossFitted:
 
 
 def _nested_choice(paired: np.ndarray, log_volumes: np.ndarray, fold: int) -> tuple[int, ...]:
-    """Return the grid point for the fits without `fold`: the smallest mean loss plus standard error in the other folds.
-
-    Adding the standard error avoids points of large variance that are the best by chance.
-    """
+    """Return the grid point with the least mean loss plus standard error in the other folds: chance favours large variance."""
     others = np.delete(paired[:, fold], fold, axis=0)
     score = others.mean(axis=0) + others.std(axis=0, ddof=1) / np.sqrt(len(others))
     return smallest(score, log_volumes)
@@ -267,10 +257,9 @@ def cross_validate(
     n_jobs: int,
     verbose: bool | int = False,
 ) -> CrossFitted:
-    """Compute losses over the grid, its best point, and the estimates with grid points chosen without their fold.
+    """Compute losses over the grid, its best point, and estimates with points chosen without their fold.
 
-    ``systems_at(i, threads)`` returns the log volume and the fits to folds at length scale i, computed by this many threads.
-    With `verbose`, progress is shown.
+    ``systems_at(i, threads)`` returns the log volume and the fits to folds at length scale i.
     """
     searched = len(length_scales) * len(alphas) > 1
     workers = min(n_jobs, len(length_scales))

@@ -46,11 +46,7 @@ _REDS = ("#FCEBDD", "#F9D3B8", "#F3B88F", "#EA9A66")
 
 @dataclass(frozen=True, eq=False)
 class _Picture:
-    """Fitted difference as a function of its one or two varying columns, with its regions.
-
-    `low` and `high` are the corners of the frame, `thresholds` of shape (2, k) the levels for the first and the second sample,
-    from the outermost region to the innermost.
-    """
+    """Fitted difference over its one or two varying columns, between `low` and `high`, with thresholds (2, k) of its regions."""
 
     difference: LSDD
     columns: np.ndarray

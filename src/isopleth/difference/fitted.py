@@ -323,10 +323,9 @@ def _shares(priors: Any) -> np.ndarray:
 
 
 def upper_thresholds(values: np.ndarray, contrast: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Return the largest thresholds above which a share `mass` of the excess above 0 lies.
+    """Return the largest thresholds above which a share `mass` of the excess above 0 lies; infinite if there is none.
 
-    `contrast` is the weight of each row in the mass of the first sample less that of the second. The result has the shape of
-    `mass`: infinite where the first sample has no more mass above 0 than the second.
+    `contrast` is the weight of each row in the mass of the first sample less that of the second.
     """
     order = np.argsort(-values, kind="stable")
     order = order[values[order] > 0]

@@ -36,11 +36,9 @@ def fits_within(centers: int, memory_limit: float) -> int:
 class GaussianSystem:
     r"""The functions :math:`\psi_l(x) = e^{-|x - c_l|^2/2}` in a frame where their length scale is 1.
 
-    Integrals over x are divided by the volume :math:`V = \pi^{d/2} \prod_j \sigma_j`, so that the inner product of a function
-    with itself is 1. Only the logarithm of V is computed, because V overflows in many columns.
-
-    Kernel sums and matrices of the centres are computed on the backend of the centres. Sums over rows, values at rows, weights
-    and coefficients are NumPy arrays.
+    Integrals are divided by the volume :math:`V = \pi^{d/2} \prod_j \sigma_j`, so that the inner product of a function with
+    itself is 1; only log V is computed, because V overflows in many columns. Kernel sums and matrices of centres are on their
+    backend.
     """
 
     centers: Array  # (b, d): c_l in frame coordinates
@@ -153,10 +151,7 @@ def system_of(
 
 
 def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:
-    r"""Return ascending eigenvalues, and vectors :math:`V` with :math:`V^\top P V = I` for a norm P (default: the identity).
-
-    The vectors are on the backend of the matrix; the values are a NumPy array.
-    """
+    r"""Return ascending eigenvalues (NumPy) and vectors with :math:`V^\top P V = I` for a norm P (default: the identity)."""
     if isinstance(matrix, np.ndarray):
         # Divide and conquer: the default driver takes twice as long if eigenvalues are close together.
         driver = "evd" if norm is None else "gvd"

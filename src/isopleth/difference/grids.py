@@ -33,11 +33,7 @@ _ALLOWED = 2.0
 
 
 def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
-    """Return the default multiples of the standard deviations, of shape (k, d); distances grow with the root of the dimension.
-
-    All are multiplied by `fineness`, one number a column, since narrow clusters that are far apart have a large deviation, and
-    further ones lead up to the largest multiple in every column.
-    """
+    """Return default multiples of the standard deviations, (k, d), from fine ones for narrow clusters to the largest."""
     least = np.clip(np.atleast_1d(np.asarray(fineness)), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
     octaves = -math.log2(least.min())
     steps = 2.0 ** np.linspace(-3.5, 1.5 + octaves, _STEPS + round(2.0 * octaves) + 1)
@@ -45,11 +41,7 @@ def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
 
 
 def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
-    """Return how much closer the closest rows within the samples are than those in normal samples, by column.
-
-    First for each column by itself, then for the rows in the units that follow. `scaled` are distinct rows in units of the
-    standard deviations, `weights` their weights, one column a sample.
-    """
+    """Return by column how much closer the closest rows within the samples are than those in normal samples."""
     chosen = [np.flatnonzero(weight > 0) for weight in weights.T]
     chosen = [np.sort(np.random.default_rng(seed).permutation(mine)[:_ROWS_OF_DISTANCES]) for mine in chosen]
     samples = [(scaled[mine], weight[mine]) for mine, weight in zip(chosen, weights.T, strict=True)]
@@ -83,10 +75,7 @@ LEAST = 1e-100
 
 
 def _clipped(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Clip values that are very far from the quartiles, so that a few of them do not determine the scale.
-
-    Where the quartiles are equal, as in columns that mostly hold one value, wider quantiles are used.
-    """
+    """Clip values far from the quartiles (wider quantiles if these are equal), so that a few do not determine the scale."""
     order = np.argsort(rows, axis=0)
     ranked, mass = np.take_along_axis(rows, order, axis=0), weights[order]
     lower = np.cumsum(mass, axis=0) / weights.sum()
@@ -111,10 +100,7 @@ def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return pooled standard deviations within the samples; those of all rows together would grow with the difference.
-
-    A column that is constant within both samples has the standard deviation of all rows.
-    """
+    """Return standard deviations within the samples, which do not grow with their difference; of all rows if constant in both."""
     within = np.array([_deviations(rows, w) for w in weights.T])
     share = np.sqrt(weights.sum(axis=0) / weights.sum())
     pooled = np.hypot(*(within * share[:, None]))
@@ -124,10 +110,7 @@ def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def length_scales(
     given: Any, rows: np.ndarray, weights: np.ndarray, keep: np.ndarray, names: list[str], seed: int
 ) -> tuple[np.ndarray, bool]:
-    """Return candidates of shape (k, d) for the kept columns of the centred `rows`, and whether there are several.
-
-    `weights` has one column a sample.
-    """
+    """Return candidates, (k, d), for the kept columns of the centred `rows`, and whether there are several."""
     if is_auto(given):
         spread = spread_within(rows, weights)
         refuse_sizes(spread, keep, names.__getitem__, LEAST_SIZE)

@@ -120,10 +120,7 @@ class KDEDifference(BaseEstimator):
         )
 
     def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
-        """Integrate the product of two densities: a sum over pairs of centres of Gaussians with the summed variances.
-
-        Returns the integral times a volume, and the logarithm of that volume.
-        """
+        """Integrate the product of two densities, a sum over pairs of centres; return it times a volume, and the log of that."""
         backend, of_one, of_other = Backend.of(one.centers_), to_numpy(one.centers_), to_numpy(other.centers_)
         scale = np.hypot(to_numpy(one.length_scale_), to_numpy(other.length_scale_))
         shift = np.median(of_one, axis=0)

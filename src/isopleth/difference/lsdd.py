@@ -52,10 +52,7 @@ class Decisions:
         return self.scales[0] if found is None else found.path.best_length_scale
 
     def near(self, found: CrossFitted | None) -> np.ndarray:
-        """Return the length scale of intervals, at which the densities are resolved.
-
-        The search for the difference may end at a length scale too large to resolve it, above all where it finds none.
-        """
+        """Return the length scale of intervals, which resolves the densities; that of the difference may be too large."""
         return np.fmin(self.scales[0] if found is None else found.path.resolving_length_scale, self.spread)
 
     def system(
@@ -296,10 +293,7 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
         return x.finish(self)
 
     def _encoded(self, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows]:
-        """Return the rows of both samples without words and gaps, by rules from both together.
-
-        Missing numbers are drawn from the known ones of both samples: a point of positive mass would have no density.
-        """
+        """Return the encoded rows of both samples. Missing numbers are drawn: a value of positive mass has no density."""
         if x.columns is None and not x.missing.any() and not y.missing.any():
             return x, y
         both = replace(x, rows=np.vstack([x.rows, y.rows]))

@@ -84,11 +84,7 @@ class TwoSamples:
 
 
 def split_at_random(samples: TwoSamples, folds: int, seed: int) -> np.ndarray:
-    """Draw folds at random, and return weights by row, sample and fold.
-
-    Copies of a row are split like independent draws. If copies were kept together, or spread evenly over the folds, held-out
-    estimates of data with repeated rows would be biased.
-    """
+    """Draw folds, and return weights by row, sample and fold. Copies are split like draws; otherwise estimates are biased."""
     out = np.zeros((*samples.weights.shape, folds))
     rng = np.random.default_rng(seed)
     for sample in samples.order:

@@ -18,10 +18,7 @@ KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corr
 
 
 def in_sample(at: DifferenceSystem, alpha: float) -> dict[str, float]:
-    """Compute the estimates (9), (10), (11) and (15) of the paper, the last with two corrections, times the volume.
-
-    NaN where a sample of one row or a singular H does not allow one.
-    """
+    """Compute the paper's estimates (9), (10), (11), (15), times the volume; NaN with one row or a singular H."""
     spectrum, h, counts = at.spectrum, at.h, at.counts
     theta = spectrum.solve(h[:, None], alpha)[:, 0]
     linear, quadratic = float(h @ theta), spectrum.squared_size(theta)

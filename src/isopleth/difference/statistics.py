@@ -268,11 +268,7 @@ class DifferenceStatistics:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    r"""Mean and scatter of the functions :math:`\psi_l` over the rows of one sample.
-
-    The scatter :math:`\sum_i w_i (\psi(x_i) - \bar\psi)(\psi(x_i) - \bar\psi)^\top` is summed directly: the difference of second
-    moments and squared means would lose digits where the functions hardly vary.
-    """
+    """Mean and scatter of the functions over the rows of one sample; summed directly, so that no digits cancel."""
 
     count: float  # sum of the weights
     mean: np.ndarray  # (b,): mean, a NumPy array
@@ -318,11 +314,7 @@ class SampleSums:
         return cls(system, blank, [Moments(0.0, np.zeros(b), system.backend.array(np.zeros((b, b)))) for _ in range(2)])
 
     def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None, verbose: bool | int = False) -> Self:
-        """Add rows.
-
-        `z` of shape (n, d) is in the frame of the system, `weights` of shape (n, 2, T) are by sample and fold, `units` of
-        shape (b, 2, T) those of the rows that are centres.
-        """
+        """Add rows `z` (n, d) in the frame, weights (n, 2, T) by sample and fold, and units (b, 2, T) of the centres."""
         if self.moments is None:
             sums = self.system.sums(z, weights.reshape(len(weights), -1))
         else:
@@ -414,10 +406,7 @@ class DifferenceSystem:
 
 
 def deviation_factor(at: DifferenceSystem, alpha: float) -> np.ndarray | None:
-    """Return F with F F' = G (V/n + V'/n') G, of shape (b, r): the standard deviation at x is the norm of F' psi(x).
-
-    None if a sample has only one row, from which no variance can be estimated.
-    """
+    """Return F, (b, r), such that the norm of F' psi(x) is the standard deviation at x; None if a sample has one row."""
     if not (at.counts > 1.0).all():
         return None
     values, vectors = map(to_numpy, namespace(at.noise).linalg.eigh(at.noise))

@@ -24,11 +24,10 @@ FAN = 8
 
 
 class DaskParts(Parts):
-    """Partitions of a ``dask.array`` of rows or of a ``dask.dataframe``, computed on the current client.
+    """Partitions of a ``dask.array`` or ``dask.dataframe``, computed on the current client.
 
-    Each pass is one graph: the sums of a partition where it lies, then merges of eight neighbours at a time, up to one result.
-    A task writes to nothing that another one gave, so that any of them can be run again, and merges follow the order of the
-    partitions and not of time: the answer is always the same to the last bit.
+    A pass is one graph. Eight neighbours at a time are merged in the order of the partitions, so that answers always have the
+    same bits; a task changes none of its inputs, so that any of them can be run again.
     """
 
     def __init__(self, rows: Any, weights: Any = None, what: str = "X") -> None:

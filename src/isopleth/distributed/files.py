@@ -169,11 +169,7 @@ SECONDS = 60.0
 
 
 class Checkpoint:
-    """The sums of passes over rows in a :class:`~isopleth.io.resume.Journal`, so that a repeated fit finds them.
-
-    A fit asks for the same sums in the same order each time. Work between passes is computed again; the passes
-    themselves are read from the journal, as far as they were stored.
-    """
+    """Sums of passes over rows in a :class:`~isopleth.io.resume.Journal`; a repeated fit asks for the same ones in order."""
 
     def __init__(self, journal: Journal, seconds: float = SECONDS) -> None:
         self._journal, self._seconds, self._passes = journal, seconds, 0

@@ -242,12 +242,7 @@ ENDS, END_MEAN = np.array([0.02, 0.1, 0.9, 0.98]), 1.5885
 
 
 def quantile_means(rows: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Return the mean of each column between successive quantiles.
-
-    A row across a level is split between both sides. So means are continuous in the weights, and a row of weight 2 counts as two
-    rows, which is not true of the usual quantiles.
-    The result has shape (number of levels - 1, d).
-    """
+    """Return column means between successive quantiles. Rows across a level are split: means are continuous in the weights."""
     order = np.argsort(rows, axis=0, kind="stable")
     out = np.empty((len(levels) - 1, rows.shape[1]))
     for j in range(rows.shape[1]):

@@ -84,10 +84,7 @@ def deviation(x: np.ndarray, share: np.ndarray) -> float:
 
 
 def _quartile_range(x: np.ndarray) -> float:
-    """Return the distance between the quartiles of sorted values, relative to a standard normal variable.
-
-    Each distinct value counts once, so that it is 0 for a single value only.
-    """
+    """Return the distance between the quartiles of distinct sorted values, relative to a standard normal variable."""
     low, _, high = means_between(x, np.arange(1, len(x) + 1) / len(x), QUARTILES)
     return float(high - low) / (2 * QUARTILE_MEAN)
 

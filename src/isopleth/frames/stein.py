@@ -16,13 +16,11 @@ _RIDGE = 1e-12
 
 
 def stein_coordinates(frame: Any, rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    r"""Return the matrices that take rows and scores into linear coordinates; constant columns stay as they are.
+    r"""Return matrices that take rows and scores into linear coordinates; constant columns stay as they are.
 
-    In coordinates z = J x the score is :math:`J^{-\top} s`. "balanced" are those in which rows and scores have the same
-    covariance matrix: with the covariances C of the rows and F of the scores, :math:`M = J^\top J` solves M C M = F. For a normal
-    density, whose score is linear, M is the precision matrix of the density, whatever the rows. Affine maps of the rows change
-    the coordinates by a rotation and a shift. With the returned matrices, ``rows @ of_rows`` are coordinates up to a shift, and
-    ``scores @ of_scores`` the scores in them.
+    In "balanced" coordinates z = J x, rows and scores have the same covariance matrix: with C and F those of rows and scores,
+    :math:`M = J^\top J` solves M C M = F. For a normal density M is its precision matrix, whatever the rows. Affine maps of the
+    rows change the coordinates by a rotation and a shift.
     """
     balanced = isinstance(frame, str) and frame == "balanced"
     found = None if balanced else get_frame(frame)

@@ -264,12 +264,10 @@ _MANY, _LONG = 8, 100
 
 
 def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Split names of types into those that may be loaded and those that may not.
+    """Split names of types into those that may be loaded and others.
 
-    Types that skops trusts itself (numbers, arrays, ufuncs, scikit-learn's estimators) are not among `names`. Of the others, only
-    estimators and data classes of this library are accepted, by the exact name under which they are defined, and what the
-    encoders and imputers of scikit-learn hold, because creating them only stores data. A name that leads through a module of
-    this library to another object is refused.
+    Accepted are estimators and data classes of this library by the exact name under which they are defined, and what
+    scikit-learn's encoders and imputers hold: creating them only stores data.
     """
     names = list(names)
     accepted = [name for name in names if name in _OTHERS or _is_own(name)]
@@ -319,10 +317,7 @@ def sealed(archive: bytes) -> bytes:
 
 
 def is_whole(content: bytes) -> bool:
-    """Return whether the checksum at the end is that of everything before it.
-
-    It finds accidents, of which it misses one in 2**256. Who changes a file on purpose can seal it again.
-    """
+    """Return whether the checksum at the end fits. It finds accidents only: who changes a file can seal it again."""
     before = content[:-_DIGITS]
     return before.endswith(_MARK) and content[-_DIGITS:] == _checksum(before)
 
@@ -349,11 +344,7 @@ def reproducible(archive: bytes) -> bytes:
 
 
 def _renumber(part: Any, met: dict[Any, dict[str, Any]], files: dict[str, str]) -> None:
-    """Number the objects of a description in the order in which they are met, and name their files by these numbers.
-
-    A repeated object gets the description of its first occurrence, because some of the objects in the descriptions of skops are
-    created anew each time, at another address.
-    """
+    """Number the objects of a description, and their files, in the order in which they are met; skops takes addresses."""
     if isinstance(part, list):
         for inner in part:
             _renumber(inner, met, files)

@@ -103,10 +103,7 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 class Journal:
-    """Named arrays under keys in a partial file, kept from the moment that :meth:`append` returns.
-
-    Only the results of a run with an equal `about` are resumed.
-    """
+    """Named arrays under keys in a partial file, kept once :meth:`append` returns; runs with an equal `about` resume."""
 
     def __init__(self, path: Path, about: Mapping[str, str]) -> None:
         check_target(path)

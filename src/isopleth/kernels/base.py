@@ -228,10 +228,7 @@ class Kernel(ABC):
         return type(self).sample_frequencies is not Kernel.sample_frequencies
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
-        """Compute :meth:`derivative` for a one- or two-dimensional array without a copy.
-
-        It may overwrite `s`. The result is in `s`, in scratch of `work` that the next call overwrites, or in a new array.
-        """
+        """Compute :meth:`derivative` without a copy: `s` may be overwritten, and the result may be `s` or scratch of `work`."""
         raise InputError(f"{self!r} does not define {_PRODUCTS[order]}: let its _product answer for order = {order}.")
 
     def __call__(self, s: Array) -> Array:

@@ -178,8 +178,7 @@ _END = 1e-17  # values below are taken for 0
 def matern_function(u: np.ndarray, mu: float) -> np.ndarray:
     r"""Return :math:`M_\mu(u) = \tfrac{2^{1-\mu}}{\Gamma(\mu)} u^\mu K_\mu(u)` for u > 0 and mu >= 1/2 a multiple of 1/2.
 
-    The recurrence :math:`M_{\mu+1} = M_\mu + \tfrac{u^2}{4\mu(\mu-1)} M_{\mu-1}` adds positive terms only, so that
-    no digits cancel and nothing overflows for any mu.
+    The recurrence adds positive terms only, so that no digits cancel and nothing overflows for any mu.
     """
     if (2 * mu) % 1 or mu < 0.5:
         raise ValueError(f"mu = {mu!r}: expected a positive multiple of 1/2.")

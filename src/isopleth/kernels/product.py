@@ -31,11 +31,7 @@ def _difference(a: Array, b: Array, work: Workspace) -> Array:
 
 
 class Factor(ABC):
-    r"""Kernel of one numeric column, :math:`k(x, y) = e^{-t(x - y)}` at unit length scale.
-
-    It has the functions that a density needs of a column: values, slopes, integrals, and the distribution
-    :math:`\propto k(a, \cdot)\, k(b, \cdot)`, of which a squared sum of kernels is a mixture.
-    """
+    """Kernel of one numeric column, :math:`k(x, y) = e^{-t(x - y)}` at unit length scale, with its integrals and products."""
 
     # The order of the Matern kernel that is as smooth at 0.
     smoothness: ClassVar[float]
@@ -87,11 +83,7 @@ class PairMixture(ABC):
 
 
 class _Midpoints(PairMixture):
-    """Normal distributions of variance 1/2 about the midpoints.
-
-    Midpoints are distributed to a grid with the weights of cubic interpolation, which keep the first moments. With steps of 1/32
-    this changes the distribution function by less than 2e-7.
-    """
+    """Normal distributions of variance 1/2 about midpoints, on a grid of steps of 1/32 by cubic weights, exact to 2e-7."""
 
     def __init__(self, values: np.ndarray) -> None:
         self._values = values
@@ -189,10 +181,9 @@ GaussianFactor.overlap = GaussianFactor(0.25)
 
 @dataclass(frozen=True)
 class LaplacianFactor(Factor):
-    r"""Laplacian factor, :math:`t(u) = |u|`.
+    """Laplacian factor, :math:`t(u) = |u|`.
 
-    For a < b, the density :math:`\propto k(a, \cdot)\, k(b, \cdot)` is constant between a and b, falls like
-    :math:`e^{-2|t - a|}` below and like :math:`e^{-2|t - b|}` above. With D = b - a, the masses are in the ratio 1/2 : D : 1/2.
+    The product of two is constant between a and b and falls outside like :math:`e^{-2|t|}`: masses are 1/2 : |a - b| : 1/2.
     """
 
     smoothness: ClassVar[float] = 0.5
@@ -236,10 +227,7 @@ class LaplacianFactor(Factor):
 
 @dataclass(frozen=True)
 class _LaplacianOverlap(LaplacianFactor):
-    r"""Overlap of the Laplacian factor, :math:`t(u) = |u| - \log(1 + |u|)`.
-
-    It follows from :math:`\int k(x, t)\, k(y, t)\, dt = (1 + |x - y|)\, e^{-|x - y|}`.
-    """
+    r"""Overlap of the Laplacian factor, :math:`t(u) = |u| - \log(1 + |u|)`, from the integral of the product of two."""
 
     def add(self, s: Array, a: Array, b: Array, work: Workspace) -> None:
         """Add |u| - log(1 + |u|), with one logarithm for the product of many factors, which is faster."""

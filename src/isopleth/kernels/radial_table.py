@@ -25,10 +25,9 @@ _EXPONENT_BIAS = 1023
 
 @dataclass(frozen=True, eq=False)
 class RadialTable:
-    """Piecewise cubic in s > 0 with equally many cells in every octave.
+    """Piecewise cubic in s > 0 with equally many cells in every octave, found by a shift of the bits of s.
 
-    The number of a cell is a shift of the bits of the float s, and a singularity at 0 is resolved at every scale. Below the
-    first octave the function is constant, from the end of the last octave on it is 0.
+    Below the first octave the function is constant, from the end of the last octave on it is 0.
     """
 
     # (n, 4): coefficients of 1, y, y^2, y^3 for y from 0 to 1 across the cell. The first row is the constant below the
@@ -45,11 +44,7 @@ class RadialTable:
 
     @cached_property
     def _rows(self) -> np.ndarray:
-        """The same cubics as polynomials in s itself, which saves a pass over the data.
-
-        In y = s/w - b, b is a whole number below ``2**(bits + 1)`` and w a power of two. Few digits cancel, because terms are
-        of the size of s^k f^(k), which is about that of f for functions that are smooth on a scale of octaves.
-        """
+        """The cubics as polynomials in s itself, which saves a pass over the data; few digits cancel."""
         cell = np.arange(len(self.cells) - 2)
         per_octave = 1 << self.bits
         b = (per_octave + cell % per_octave).astype(np.float64)
@@ -157,10 +152,7 @@ class _Pieces:
 
 
 def tabulate(function: RadialFunction, at_zero: float, highest: int, scale: float) -> RadialTable:
-    """Return a table of `function` on ``0 <= s < 2**highest``.
-
-    The function is evaluated at nodes of few Chebyshev series only; the cubics of the table are computed from these.
-    """
+    """Return a table of `function` on ``0 <= s < 2**highest``, evaluated at the nodes of few Chebyshev series only."""
     lowest = _first_octave(function, at_zero, highest, scale)
     pieces = list(_resolve(function, np.arange(lowest, highest), scale))
     bits = min(_MAX_BITS, max(_MIN_BITS, max(p.depth for p in pieces)))

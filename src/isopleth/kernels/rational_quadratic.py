@@ -195,8 +195,7 @@ def log_bessel_k(order: float, r: np.ndarray) -> np.ndarray:
 def _log_bessel_k_by_integral(order: float, r: float) -> float:
     r"""Compute the logarithm of :math:`K_\nu(r) = \tfrac12 \int e^{\nu t - r\cosh t}\, dt`.
 
-    The trapezoid rule converges exponentially, and all terms are positive. The integrand has its peak at asinh(nu/r). To the left
-    it decreases as e^(nu t) until cosh(t) decides, to the right as a Gaussian or by cosh(t).
+    The trapezoid rule converges exponentially, and all terms are positive; the integrand has its peak at asinh(nu/r).
     """
     width = min(1.0, math.hypot(r, order) ** -0.5)
     peak, both_ends = math.asinh(order / r), math.asinh(50.0 / r)
@@ -238,10 +237,7 @@ class _Hypergeometric:
         self._log_whole = self._log_sum(-shape * self._log_c[: self._count(0.0)])
 
     def _count(self, log_z: float) -> int:
-        """Return the number of nodes up to where the integrand is negligible.
-
-        Beyond log(4 z) it decreases as cosh^(-2 shape): as e^(-shape u), for large shape near 0 as e^(-shape u^2/4).
-        """
+        """Return the number of nodes up to where the integrand, which decreases like cosh^(-2 shape), is negligible."""
         end = max(0.0, log_z + math.log(4.0)) + max(45.0 / self._shape, math.sqrt(200.0 / self._shape))
         return math.ceil(end / self._step) + 1
 

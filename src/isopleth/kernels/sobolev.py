@@ -193,10 +193,7 @@ def _front(dim: int, order: int) -> float:
 
 
 def product_at_zero(spectrum: SobolevSpectrum, order: int) -> float:
-    """Return the limit of s^floor(order/2) times the derivative at 0.
-
-    Near 0, phi is a polynomial plus s^(m - dim/2), times log s if the exponent is whole.
-    """
+    """Return the limit at 0 of s^floor(order/2) times the derivative: phi is a polynomial plus s^(m - dim/2) there."""
     dim, power = spectrum.dim, order // 2
     half = 0.5 * dim + order
     margin = spectrum.m - half
@@ -247,11 +244,7 @@ def _tabulate(
 
 
 def _end(function: Callable[[np.ndarray], np.ndarray], spectrum: SobolevSpectrum, scale: float) -> int:
-    """Return the octave from which on the function counts as 0.
-
-    The zeros of P(t^2) have at least the distance of their smallest modulus times sin(pi/(2m)) from the real line. This bounds
-    the decay from below, and so the search for the octave. Most kernels end long before.
-    """
+    """Return the octave from which on the function counts as 0. The zeros of P bound its decay, and so the search."""
     m = spectrum.m
     log_modulus = min(
         -(math.log(m) + math.log(a)) / order for order, a in enumerate(spectrum.terms) if order and a > 0.0

@@ -81,10 +81,7 @@ class SobolevSpectrum:
         return first
 
     def log_moment(self, p: int, power: int = 1) -> float:
-        """Return the logarithm of the integral of ``t^(p - 1) S^power``, 0 < p < 2 m power.
-
-        The trapezoid rule in ln t converges exponentially: the zeros of P are at least pi/(2m) from the real line.
-        """
+        """Return the log of the integral of ``t^(p - 1) S^power`` by the trapezoid rule in ln t, which converges fast."""
         margin = 2 * self.m * power - p
         step = 0.2 / self.m
         first = self.pieces[0].high - _NEGLIGIBLE / p
@@ -93,10 +90,7 @@ class SobolevSpectrum:
         return float(logsumexp(p * u - power * self.log_polynomial(u)) + math.log(step))
 
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw `n` radii of density proportional to ``t^(dim - 1) S``, by rejection; at most m + 1 proposals each.
-
-        Proposals have the largest term in place of P, so that their density consists of powers.
-        """
+        """Draw `n` radii of density proportional to ``t^(dim - 1) S`` by rejection; at most m + 1 proposals each."""
         radii = np.empty(n)
         filled = 0
         while filled < n:
@@ -127,10 +121,7 @@ class SobolevSpectrum:
 
 @lru_cache(maxsize=64)
 def unit_spectrum(dim: int, coefficients: tuple[float, ...]) -> tuple[SobolevSpectrum, int]:
-    """Return the spectrum with its mass about t = 1, and `shift`: its s is ``2**shift`` times that of `coefficients`.
-
-    A power of two is exact: it shifts a table by octaves and changes exponents of floats only.
-    """
+    """Return the spectrum with its mass about t = 1, and `shift`: its s is ``2**shift`` times that of `coefficients`."""
     spectrum = SobolevSpectrum(dim, (1.0, *coefficients))
     shift = round(2.0 * spectrum.log_peak / math.log(2.0))
     return spectrum.scaled(shift), shift
@@ -189,10 +180,8 @@ class _Nodes:
 class RayQuadrature:
     r""":math:`\int_0^\infty t^{p-1}\, S(t)^e\; {}_0F_1(; D/2; -(rt)^2/4)\, dt` for r > 0, also if the wave decreases slowly.
 
-    In y = r t the wave does not depend on r. From c, a little beyond its turning point, it is the real part of a multiple
-    of the Hankel function, which decreases exponentially on the ray :math:`c + x e^{i\theta}`. The coefficients of P are not
-    negative, so that P(t^2) has no zero of angle below pi/(2m): with :math:`\theta = \pi/(4m)` no zero is crossed, and the
-    terms of P lie in a quadrant, where they hardly cancel. If the integral does not converge, it is continued analytically in p.
+    From beyond its turning point the wave follows a ray of angle pi/(4m), on which Hankel's function decreases exponentially:
+    P(t^2) has no zero below pi/(2m), and its terms hardly cancel. Divergent integrals are continued in p.
     """
 
     def __init__(self, spectrum: SobolevSpectrum, dimension: int, p: int, power: int, r_min: float) -> None:
@@ -264,10 +253,7 @@ class RayQuadrature:
         return (_raised(inverse, self._power) @ weights.conj()).real
 
     def _powers(self, nodes: _Nodes, exponent: int) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-        r"""Return the powers of z = t^2 in P, as real and imaginary part, and weights times \|t\|^p, of the nodes that count.
-
-        Where \|t\| > 1, both are divided by their highest powers, z^m and z^(m power), so that they do not overflow.
-        """
+        r"""Return powers of z = t^2 in P and weights of the nodes that count, divided by their highest powers where \|t\| > 1."""
         first, last = nodes.window(self._spectrum, self._p, self._power, exponent)
         t, weights = nodes.y[first:last] * math.ldexp(1.0, -exponent), nodes.weights[first:last]
         z, size, m = t * t, np.abs(t), self._spectrum.m

@@ -23,9 +23,8 @@ EvaluateFor = Callable[[Kernel], Evaluate]
 class Tile:
     """Pairs of some rows with some columns.
 
-    `s` are their squared distances and may be overwritten. `near` is a mask of pairs so close that digits of their differences
-    cancel in a matrix product, None if there are none. In a `direct` tile distances were computed by differences, and so should
-    everything else be. In an `exponential` tile, `s` are the squared distances times :meth:`Block.exponent`.
+    `s` are squared distances, times :meth:`Block.exponent` in an `exponential` tile, and may be overwritten. `near` masks pairs
+    so close that digits cancel in a matrix product; in a `direct` tile everything is computed by differences.
     """
 
     s: Array
@@ -149,10 +148,7 @@ class Value(Matrix):
 
 
 class LogSum(Block):
-    """Block log sum_j phi(s_ij) v_j of positive kernels and coefficients, for sums that underflow.
-
-    Coefficients are passed as logarithms. The two columns of the result are a running maximum and the sum relative to it.
-    """
+    """Block log sum_j phi(s_ij) v_j of positive terms that underflow, as a running maximum and the sum relative to it."""
 
     def __repr__(self) -> str:
         return "log sum"
@@ -208,11 +204,7 @@ class LogGradient(LogSum):
 
 
 class LogLaplacian(LogSum):
-    r"""Block of the Laplacian divided by the sum: a further column, which divided by the sum is that ratio.
-
-    One term has :math:`\Delta k/k = 2 d L' + 4 (s L'' + s L'^2)` with :math:`L = \log\varphi`; :math:`s L''` is the
-    central difference of L' in log s, accurate to ten digits, which suffices because other terms are larger.
-    """
+    """Block of the Laplacian over the sum, in one more column; s L'' is a central difference in log s, good to ten digits."""
 
     def __repr__(self) -> str:
         return "log laplacian"
@@ -295,10 +287,7 @@ _BENDS = {Gaussian: _gaussian_bend, IMQ: _imq_bend}
 
 
 def laplacian_slope(kernel: Kernel, s: Array, work: Workspace) -> Array:
-    r"""Compute the factor of x - y in the gradient of the Laplacian, :math:`4((d + 2)\varphi'' + 2 s\varphi''')`.
-
-    The result is in scratch or in the memory of `s`.
-    """
+    r"""Compute :math:`4((d + 2)\varphi'' + 2 s\varphi''')`, the factor of x - y in the Laplacian's gradient; may reuse `s`."""
     if type(kernel) in _LAPLACIAN_SLOPES:
         return _LAPLACIAN_SLOPES[type(kernel)](kernel.bound_dim, s, work)
     out = work.copy("third", kernel._product(work.copy("third of", s), 3, work))

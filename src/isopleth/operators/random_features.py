@@ -60,10 +60,7 @@ class RandomFeatures:
 
     @property
     def noise(self) -> float:
-        r""":math:`1/\sqrt T`, the root mean square of a function of norm 1 at points far from the rows of its fit.
-
-        There the phases are nearly uniform, and each feature has the mean square 1/T.
-        """
+        r"""Root mean square :math:`1/\sqrt T` of a function of norm 1 far from all rows, where phases are uniform."""
         return 1.0 / math.sqrt(self.size)
 
     def __call__(self, x: Array) -> Array:

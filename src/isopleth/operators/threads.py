@@ -57,15 +57,10 @@ def effective_n_jobs(n_jobs: int | None) -> int:
 
 
 class _OneBlasThread:
-    """Context that limits BLAS to one thread in the whole process.
+    """Context that limits BLAS to one thread in the whole process, from the first simultaneous caller to the last.
 
-    The first of several simultaneous callers sets the limit, the last one restores it. BLAS threads under ours would compete for
-    the same cores, and the number of BLAS threads changes how sums are rounded. Everything whose result depends on BLAS
-    therefore runs in this context, in whichever thread it is called.
-
-    The limit applies to the process, but recent versions of threadpoolctl let only one thread set that of OpenBLAS until that
-    thread releases the right or ends, and silently ignore the others. Callers begin and end in any order here, so each one
-    that sets or restores the limit takes over the right first, and releases it after restoring.
+    More threads would compete with ours and change how sums are rounded. Recent threadpoolctl lets only one thread set the limit
+    of OpenBLAS and ignores others, so whoever sets or restores it takes that right over first, and releases it after restoring.
     """
 
     def __init__(self) -> None:
@@ -110,10 +105,7 @@ class _OneBlasThread:
 
 
 def _take_over(library: LibController) -> None:
-    """Take over the right to set the limit from the thread that has it.
-
-    Only OpenBLAS has such a right, and not in all versions of threadpoolctl.
-    """
+    """Take over the right to set the limit, which OpenBLAS has in some versions of threadpoolctl, from its thread."""
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
@@ -164,12 +156,10 @@ def slices(size: int, step: float) -> list[slice]:
 
 
 def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> list[R]:
-    """Return `work` of each item, in order, computed by `workers` threads.
+    """Return `work` of each item, in order, computed by `workers` threads; the first error in that order is raised.
 
-    An interrupt of the caller ends it within :data:`GRACE` seconds. Workers end at their next item or
-    :func:`check_stopped`; a worker inside a long call of compiled code ends after that call, without being waited for.
-    `work` runs in a copy of the caller's context, and must not change anything that is used after an interrupt. The first
-    error in the order of the items is raised, and no further items are started.
+    An interrupt ends it within :data:`GRACE` seconds; workers stop at their next item or :func:`check_stopped`, compiled calls
+    are not waited for. `work` runs in a copy of the caller's context, and must not change what is used after an interrupt.
     """
     with ONE_BLAS_THREAD:
         if workers == 1:
@@ -180,10 +170,8 @@ def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> lis
 def interruptible(operations: float, function: Callable[..., R], *arguments: Any, **options: Any) -> R:
     """Return ``function(*arguments, **options)`` of compiled code, such that Ctrl-C need not wait for its end.
 
-    Python handles signals in the main thread, between its own instructions. A long call therefore runs in another thread;
-    after an interrupt it is abandoned there.
-    `operations` is the rough number of floating-point operations; short calls are made directly. `function` must not change
-    anything that is used after an interrupt.
+    A long call, by its rough number of `operations`, runs in another thread and is abandoned there after an interrupt, so
+    `function` must not change what is used afterwards.
     """
     check_stopped()
     if operations < LONG_CALL or threading.current_thread() is not threading.main_thread():
@@ -202,10 +190,7 @@ def _threaded(work: Callable[[T], R], items: Sequence[T], workers: int) -> list[
 
 
 class _Call:
-    """One call of :func:`map_threads` and its threads.
-
-    The threads are daemons, because at its end the interpreter waits for all others.
-    """
+    """One call of :func:`map_threads`; its threads are daemons, since at its end the interpreter waits for all others."""
 
     def __init__(self, work: Callable[[Any], Any], items: Sequence[Any], workers: int) -> None:
         self._work, self._items = work, items

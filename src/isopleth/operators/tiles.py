@@ -66,10 +66,9 @@ def _product(x: Points, rows: slice, y: Points, columns: slice, work: Workspace)
 def _start_tile(
     x: Points, rows: slice, y: Points, columns: slice, work: Workspace, reach: Array, exponent: float | None
 ) -> Callable[[], Tile]:
-    """Start computing a tile of exact squared distances; call the returned function to finish it.
+    """Start computing a tile of exact squared distances, times `exponent` if given; call the returned function to finish.
 
-    `reach` is the largest sum of two squared norms in the tile. With an `exponent`, which is negative, the tile has the squared
-    distances times that. Only the returned function waits for a device.
+    `reach` is the largest sum of two squared norms in the tile. Only the returned function waits for a device.
     """
     xp = namespace(x.x)
     a, b = x.x[rows, :], y.x[columns, :]
@@ -238,10 +237,7 @@ class Layout:
 
     @classmethod
     def of(cls, x: Array, shape: tuple[int, int], memory_limit: float, n_jobs: int, light: bool = False) -> Self:
-        """Return the layout for points such as `x`: small tiles and threads on the CPU, large tiles and one thread elsewhere.
-
-        A `light` block needs less scratch; on the CPU, where tiles are small, that makes no difference.
-        """
+        """Return the layout for points such as `x`: small tiles and threads on the CPU, large tiles and one thread elsewhere."""
         itemsize = 8 if x.dtype == namespace(x).float64 else 4
         host = on_processor(x)
         workers = workers_for(*shape, n_jobs) if host else 1

@@ -333,10 +333,7 @@ BILAPLACIAN = Matrix("bilaplacian", _bilaplacian)
 
 
 class _RowBlock(Block):
-    """Base class of blocks with coefficients of rows.
-
-    The first columns of the result are the sum, the others hold the coefficients.
-    """
+    """Base class of blocks with coefficients of rows, which follow the sum in the columns of the result."""
 
     def __init__(self, rows: Array) -> None:
         self._rows = host_view(rows)

@@ -142,10 +142,7 @@ _TO_STANDARD_DEVIATIONS = 1.4826
 
 
 def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """Return deviations of `rows` from the medians of `table`, in robust standard deviations of its columns.
-
-    A column of which more than half is one value has its plain standard deviation; a constant one deviates nowhere.
-    """
+    """Return deviations from medians of `table` in robust standard deviations, in plain ones if half a column is one value."""
     middle = np.median(table, axis=0)
     spread = _TO_STANDARD_DEVIATIONS * np.median(np.abs(table - middle), axis=0)
     farthest = np.abs(table - middle).max(axis=0)
@@ -199,10 +196,7 @@ def some(rows: np.ndarray, most: int) -> np.ndarray:
 
 
 def thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return steps and values of a curve; of a long one the smallest and the largest value of each of many parts.
-
-    Parts that hold NaN keep one, so that the curve breaks there.
-    """
+    """Return steps and values of a curve; of a long one the extremes of many parts, and NaN where it breaks."""
     n = len(values)
     if n <= _MOST_POINTS:
         return np.arange(n), values

@@ -260,10 +260,7 @@ _SHORTEST = 0.15
 
 
 def label_places(lines: Any, low: np.ndarray, high: np.ndarray) -> list[tuple[float, float]]:
-    """Return label points on long lines of a contour set, far from other levels, other labels and the edge.
-
-    matplotlib itself would label every line, at its flattest place, over others and half outside the frame.
-    """
+    """Return label points on long contours, far from other labels and the edge; matplotlib would label every line."""
     levels = [
         [(part - low) / (high - low) for part in path.to_polygons(closed_only=False)] for path in lines.get_paths()
     ]

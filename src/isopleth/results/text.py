@@ -20,11 +20,10 @@ _NARROWEST = 20
 
 
 def aligned(cells: Sequence[Sequence[str]], width: int | None = None) -> str:
-    """Return rows of cells as an aligned table.
+    """Return rows of cells, the first the header, as an aligned table.
 
-    The first row is the header. If a line is longer than `width` (by default that of the terminal, no limit where there is
-    none), the last cell is folded. If the other columns leave less than 20 characters for it, columns before it are left out,
-    and a line below names them.
+    If a line is longer than `width`, by default that of the terminal, the last cell is folded. If that leaves it less than 20
+    characters, columns before it are left out and named below.
     """
     if width is None:
         width = _terminal_width()
@@ -58,10 +57,7 @@ def _needed(widths: list[int]) -> int:
 
 
 def wrapped(text: str, width: int | None = None) -> str:
-    """Return text whose lines are broken between words where they are longer than a line of the terminal.
-
-    `width` is that of the terminal by default, and unlimited where the output is none.
-    """
+    """Return text with lines broken between words at `width`, by default that of the terminal, unlimited without one."""
     width = _terminal_width() if width is None else width
     if width is None:
         return text

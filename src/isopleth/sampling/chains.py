@@ -343,8 +343,7 @@ def _size(values: np.ndarray) -> float:
 def _correlation_time(correlations: np.ndarray) -> float:
     """Return 1 plus twice the sum of the correlations, up to where sums of adjacent pairs stop being positive.
 
-    Sums of pairs of a reversible chain are positive and decrease with the lag, so each is limited by the one before. The even
-    member of the first pair that is left out still counts once: it lowers the variance for chains that alternate.
+    Pair sums of a reversible chain are positive and decrease. The first even member left out counts, for chains that alternate.
     """
     n = len(correlations)
     last = 1  # index of the pair that was looked at last; pairs are (0, 1), (2, 3), ...

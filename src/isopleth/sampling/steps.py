@@ -43,13 +43,7 @@ class Step(ABC):
 
 @dataclass(frozen=True)
 class Langevin(Step):
-    r"""Metropolis-adjusted Langevin step: :math:`u' = u + \tfrac{\epsilon^2}{2} \nabla\log p(u) + \epsilon\,\xi` [1]_.
-
-    References
-    ----------
-    .. [1] G. Roberts, R. Tweedie, "Exponential convergence of Langevin distributions and their discrete approximations",
-       Bernoulli 2, 1996.
-    """
+    r"""Langevin step :math:`u + \frac{\epsilon^2}{2} \nabla\log p + \epsilon\,\xi`, adjusted (Roberts, Tweedie, 1996)."""
 
     # Optimal in high dimension: Roberts and Rosenthal, "Optimal scaling of discrete approximations to Langevin diffusions", 1998.
     wanted: ClassVar[float] = 0.574
@@ -100,12 +94,7 @@ class UnadjustedLangevin(Langevin):
 
 @dataclass(frozen=True)
 class Hamiltonian(Step):
-    """Hamiltonian step: leapfrog moves of `size` along a path with a random momentum, then a Metropolis decision [1]_.
-
-    References
-    ----------
-    .. [1] R. Neal, "MCMC using Hamiltonian dynamics", Handbook of Markov Chain Monte Carlo, 2011.
-    """
+    """Leapfrog moves of `size` with a random momentum, then a Metropolis decision (Neal, Handbook of MCMC, 2011)."""
 
     # mean length of a path: a quarter of the period of a normal target, after which places are independent. The length
     # of each path is drawn between half and one and a half times that, so that no period is hit exactly
@@ -145,12 +134,7 @@ def metropolis(state: State, proposed: State, log_ratio: np.ndarray, rng: np.ran
 
 
 class StepSize:
-    """Step size that is adapted until the mean acceptance is the wanted one, by dual averaging [1]_.
-
-    References
-    ----------
-    .. [1] M. Hoffman, A. Gelman, "The No-U-Turn sampler", JMLR 15, 2014, section 3.2.
-    """
+    """Step size for a wanted mean acceptance, by dual averaging (Hoffman, Gelman, JMLR 15, 2014, section 3.2)."""
 
     _GAMMA, _DELAY, _KAPPA = 0.05, 10.0, 0.75
 
@@ -208,11 +192,9 @@ _MOST_NUMBERS = 2**20
 
 
 class Jump:
-    r"""Metropolis step whose proposals are independent of the place of the chain.
+    r"""Metropolis step with proposals from a mixture q of kernel densities of start rows, independent of the chain's place.
 
-    A proposal x is a draw from a mixture q of Gaussian kernel densities of start rows at three length scales. It is accepted in
-    place of y with probability :math:`\min(1, p(x) q(y)/p(y) q(x))`, so p stays the limit of the chain. If q is close to
-    p, most jumps are accepted; in many columns few are, and the other steps do the work.
+    :math:`\min(1, p(x) q(y)/p(y) q(x))` keeps p the limit; in many columns few jumps are accepted, and other steps do the work.
     """
 
     def __init__(self, target: Whitened, rng: np.random.Generator) -> None:
@@ -251,11 +233,7 @@ STEPS_AT_A_LEVEL = 5
 
 
 class Annealed:
-    """Pass of all chains over the levels, as one step of a chain.
-
-    At the widest length scale the density has one mode or few, between which chains move freely; on the way to the fitted length
-    scale each chain settles in one of the modes there.
-    """
+    """Pass of all chains over the levels, as one step; at the widest length scale they move freely between modes."""
 
     def __init__(self, target: Whitened, factors: np.ndarray, adjusted: bool, first: float) -> None:
         step = (Langevin if adjusted else UnadjustedLangevin)(first)

@@ -63,10 +63,7 @@ class Calls:
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """Target in coordinates in which the covariance of the start rows is the identity.
-
-    One step size then suits all directions.
-    """
+    """Target in coordinates in which the start rows have the identity as covariance: one step size suits all directions."""
 
     target: Target
     centre: np.ndarray  # (d,): mean of the start rows

@@ -48,11 +48,7 @@ UNLIKE = 5.0
 
 
 class FrameFit(NamedTuple):
-    """Result of a fit in frame coordinates; arrays are on the backend of the rows or on the CPU.
-
-    `at_samples` is the score at the samples. `coefficients` may be None: then they are computed when the score is first evaluated
-    at other rows.
-    """
+    """Fit in frame coordinates. Coefficients that are None are computed when the score is first evaluated at other rows."""
 
     at_samples: Array
     centers: Array

@@ -273,10 +273,7 @@ def _sample_system(
     regularizer: Regularizer,
     backend: Backend,
 ) -> tuple[SampleSystem, Array, Array | None]:
-    """Return the system at distinct rows `z`, their shares of the weight, and the score of the base at them.
-
-    Arrays are on the backend that solves the system.
-    """
+    """Return the system at distinct rows `z`, their weights of sum 1, and the base score there, on the solving backend."""
     solving = solving_backend(space, z, backend)
     at_base = None if base is None else solving.array(base.value(z))
     share = solving.array(weights / weights.sum())

@@ -21,13 +21,10 @@ _RIDGE = 1e-12
 
 
 def far_discounts(rows: Array, share: Array, columns: Array) -> Array:
-    r"""Return a factor for each row, 1 except for rows far from the others in the metric of their covariance.
+    """Return a factor for each row, less than 1 for rows far from the others in the metric of their covariance.
 
-    Mean and covariance are those of the rows times the factors, found by reweighting from factors of 1. One far row would decide
-    covariances, and means of squares, of which losses consist. With p the share of a group of equal rows, its distance is at most
-    :math:`p^{-1/2}` at first, so that groups of some size count. Affine maps of the rows do not change the factors.
-
-    `rows` have finite squares, `share` has sum 1, and `columns` is the number of columns that vary.
+    One far row would decide covariances and losses. Mean and covariance are those of the rows times the factors; a group of equal
+    rows of share p starts at a distance of at most :math:`p^{-1/2}`. Affine maps do not change the factors.
     """
     xp = namespace(rows)
     eye = xp.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)

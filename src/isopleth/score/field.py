@@ -213,11 +213,7 @@ _SMALLEST, _GRID = -8.0, 17
 
 
 def _shrinkage(squares: np.ndarray, variances: np.ndarray, size: float, share: np.ndarray) -> float:
-    r"""Return the shrinkage with the least leave-one-out Hyvarinen loss, from squared coordinates on the principal axes.
-
-    Without row i of share p and deviation y, the covariance is :math:`(S - \tfrac{p}{1-p} y y^\top)/(1 - p)`, whose inverse after
-    shrinkage follows by a change of rank one.
-    """
+    """Return the shrinkage of least leave-one-out Hyvarinen loss, from squared coordinates on the principal axes."""
     p = share[:, None] if np.ptp(share) > 0.0 else share[:1, None]
     rest = 1.0 - p
     if size == 0.0 or not (rest > 0.0).all():

@@ -133,10 +133,7 @@ def choose_landmarks(
 
 
 def _distinct(z: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first row number of each distinct sample of positive weight, and the summed weights.
-
-    Samples are in order of appearance: an order by coordinates would make the draw depend on a rotation of the samples.
-    """
+    """Return the first number of each distinct sample and summed weights, in order of appearance, which no rotation changes."""
     _, weights, place = merge_rows(z, w)
     first = np.full(len(weights), len(z))
     rows = np.flatnonzero(place >= 0)
@@ -160,10 +157,7 @@ def _leverage(
     memory_limit: float,
     n_jobs: int | None,
 ) -> np.ndarray:
-    r"""Return ridge leverage scores times :math:`\alpha`: :math:`w_i (k_{ii} - k_{iJ} (K_{JJ} + q\alpha)^{-1} k_{Ji})`.
-
-    J are q pilot samples from which C is estimated.
-    """
+    r"""Return ridge leverage scores :math:`w_i (k_{ii} - k_{iJ} (K_{JJ} + q\alpha)^{-1} k_{Ji})` by q pilot samples J."""
     q = PILOTS * n_landmarks
     pilots = points[random.choice(len(points), q, p=w / w.sum())]
     gram = Operator(kernel, pilots, memory_limit=memory_limit, n_jobs=n_jobs).dense()

@@ -25,10 +25,7 @@ _LIMIT = 1e9
 
 
 def without_far(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weights for frames, base measures and mean losses, smaller for rows very far from all others.
-
-    Sums of kernels take the weights themselves, because a row that is far from all others does not change them elsewhere.
-    """
+    """Return weights for frames, base measures and mean losses, smaller for far rows; sums of kernels take the others."""
     share = weights / weights.sum()
     lowest, middle, highest = quantile_means(rows, share, ENDS)
     spread, whole = (highest - lowest) / (2 * END_MEAN), deviations(rows, share)

@@ -235,10 +235,7 @@ def choose_ridge(parts: Sequence[NystromStatistics], verbose: bool | int = False
 
 
 def default_landmarks(space: Space, columns: int) -> int:
-    """Return a number of landmarks for which choosing a ridge takes seconds and the sums of FOLDS parts fit in memory.
-
-    The sums must fit twice, because those of two machines are merged.
-    """
+    """Return a number of landmarks for which choosing a ridge takes seconds and the sums of two machines fit in memory."""
     unknowns = math.isqrt(bytes_of_squares(space, 1, columns) // 8)  # of one landmark
     each = (MATRICES + 2 * FOLDS) * bytes_of_squares(space, 1, columns)
     within = int((space.memory_limit / each) ** 0.5)

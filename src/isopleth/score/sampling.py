@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Confinement:
-    """Factor of a density without tails: :math:`e^{-(r - R)_+^2/2}` for the Mahalanobis distance r to the mean of the rows.
-
-    R is the largest distance of a row, so nothing changes inside the ellipsoid that just contains all rows.
-    """
+    """Factor :math:`e^{-(r - R)_+^2/2}` of a density without tails, r the Mahalanobis distance and R that of the farthest row."""
 
     centre: np.ndarray  # (d,): mean of the rows
     precision: np.ndarray  # (d, d): inverse of their covariance

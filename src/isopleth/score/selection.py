@@ -190,11 +190,10 @@ class Rows:
         return out[self.ever_held_out]
 
     def better(self, losses: np.ndarray, simple: np.ndarray) -> np.ndarray:
-        """Tell which losses have a mean below that of a simple model by more than chance explains.
+        """Tell which mean losses beat that of a simple model by more than chance, corrected for skewness.
 
-        Gains of wild fits are many and small, and their losses few and large, so that few rows may show none of these; gains of
-        good fits to heavy tails are the opposite. Hall's transformation corrects the t statistic for such skewness (P. Hall,
-        "On the removal of skewness by transformation", J. R. Statist. Soc. B 54, 1992).
+        Wild fits gain often and lose rarely but much, fits to heavy tails the opposite: Hall's transformation (J. R. Statist.
+        Soc. B 54, 1992) of the t statistic accounts for it.
         """
         weights = self.counts[self.ever_held_out]
         n, share = len(weights), weights / weights.sum()
@@ -267,10 +266,7 @@ def _allowed(losses: np.ndarray, better: np.ndarray) -> np.ndarray:
 def choose_frame(
     space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray
 ) -> tuple[int, list[FirstRound], np.ndarray]:
-    """Return the place of the first frame whose loss is near the smallest, the first rounds, and the losses.
-
-    Losses are in the coordinates x/unit. With one frame there is nothing to compare, and its loss is NaN.
-    """
+    """Return the place of the first frame whose loss, in x/unit, is near the smallest, the first rounds, and the losses."""
     rounds = [_first_round(space, rows, candidates) for rows in frames]
     if len(rounds) == 1:
         return 0, rounds, np.array([np.nan])
@@ -285,12 +281,9 @@ def choose_frame(
 def select(space: Space, frames: Sequence[Rows], candidates: Candidates, unit: np.ndarray) -> SelectionPath:
     """Choose among candidates by the mean Hyvarinen loss of held-out rows, in two rounds.
 
-    Where the Gaussian base alone is a candidate, other fits count only if their loss is below its loss by BASE_ALONE_ERRORS
-    standard errors, unless there are none such; errors are those of mean differences of two losses over rows, here corrected for
-    skewness. The first round compares bases and length scales in each frame, each with its best strength, and takes the smallest
-    loss. Then it takes the first frame whose loss, in one set of coordinates, is within FRAME_ERRORS of the smallest one. The
-    second round uses all rows and takes the largest alpha whose loss is within ALPHA_ERRORS of the smallest one. The base alone
-    counts as the strongest regularizer.
+    The first compares bases and length scales in each frame and takes the first frame within FRAME_ERRORS of the best; the
+    second, on all rows, takes the largest alpha within ALPHA_ERRORS. Fits count only if they beat the Gaussian base alone, which
+    is the strongest regularizer, by BASE_ALONE_ERRORS, errors being corrected for skewness.
     """
     place, rounds, frame_losses = choose_frame(space, frames, candidates, unit)
     rows, first = frames[place], rounds[place]
@@ -457,11 +450,7 @@ def held_out_terms(
     regularizers: Sequence[Regularizer],
     backend: Backend = NUMPY,
 ) -> np.ndarray:
-    """Return the loss of each row of a fold by fits to the other rows, of shape (bases, regularizers, rows).
-
-    Losses that are not finite are infinite.
-    `fold` is a mask of the rows held out.
-    """
+    """Return the loss, infinite for NaN, of each row of the mask `fold` by fits to the others: (bases, regularizers, rows)."""
     samples, held = z[~fold], z[fold]
     path = FitPath(space, backend.array(samples), backend.array(weights[~fold]), regularizers, bases=len(bases))
     measures = [None if base is None else base.at(backend) for base in bases]

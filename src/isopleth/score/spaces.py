@@ -343,10 +343,9 @@ class Splitting:
     alpha: float  # ridge
 
     def solve(self, product: Callable[[Array], Array], b: Array, tol: float, max_iter: int) -> tuple[Array, int]:
-        """Solve (A + alpha) y = b, given the product with that matrix; return y and the number of products.
+        """Solve (A + alpha) y = b; return y and the number of products.
 
-        Large systems are first solved in single precision, in rounds that correct the residual in double precision. The residual
-        in double precision decides when to stop.
+        Large systems are solved in single precision in rounds, and the residual in double precision decides when to stop.
         """
         y, residual, n_iter = namespace(b).zeros_like(b), b, 0
         goal = tol * norm(b)

@@ -197,10 +197,7 @@ class NystromStatistics:
 
 
 def pooled_system(parts: Sequence[NystromStatistics], gram: Array | None = None) -> NystromSystem:
-    """Return the system of the samples of all parts, which have the same landmarks; the parts are not changed.
-
-    `gram` is the matrix of the landmarks, if it is known.
-    """
+    """Return the system of the samples of all parts, which have the same landmarks, of matrix `gram`, and stay unchanged."""
     first, total = parts[0], sum(part.total_weight for part in parts)
     if not total > 0.0:
         raise InputError("no samples of positive weight have been accumulated; there is nothing to solve.")
@@ -256,10 +253,9 @@ def _same_base(one: GaussianBase | None, other: GaussianBase | None) -> bool:
 
 
 def rank_tolerance(eps: float) -> float:
-    r"""Return the share of the largest eigenvalue of :math:`K_{ZZ}` below which others count as 0.
+    """Return the share of the largest eigenvalue below which others count as 0.
 
-    It is 4e-11 in float64 and 2e-5 in float32. The error of L is the rounding error of A divided by this share. The combinations
-    of landmarks that are left out have norms of the size of rounding errors.
+    The error of L is the rounding error of A over this share, 4e-11 in float64 and 2e-5 in float32.
     """
     return eps ** (2.0 / 3.0)
 

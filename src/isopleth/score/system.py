@@ -385,10 +385,7 @@ def _krylov(
 def multipliers_of_path(
     system: SampleSystem, regularizers: Sequence[Regularizer], accuracy: Accuracy, dense: bool
 ) -> tuple[Array, list[float]]:
-    """Return the multipliers of several regularizers, of shape (r, n, d), and their factors of zeta.
-
-    All are from one eigendecomposition or, unless `dense`, one Krylov basis.
-    """
+    """Return multipliers (r, n, d) of several regularizers, and factors of zeta, by one decomposition or Krylov basis."""
     xp = namespace(system.rhs)
     if dense:
         system.spectrum  # noqa: B018 - `largest` reads the largest eigenvalue from it

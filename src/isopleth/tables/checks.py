@@ -109,14 +109,9 @@ def enter(
 ) -> CheckedRows:
     """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
-    `reset` is True at the beginning of a fit, which stores names and number of the columns in the estimator; later tables must
-    have the same. `name` and `weight_name` are what messages call `X` and `sample_weight`. With `adding`, rows are added to
-    earlier ones, and all weights may be 0; with `missing`, NaN is a missing cell. The rows of a second table `also` count equally
-    when the kinds of columns are decided; `kinds_from` returns for a number of rows the positions of those that decide.
-
-    InputError is raised for text, dates, values that float64 would round or that are not finite, too few rows, tensors that
-    require a gradient, and weights that cannot be used; ValueError or TypeError, as scikit-learn's checks ask for, for tables
-    without columns, sparse input and other columns than at fit.
+    `reset`, at the beginning of a fit, stores names and number of the columns. With `adding`, all weights may be 0; with
+    `missing`, NaN is a missing cell. The rows `also` count when kinds of columns are decided, by the rows whose positions
+    `kinds_from` returns. Errors are InputError, or ValueError and TypeError where scikit-learn's checks ask for these.
     """
     backend = Backend.of(X, name or "X")
     X = _unmasked(on_host(X, name or "X"))
@@ -403,10 +398,7 @@ def check_rows(
     name: str = "X",
     labels: Sequence[str] | None = None,
 ) -> np.ndarray:
-    """Return rows as a float64 NumPy array, and store (`reset`) or check the names and number of columns on `estimator`.
-
-    With `missing`, NaN is allowed. `labels` are what messages call the columns of an array.
-    """
+    """Return rows as a float64 array, and store (`reset`) or check names and number of columns on `estimator`."""
     X = _unmasked(on_host(X, name))
     _refuse_kinds(X, name)
     refuse_names(X, name)
@@ -492,10 +484,7 @@ def refuse_other_names(estimator: BaseEstimator, X: Any, name: str) -> None:
 
 
 def check_weights(sample_weight: Any, n: int, *, added: bool = False, name: str = "sample_weight") -> np.ndarray:
-    """Return weights as a float64 NumPy array, ones for None.
-
-    With `added`, all of them may be zero: the rows are added to others.
-    """
+    """Return weights as float64, ones for None; all may be zero if rows are `added` to others."""
     if sample_weight is None:
         return np.ones(n)
     sample_weight = on_host(sample_weight, name)
@@ -571,10 +560,9 @@ def varying_columns(
     blocks: Sequence[slice] | None = None,
     constants: bool = False,
 ) -> np.ndarray:
-    """Return a mask of the columns with two known cells that differ, and warn with the names of the others.
+    """Return a mask of columns with two known cells that differ (one if `constants`), and warn of the others.
 
-    `names` are those of other columns than the fit has, and `blocks` their coordinates if one has several in `X`. With
-    `constants`, the mask has the columns with one known value as well.
+    `names` are those of other columns than the fit has, and `blocks` their coordinates if one has several in `X`.
     """
     low, high = np.fmin.reduce(X), np.fmax.reduce(X)
     keep = np.asarray(low < high)

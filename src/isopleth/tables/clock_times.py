@@ -26,10 +26,7 @@ def as_datetime(cell: Any) -> datetime | None:
 
 
 def axis_of(times: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Return the places of times on an axis, and whether these are seconds since 1970; numbers stay as they are.
-
-    Times that are all as far from UTC stand where their own clock shows them, others in UTC.
-    """
+    """Return times on an axis, by their own clock if all have one offset, else in UTC, and whether they are in seconds."""
     if times.dtype.kind in "iuf":
         return times.astype(np.float64), False
     if times.dtype.kind == "M":

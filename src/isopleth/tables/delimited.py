@@ -147,10 +147,7 @@ def _parser(lines: Iterator[str], delimiter: str, *, strict: bool = False) -> An
 
 
 def find_delimiter(lines: list[str], whole: bool) -> str:
-    """Return the first delimiter that cuts every sampled record into the same number of cells, more than one.
-
-    If none does, some row has too many or too few cells; the delimiter that gives the most cells in the first record is returned.
-    """
+    """Return the first delimiter that cuts sampled records alike, else the one with most cells in the first record."""
     widths = {delimiter: _widths(lines, delimiter, whole) for delimiter in _DELIMITERS}
     for delimiter, found in widths.items():
         if len(set(found)) == 1 and found[0] > 1:

@@ -17,10 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> Any:
-    """Copy a table and write some of its cells, with the types that its other cells have.
-
-    `filled` has encoded cells in the order of :attr:`Schema.columns`; columns of whole numbers get the nearest whole numbers.
-    """
+    """Copy a table and write encoded cells, in the order of :attr:`Schema.columns`, with the types of its other cells."""
     frame = as_frame(X)
     if frame is None:
         out = np.array(X)

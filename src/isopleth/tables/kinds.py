@@ -172,10 +172,7 @@ def _nearly_unique(known: int, distinct: int) -> bool:
 
 
 def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
-    """Tell whether whole numbers number the rows, in order or not, or are named as an identifier and nearly all distinct.
-
-    A column of other numbers is none, even if all of them differ.
-    """
+    """Tell whether whole numbers number the rows, or are named as an identifier and nearly all distinct."""
     values = cells.values
     if len(values) < _FEWEST or not np.isfinite(values).all() or (np.mod(values, 1.0) != 0.0).any():
         return False

@@ -76,11 +76,7 @@ def refused_writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open `path` for writing so that it appears whole or stays as it was.
-
-    The bytes go to a temporary file in the same folder, which takes the name `path` when the block ends. If the block
-    fails or is interrupted, the temporary file is removed.
-    """
+    """Open `path` for writing, by a temporary file beside it, so that it appears whole or stays as it was."""
     target = check_target(path)
     temporary = target.with_name(f"{_hidden_beginning(target)}{secrets.token_hex(8)}.tmp")
     try:
@@ -105,10 +101,7 @@ def mode_of(target: Path) -> int:
 
 
 def _lock(file: IO[bytes], path: Path) -> None:
-    """Lock `path` against other runs while `file` is open. The lock ends with the process, however that ends.
-
-    Nothing is done where there are no such locks: on Windows, and on file systems that lack them.
-    """
+    """Lock `path` against other runs while `file` is open, at most as long as the process lives; not on Windows."""
     try:
         import fcntl
     except ImportError:

@@ -358,10 +358,7 @@ class Reader:
         return typed_columns(self.source, columns, self.names, words, missing, numerals, self._day_first)
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
-        """Yield tables of `rows` rows with the schema and kinds of `like`, from a row on.
-
-        Text, Parquet and .npy files are read chunk by chunk, other formats as a whole.
-        """
+        """Yield tables of `rows` rows with the schema of `like`, from a row on; some formats are read as a whole."""
         held, lines, before = None, np.empty(0, dtype=np.int64), start
         for piece in self._pieces(rows, start):
             held = piece.data if held is None else pa.concat_tables([held, piece.data])
@@ -409,10 +406,7 @@ def typed_columns(
     numerals: Numerals,
     day_first: dict[str, bool],
 ) -> Any:
-    """Return columns with types of their own; those that `words` names stay words.
-
-    The order of days and months of each column is looked up in `day_first`, or added.
-    """
+    """Return columns with types of their own, except `words`; `day_first` keeps the order of days and months."""
     table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
     found = []
     for name, cells in zip(names, columns.data.columns, strict=False):  # labels come behind

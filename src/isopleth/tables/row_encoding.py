@@ -29,11 +29,9 @@ _FAR = 1000.0
 
 @dataclass(frozen=True, eq=False)
 class CellEncoding:
-    """Encoding of the cells of one column.
+    """Encoding of one column: independent words are 2 squared units apart on average, as numbers of deviation 1.
 
-    Two rows with independent words are 2 squared units of distance apart on average, as those of a numeric column of standard
-    deviation 1 are. Where some words occur once among the rows that choose, others do not occur there at all, and they are no
-    farther from the rest than rare ones are.
+    Where some words occur once, others do not occur at all, and they are no farther from the rest than rare ones.
     """
 
     name: str
@@ -140,11 +138,7 @@ def _unit(shares: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RowEncoding:
-    """Encoding of rows with words and missing cells as complete rows of numbers.
-
-    Words become the corners of a simplex (one coordinate a word), times are numbers, and a missing number becomes the median of
-    its column beside an indicator. Complete rows of numbers are left as they are.
-    """
+    """Encoding of rows as complete rows of numbers: words as corners of a simplex, gaps as medians with an indicator."""
 
     cells: tuple[CellEncoding, ...]  # one a column, in the order of the table
     columns: Schema | None  # kinds of the columns, where there are others than numbers
@@ -161,11 +155,7 @@ class RowEncoding:
         far: bool = True,
         words_from: np.ndarray | None = None,
     ) -> Self:
-        """Choose the encoding by all rows.
-
-        `far` says whether words that are not among them, and missing cells of columns without any, are far from all others.
-        Words are chosen from the rows `words_from`, among which they are more frequent than among others.
-        """
+        """Choose the encoding by all rows, words by `words_from`; unseen words and gaps are far away if `far`."""
         kinds = columns.columns if columns is not None else tuple(Column(j, "numeric") for j in range(rows.shape[1]))
         order = columns.order if columns is not None else np.arange(rows.shape[1])
         place = np.empty(len(order), dtype=np.intp)
@@ -223,11 +213,7 @@ class RowEncoding:
         return np.column_stack([cell(rows[:, cell.place]) for cell in self.cells])
 
     def filled(self, rows: np.ndarray, seed: int, first: int = 0) -> np.ndarray:
-        """Return rows in which missing cells that are not compared are drawn from the known cells of their columns.
-
-        The draws depend on the number of the row only, counted from `first`. A larger share of gaps then leaves the distribution
-        of each column as it is.
-        """
+        """Return rows with gaps that are not compared drawn from known cells, which leaves distributions as they are."""
         lacking = np.flatnonzero(np.isnan(rows).any(axis=1))
         if self.compared or not len(lacking):
             return rows

@@ -463,10 +463,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
-    """Decode numbers or codes to numbers, times, or words of the type of `like`, a cell of the table.
-
-    Times are datetime64, or datetimes of the zone of their column.
-    """
+    """Decode numbers or codes to numbers, times (of their zone) or words of the type of `like`, a cell of the table."""
     if column.kind == "numeric":
         return values
     if column.kind == "time":

@@ -128,10 +128,7 @@ def compare_schemas(before: Schema, after: Schema) -> SchemaComparison:
 
 
 def alike(one: Sequence[Any], two: Sequence[Any]) -> list[tuple[str, str]]:
-    """Return pairs of similar names, whatever their case: perhaps columns that were renamed.
-
-    Names with different digits, such as x1 and x2, are columns of one series and not one column.
-    """
+    """Return pairs of similar names, perhaps renamed columns; names with different digits are columns of one series."""
     left = {str(name).casefold(): str(name) for name in two}
     pairs = []
     for name in map(str, one):

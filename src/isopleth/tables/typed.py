@@ -50,10 +50,7 @@ class Numerals:
         return re.compile(self.pattern)
 
     def plain(self, cell: str) -> str | None:
-        """Return a number as Python writes it; None where digits and signs stand in another order.
-
-        Words are returned as they are.
-        """
+        """Return a number as Python writes it, None where digits and signs stand in another order, words as they are."""
         if self.ordinary:
             return cell
         text = cell.strip()
@@ -75,11 +72,7 @@ class Numerals:
 def numerals_of(
     cells: Iterable[tuple[int, str]], source: object, decimal: str | None = None, where: str = "line"
 ) -> Numerals:
-    """Recognise how a table writes numbers by some of its cells.
-
-    Cells that contradict each other ("1,5" and "1,234.5") are refused, and numbers that can all be read in two ways
-    ("1,234").
-    """
+    """Recognise how a table writes numbers; cells that contradict each other, or can all be read in two ways, are refused."""
     if decimal is not None:
         if decimal not in (".", ","):
             raise InputError("{parameter} is {value}; expected '.' or ','.", parameter="decimal", value=decimal)
@@ -158,10 +151,9 @@ def typed(
     place: Callable[[int], str],
     day_first: dict[str, bool] | None = None,
 ) -> Any:
-    """Return a column of text as an Arrow array of numbers, booleans, times or words.
+    """Return a column of text as Arrow numbers, booleans, times or words.
 
-    `place` returns where a row stands, for messages; `day_first` has whether days come before months by column, and gets the
-    order that the cells show.
+    `place` names a row in messages; `day_first` has the order of days and months by column, and gets what the cells show.
     """
     if not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
         found = _numbers(name, cells, numerals)

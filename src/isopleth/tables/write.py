@@ -47,19 +47,12 @@ def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] =
 
 
 def spreadsheet_safe(cell: str) -> str:
-    """Return `cell` with ``'`` before it if a spreadsheet would run it as a formula, and unchanged otherwise.
-
-    Those are cells that begin with =, @, a tab or a carriage return, or with + or - followed by anything but a number.
-    """
+    """Return `cell` with ``'`` before it if a spreadsheet would run it as a formula."""
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray], *, raw_text: bool = False) -> None:
-    """Write named columns to a .csv or .parquet file, whole or not at all.
-
-    The suffix decides the format. Numbers are written so that reading gives the same numbers; `raw_text` leaves text that a
-    spreadsheet would run as it is.
-    """
+    """Write named columns to .csv or .parquet, whole or not at all; `raw_text` leaves text that a spreadsheet would run."""
     check_table_target(path)
     write_blocks(path, iter([columns]), raw_text=raw_text)
 
@@ -164,10 +157,7 @@ def _write_csv(
 
 
 class _UnixLines:
-    """Text file for a CSV writer of lines that end in ``\\r\\n``; they are written with ``\\n``.
-
-    The writer quotes only the line ends it writes itself, and a carriage return in an unquoted cell would begin a new row.
-    """
+    r"""Text file that turns the ``\r\n`` of a CSV writer into ``\n``; that writer quotes carriage returns in cells."""
 
     def __init__(self, text: TextIO) -> None:
         self._text = text

@@ -151,11 +151,7 @@ class TableDescription(Result):
 
 
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:
-    """Return the smallest or largest value of a column and its count if it looks like a code for missing cells.
-
-    It is one of the usual codes, and farther from all other values than these are from each other; codes that are `known` from
-    other columns need not be far.
-    """
+    """Return an extreme value and its count if it is a usual code for missing cells, far from the others or `known`."""
     counts = Counter(values.tolist())
     for value in (values.min(initial=np.inf), values.max(initial=-np.inf)):
         rest = values[values != value]

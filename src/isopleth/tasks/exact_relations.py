@@ -87,10 +87,7 @@ def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
 
 
 def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.ndarray]:
-    """Find products and sums that hold in nearly all rows, and the rows that break each: likely errors of recording.
-
-    Rows whose result equals a part, as where a factor is 0 or 1, do not count for a relation: any equal columns have them.
-    """
+    """Find products and sums that hold in nearly all rows, and the rows that break each: likely errors of recording."""
     found = {}
     numbers = _varying(numbers)
     for relation in _equations(numbers, _FEW):

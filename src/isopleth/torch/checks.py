@@ -22,10 +22,7 @@ def computed(x: Tensor) -> Tensor:
 
 
 def check_points(x: Any, y: Any, called: str = "y", first: str = "x") -> None:
-    """Refuse points that are not two tables of equally many columns, of one floating-point type and on one device.
-
-    `called` is the name of `y` in messages, and `first` that of `x`.
-    """
+    """Refuse points that are not two tables of equally many columns, of one floating-point type and on one device."""
     for name, a in ((first, x), (called, y)):
         check_tensor(name, a)
         if a.ndim != 2 or a.shape[1] == 0:
@@ -47,10 +44,7 @@ def check_coefficients(name: str, v: Any, points: str, y: Tensor, axes: tuple[in
 
 
 def unit_lengths(length_scale: Any, x: Tensor) -> Tensor:
-    """Return the length scale of each column, of shape (d,), with the graph of the given tensor.
-
-    The numbers of a tensor on another device than the CPU are not checked, because that would wait for the device.
-    """
+    """Return length scales (d,) with the graph of the tensor; checking one on a device would wait for it."""
     try:
         scale = length_scale if isinstance(length_scale, Tensor) else torch.as_tensor(length_scale, dtype=x.dtype)
     except (TypeError, ValueError, RuntimeError):
@@ -96,11 +90,9 @@ T = TypeVar("T")
 
 
 def outside_graphs(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep a function out of the graphs of ``torch.compile``.
+    """Keep a function, whose sums choose tiles, check values and run threads, out of ``torch.compile``.
 
-    The sums choose tiles by the memory limit, check values and run in threads, none of which a graph can hold. A compiled
-    function that calls one of them is compiled before and after the call, and gradients pass through it as they do otherwise.
-    With ``fullgraph=True``, which allows no such break, torch refuses the function.
+    A compiled caller breaks there and gradients pass through; ``fullgraph=True`` refuses it.
     """
     reason = "sums of isopleth.torch go tile by tile, in threads; they are not part of a graph"
     kept_out = cast(Callable[P, T], torch.compiler.disable(function, reason=reason))
@@ -114,10 +106,7 @@ def outside_graphs(function: Callable[P, T]) -> Callable[P, T]:
 
 
 class TensorFunction(Function):
-    """Base class of functions with reverse-mode derivatives, which ``torch.func.grad`` and ``torch.func.vjp`` take too.
-
-    Derived classes define `forward` without a context, and `setup_context`. Other transforms are refused by their names.
-    """
+    """Base class of functions with reverse derivatives, also for ``torch.func``; `forward` takes no context."""
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *inputs: Any) -> NoReturn:
@@ -168,10 +157,7 @@ class _Constant(TensorFunction):
 
 
 def constant(compute: Callable[..., Tensor], *tensors: Tensor) -> Tensor:
-    """Return ``compute(*tensors)`` as a constant, also within transforms of ``torch.func``.
-
-    `compute` receives plain tensors and must not use others.
-    """
+    """Return ``compute(*tensors)`` as a constant, also within ``torch.func``; it must use no other tensors."""
     return cast(Tensor, _Constant.apply(compute, *tensors))
 
 
@@ -183,10 +169,7 @@ NO_SECOND = (
 def first_derivatives(
     compute: Callable[..., tuple[Tensor, ...]], *tensors: Tensor, refusal: str = NO_SECOND
 ) -> tuple[Tensor, ...]:
-    """Return ``compute(*tensors)``, derivatives that cannot be differentiated themselves: trying it raises `refusal`.
-
-    `compute` must not use other tensors, because transforms of ``torch.func`` replace these.
-    """
+    """Return ``compute(*tensors)``, first derivatives only: more raise `refusal`. It must use no other tensors."""
     if torch.is_grad_enabled():
         return cast(tuple[Tensor, ...], _Once.apply(compute, refusal, *tensors))
     return compute(*tensors)

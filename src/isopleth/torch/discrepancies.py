@@ -32,10 +32,7 @@ from isopleth.torch.stacked_score import median_squared_distance
 
 
 def median_distance(*samples: Tensor) -> Tensor:
-    """Return the median distance between different rows of all samples together, a constant of every graph; 1 for one row.
-
-    At most 256 rows are compared. It does not wait for a device.
-    """
+    """Return the median distance of at most 256 rows, a constant of every graph, without waiting; 1 for one row."""
     return constant(_median_distance, *samples)
 
 

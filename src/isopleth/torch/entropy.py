@@ -330,10 +330,7 @@ def _without_search(estimator: Any, fitted: Any) -> Any:
 
 
 def check_rows(x: Tensor) -> None:
-    """Refuse rows whose distribution has no score: fewer than two distinct ones, or entries that are not finite.
-
-    On other devices than the CPU, only the number of rows is checked, because values would have to be waited for.
-    """
+    """Refuse fewer than two distinct rows, or values not finite, which on other devices are not waited for."""
     check_finite("x", x)
     if len(x) < 2 or (x.device.type == "cpu" and bool((x == x[:1]).all())):
         raise InputError("x has fewer than two distinct rows; the score of its distribution needs at least two.")

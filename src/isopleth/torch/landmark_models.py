@@ -35,10 +35,7 @@ def landmarks_of(rows: Array) -> Array | None:
 
 
 def many_copies(rows: Array) -> Array:
-    """Return whether many rows are equal to others, so that a fit without one row still knows it.
-
-    Equal rows are looked for next to each other in the order of their norms.
-    """
+    """Return whether many rows equal others, next in order of norms: a fit without one row still knows it."""
     xp = namespace(rows)
     ordered = xp.take(rows, xp.argsort(xp.sum(rows * rows, axis=1)), axis=0)
     equal = xp.all(ordered[1:, :] == ordered[:-1, :], axis=1)
@@ -55,15 +52,12 @@ def landmark_scores(
 ) -> list[tuple[Array, Array]]:
     r"""Return scores and divergences at the rows of score matching on top of a base, one pair for each strength.
 
-    With :math:`\psi_i` the values of the curl-free kernels of all landmarks at row i, of shape (d, F), :math:`\delta_i` their
-    divergences, and :math:`s_0` the base, the coefficients minimise
+    With curl-free kernels :math:`\psi_i` of landmarks at row i, divergences :math:`\delta_i` and base :math:`s_0`, coefficients
+    minimise
 
-    .. math:: \sum_i \tfrac12 |s_0(x_i) + \psi_i c|^2 + \delta_i \cdot c + \tfrac{n\alpha}2\, c^\top K c ,
+    .. math:: \sum_i \tfrac12 |s_0(x_i) + \psi_i c|^2 + \delta_i \cdot c + \tfrac{n\alpha}2\, c^\top K c .
 
-    which is a linear system with the matrix :math:`Q^{-1} = \sum_i \psi_i^\top \psi_i + n \alpha K` and the right-hand side
-    :math:`-\sum_i b_i`, :math:`b_i = \delta_i + \psi_i^\top s_0(x_i)`. Without row i, the matrix changes by rank d, so that with
-    :math:`H_i = \psi_i Q \psi_i^\top` the score of the other rows at row i is
-    :math:`s_0 - (I - H_i)^{-1} \psi_i Q \sum_{j \ne i} b_j`.
+    Without row i the matrix changes by rank d, which gives the score of the other rows there in closed form.
     """
     xp = namespace(rows)
     points = landmarks_of(rows)
@@ -106,10 +100,7 @@ def _left_out(psi: Array, delta: Array, rest: Array, inverse: Array) -> tuple[Ar
 
 
 def _features(x: Array, points: Array, scale: Array, d: Array) -> tuple[Array, Array]:
-    """Return the curl-free kernels of all points at `x`, of shape (m, d, F), and their divergences, of shape (m, F).
-
-    The kernel is l^2 times minus the Hessian of (1 + |x - z|^2/l^2)^(-1/2).
-    """
+    """Return curl-free inverse multiquadric kernels at `x`, (m, d, F), and their divergences, (m, F)."""
     xp = namespace(x)
     m, columns = x.shape
     u = (x[:, None, :] - points[None, :, :]) / scale

@@ -68,11 +68,7 @@ class KernelSums:
 
 
 def _middle(points: Tensor) -> Tensor:
-    """Return medians of some rows, in columns in which 0 is far from the points relative to their spread; 0 in others.
-
-    Subtraction costs the digits of points that are nearer to 0 than to the middle, so it is done only where needed. A mean would
-    follow a single far point.
-    """
+    """Return medians in columns in which 0 is far from the points, else 0: subtraction costs digits of points near 0."""
     some = torch.sort(points[:: max(1, -(-len(points) // _ASKED))], dim=0).values
     n = len(some)
     if n == 0:

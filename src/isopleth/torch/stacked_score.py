@@ -223,10 +223,7 @@ def _spreads(rows: Array, quantiles: Array) -> Array:
 
 
 def _column_scales(rows: Array, varying: Array, share: Array) -> Array:
-    """Return the standard deviations of the columns if they are very different, and ones otherwise.
-
-    The loss is a sum over columns, in which narrow columns would outweigh all others.
-    """
+    """Return the standard deviations of very different columns, else ones: narrow ones would outweigh others in the loss."""
     xp = namespace(rows)
     spread = xp.sqrt(share @ (rows * rows))
     widest = xp.max(spread)
@@ -237,9 +234,8 @@ def _column_scales(rows: Array, varying: Array, share: Array) -> Array:
 def _elliptical(rows: Array, varying: Array, share: Array, metric: Array | None = None) -> Models:
     r"""Return the scores of elliptical models at each row, fitted to the others; `rows` have mean 0.
 
-    The covariances are :math:`(1 - \rho) S_{-i} + \rho t I`, where :math:`S_{-i}` is that of the other rows, a rank-one change
-    of that of all. The shrinkage :math:`\rho` and the mean variance t are those of all rows. Divergences are sums over columns
-    times `metric`, of shape (n, d), ones by default.
+    Covariances :math:`(1 - \rho) S_{-i} + \rho t I` are rank-one changes with shrinkage and mean variance of all; divergences are
+    sums over columns times `metric` (n, d).
     """
     xp = namespace(rows)
     d = xp.sum(xp.astype(varying, rows.dtype))
@@ -273,10 +269,7 @@ def _elliptical(rows: Array, varying: Array, share: Array, metric: Array | None 
 
 
 def _extending(rows: Array, varying: Array, share: Array) -> tuple[Array, Array]:
-    """Return orthogonal axes and which of them rows extend along: those of the columns, or principal ones if some are dependent.
-
-    A score across a plane in which all rows lie would gain from its divergence and cost nothing.
-    """
+    """Return orthogonal axes and which of them rows extend along; a score across a plane of rows would cost nothing."""
     xp = namespace(rows)
     eye = xp.eye(rows.shape[1], dtype=rows.dtype, device=rows.device)
     # Few rows have dependent columns always; an eigendecomposition would wait for another device than the CPU.
@@ -311,10 +304,7 @@ def _in_smooth_frame(
     n_jobs: int | None,
     judged: bool = True,
 ) -> list[Models]:
-    """Return elliptical models and kernel density estimates in the smooth frame, in the coordinates of the rows.
-
-    The map is t = sinh(delta arsinh(y) - epsilon) with y = (x - shift)/scale of each column, then whitening.
-    """
+    """Return elliptical and kernel models fitted in the smooth frame, in the coordinates of the rows."""
     xp = namespace(rows)
     shift, scale, tail, skew = _smooth_map(rows, quantiles, varying)
     y = (rows - shift) / scale
@@ -349,10 +339,9 @@ def _in_smooth_frame(
 
 
 def _smooth_map(rows: Array, quantiles: Array, varying: Array) -> tuple[Array, Array, Array, Array]:
-    """Return shift, scale, delta and epsilon of sinh-arcsinh maps that take five quantiles of each column to normal ones.
+    """Return shift, scale, delta, epsilon of sinh-arcsinh maps that take five quantiles to normal ones, in closed form.
 
-    The inverse map is x = shift + scale sinh(a/delta + epsilon/delta), a = arsinh(t), in which sums and differences of quantiles
-    at -a and a have closed forms. Columns with many equal values, and tails beyond the ends, get the nearest map that is smooth.
+    Columns with many equal values, and tails beyond the ends, get the nearest map that is smooth.
     """
     xp = namespace(rows)
     lowest, low, middle, high, highest = (quantiles[k, :] for k in range(5))
@@ -392,10 +381,9 @@ def _kernel_estimates(
     judged: bool = True,
     whitening: tuple[Array, Array] | None = None,
 ) -> Models:
-    """Return the scores of Gaussian kernel density estimates at each row, without the row itself and rows equal to it.
+    """Return scores of Gaussian kernel density estimates at rows, without rows equal to them.
 
-    With `whitening`, a precision matrix and a metric, distances are those of the precision, and divergences are sums over columns
-    times the metric. Divergences, which only weights need, are 0 unless `judged`.
+    `whitening` is a precision and a metric for divergences; these, which only weights need, are 0 unless `judged`.
     """
     xp = namespace(rows)
     n = rows.shape[0]
@@ -508,10 +496,7 @@ class RowDistances:
         return WeightedSums(total, some, mean, shift, sums[:, d + 1 :])
 
     def estimate(self, weights: Array, sums: WeightedSums, scale: Array, d: Array) -> Models:
-        """Return one score at the rows for the squared length scale `scale`, given the weights of all rows at each.
-
-        `d` is the number of columns that vary.
-        """
+        """Return a score at the rows for the squared length scale, given weights at each; d columns vary."""
         xp, shift = namespace(weights), sums.shift
         mean = _row_products(weights, self.beyond_nearest) / sums.total[:, 0] + self.nearest
         variance = mean - xp.sum(shift * shift, axis=1)
@@ -545,11 +530,7 @@ def median_squared_distance(rows: Array) -> Array:
 
 
 def _weights(models: Models, share: Array, first: tuple[int, ...], second: tuple[int, ...]) -> Array:
-    """Return the weight of each model, of shape (k,), for shares of the rows.
-
-    Models at the places `first` and those at `second` exclude each other, because each set costs one more sum over pairs of rows
-    in every step: the set with the smaller penalised loss is taken.
-    """
+    """Return the weight of each model, (k,). Of the sets `first` and `second`, only that of the smaller loss has weights."""
     xp = namespace(models.values)
     sizes = models.sizes(share)
     values, divergences = models.values / sizes[:, None, None], models.divergences / sizes[:, None]
@@ -601,10 +582,7 @@ def _losses(weights: Array, values: Array, divergences: Array) -> Array:
 
 
 def _significant_share(simple: Array, other: Array, share: Array) -> Array:
-    """Return the share of the step from a simple model to another that is kept, given their losses at the rows.
-
-    Normal rows have some models with a smaller loss by chance, as many are compared; a share has no jump in the rows.
-    """
+    """Return the share kept of a step from a simple model to another, whose loss may be smaller by chance."""
     xp = namespace(simple)
     gains = simple - other
     gain = share @ gains

@@ -29,16 +29,12 @@ NEVER = 1e-9  # tail shares that no bound depends on, and that are not kept: the
 class Certificate:
     r"""Lower limits on the number of anomalies in sets of new rows, simultaneous over all sets.
 
-    The scores of calibration rows and of ordinary new rows are exchangeable if the scores were fitted without all of them. Then
-    the number :math:`V_i` of ordinary new rows that are less likely than the i-th least likely of n calibration rows has a
-    joint law that does not depend on the data. Its quantiles :math:`b_i` at one level, chosen by simulation so that all
-    :math:`V_i \le b_i` hold together with the confidence, bound the ordinary rows of any set S of new rows: S has at least
-    :math:`\max_i (|\{x \in S : x \text{ less likely than } c_i\}| - b_i)` anomalies.
+    Scores fitted without the n calibration rows and the new rows are exchangeable, so the number :math:`V_i` of ordinary new rows
+    less likely than the i-th least likely calibration row has a known law. Bounds :math:`b_i` that all :math:`V_i` keep with the
+    confidence give any set S at least :math:`\max_i (|\{x \in S : x \text{ less likely than } c_i\}| - b_i)` anomalies.
 
-    The bounds are first computed as if all m new rows were ordinary, and again for the m - a of them that may be, if they show
-    that at least a are not, until they show no more. Where the bounds of the true number :math:`m_0` hold, no step goes below
-    :math:`m_0`: bounds rise with the number of ordinary rows, so those of a larger number show at most :math:`m - m_0`. So the
-    last bounds, which are no smaller, fail only where those of :math:`m_0` do.
+    Bounds for m ordinary new rows are computed again for the m - a that the last ones leave, until they show no more. They rise
+    with the number of ordinary rows, so they fail only where those of the true number do.
     """
 
     place: np.ndarray  # (m,): first of the bounds that counts each new row; one more than the last for none
@@ -77,10 +73,7 @@ def levels_of(n: int) -> np.ndarray:
 
 @lru_cache(maxsize=64)  # tables of the same size come again, for instance day by day
 def simultaneous_bounds(n: int, ordinary: int, confidence: float) -> np.ndarray:
-    """Return bounds that the numbers of ordinary new rows beyond calibration rows keep together with a confidence.
-
-    They are quantiles of beta-binomial laws, one for each of :func:`levels_of` n, all at the same level.
-    """
+    """Return bounds that the numbers of ordinary new rows beyond calibration rows keep together with a confidence."""
     levels = levels_of(n)
     if not ordinary:
         return np.zeros(len(levels), dtype=np.int64)
@@ -118,10 +111,9 @@ def _simulated_counts(n: int, levels: np.ndarray, m: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class SplitScores:
-    """Scores fitted to one half of the training rows, with those of the other half, for certificates.
+    """Scores fitted to one half of the training rows, and those of the other half, for certificates.
 
-    Training rows that are judged without themselves are not quite exchangeable with new rows: in tight clusters and for distances
-    to neighbours the least likely of them are too few or too many, which a limit on all lists at once would not survive.
+    Training rows judged without themselves are not quite exchangeable with new rows, which a limit on all lists at once needs.
     """
 
     rule: ReferenceRule | WithConstants  # rule fitted to one half
@@ -131,10 +123,7 @@ class SplitScores:
     def fit(
         cls, rows: np.ndarray, n_numeric: int, seed: int, limits: Limits, groups: np.ndarray | None = None
     ) -> Self | None:
-        """Split rows in the frame of a detector at random; None if they are too few or all equal in a half.
-
-        Groups are split as a whole. One row of each, drawn at random, calibrates: rows of one group are not independent.
-        """
+        """Split rows, or whole groups, at random, and calibrate by one row of each; None if they are too few."""
         group = np.arange(len(rows)) if groups is None else groups
         count = int(group.max()) + 1
         if count < FEWEST_ROWS:

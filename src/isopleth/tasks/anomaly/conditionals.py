@@ -24,10 +24,9 @@ ROWS = 1024  # judged at once, so that they stay in the processor's cache
 
 @dataclass(frozen=True)
 class ConditionalLaw:
-    r"""Law of one column given the others.
+    r"""Law of one column given the others: the mean over the leaves of a row in the trees of Geurts et al. (2006).
 
-    The trees of Geurts et al. (2006) predict the column. The law of a row is the mean of those of its leaves, with a kernel
-    :math:`\frac12 \sum_h e^{-|t|/h}/(2h)` around each value; words have none.
+    Numbers have a kernel :math:`\frac12 \sum_h e^{-|t|/h}/(2h)` around each value.
     """
 
     target: int

@@ -268,13 +268,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         return entered.finish(self)
 
     def _checked_groups(self, groups: Any, n: int) -> np.ndarray | None:
-        """Return the numbers of the groups of `n` rows.
-
-        Raises
-        ------
-        InputError
-            If there is not one label a row, or there are fewer than two groups.
-        """
+        """Return the numbers of the groups of `n` rows; InputError if a label is missing or there is only one group."""
         if groups is None:
             return None
         if not self.novelty:
@@ -285,11 +279,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         return numbers
 
     def _coded(self, table: CheckedRows) -> np.ndarray:
-        """Return rows in which a missing word is a code of its own; missing numbers are NaN, always with the same bits.
-
-        The code is one behind that of unseen words or, if no training row had a gap among several words, that of the most
-        frequent one.
-        """
+        """Return rows with a code for missing words, that of the most frequent word if no training row had a gap."""
         rows, gaps, numeric = table.rows, table.missing, table.n_numeric
         if not gaps.any():
             return rows

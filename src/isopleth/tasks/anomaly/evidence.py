@@ -82,16 +82,11 @@ class Indicators:
 class CovarianceEvidence:
     r"""Centre and covariance of the most concentrated half of the rows, shrunk towards a sphere.
 
-    Each step takes the half of the weight with the least Mahalanobis distances, and its mean and covariance; that is
-    the concentration step of Rousseeuw and Van Driessen (1999), from the medians of the columns on.
+    Concentration steps of Rousseeuw and Van Driessen (1999) start at the medians, and fill gaps with conditional means; the
+    number of gaps, which they would have added on average, is added to the distance.
 
-    Training rows in the half are judged by the ellipsoid without them. With S the covariance of weight W, u the
-    row less the mean, w its weight, r = W/(W - w), rho the shrinkage and A the shrunk covariance, taking the row out
-    leaves :math:`r (A - (1 - \rho) r (w/W) u u^T)`, so its distance is
-    :math:`r q / (1 - (1 - \rho) r (w/W) q)` with :math:`q = u^T A^{-1} u`.
-
-    Each step fills missing cells with their conditional means, at which the distance is that of the known cells; the number of
-    missing cells is added, which is what they would have added to the distance on average.
+    Training rows in the half are judged without themselves: of weight w among W, with r = W/(W - w), shrinkage rho and shrunk
+    covariance A, the distance is :math:`r q / (1 - (1 - \rho) r (w/W) q)`, :math:`q = u^T A^{-1} u`.
     """
 
     scale: np.ndarray  # (d,): divides each column

@@ -25,17 +25,7 @@ _MOST_PRINTED, _MOST_DRAWN, _MOST_BARS, _WORTH_SAYING = 10, 4, 12, 0.1
 
 @dataclass(frozen=True, eq=False)
 class Together:
-    """Columns that explain a row only together, such as a price and a total that were both mistyped.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n, d), bool
-        Mask of the columns of each row; none where a single one explains it, or no few do.
-    best : ndarray of shape (n, d)
-        Their values in the training row whose values raise the score most.
-    rise : ndarray of shape (n,)
-        The gain in score of these values, in nats; 0 without columns.
-    """
+    """Columns (n, d) that explain a row only together, their values in the `best` training row, and the `rise` of the score."""
 
     columns: np.ndarray
     best: np.ndarray
@@ -304,11 +294,7 @@ class Counterfactuals:
 
     @classmethod
     def of(cls, X: np.ndarray, n_numeric: int, rows: np.ndarray) -> Counterfactuals:
-        """Choose values of each column among the rows of `X`, including the least and the greatest of the numbers.
-
-        All distinct values if there are at most MOST_VALUES, else quantiles that are values of rows, or the most frequent
-        categories. Values between them are not tried: in a column of counts or codes they are not meaningful.
-        """
+        """Choose values of each column among the rows, including both extremes; others would mean nothing for counts or codes."""
         columns = [_spread_out(np.sort(column[~np.isnan(column)])) for column in X.T[:n_numeric]]
         columns += [_most_frequent(codes) for codes in X.T[n_numeric:]]
         most = max(map(len, columns))
@@ -350,11 +336,7 @@ def _spread_out(ordered: np.ndarray) -> np.ndarray:
 def best_counterfactuals(
     rule: CounterfactualRule, rows: np.ndarray, known: np.ndarray, tried: Counterfactuals, limits: Limits
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the best value of each cell, and the values beside it that are nearly as good.
-
-    Returns the gain of the score in nats, 0 if no value gains anything, and the index of the best value, both of shape (n,
-    d).
-    """
+    """Return the gain of the score by the best value of each cell, 0 if none gains, and its index, both (n, d)."""
     distinct = np.arange(len(tried.values)) < tried.counts[:, None]
 
     def best(part: slice) -> tuple[np.ndarray, np.ndarray]:
@@ -380,11 +362,10 @@ def joint_counterfactuals(
     most: float,
     limits: Limits,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Find few cells whose change brings the surprise of a row down to `most` together, where the change of one does not.
+    """Find few cells whose change brings a row's surprise down to `most` together; return cells, training row and gain.
 
-    Cells are taken in the order of the surprise that each of them causes in ordinary rows: a cell beside another one that is
-    wrong, too, may gain nothing by itself. `tried` are whole training rows and `rise` the gains of single cells. Returns the
-    mask of the cells, (n, d), the training row with the best values and the gain, (n,).
+    Cells come in the order of the surprise that they cause in ordinary rows, since beside another wrong one a cell may gain
+    nothing.
     """
     n, d = rows.shape
     mask, place, gain = np.zeros((n, d), dtype=bool), np.zeros(n, dtype=np.intp), np.zeros(n)

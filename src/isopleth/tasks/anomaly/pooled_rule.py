@@ -60,10 +60,7 @@ def some_columns(dim: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def root_coefficients(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    r"""Solve :math:`\alpha_i (K\alpha)_i = w_i`, the stationarity condition of SOSREP, by its damped fixed point.
-
-    For a positive semi-definite matrix without negative entries the map contracts by 1/2 a step in the logarithms.
-    """
+    r"""Solve :math:`\alpha_i (K\alpha)_i = w_i` of SOSREP by its damped fixed point, which contracts by 1/2 a step."""
     alpha = np.sqrt(weights / K.sum(axis=1))
     for _ in range(MAX_ITERATIONS):
         ratio = weights / (alpha * (K @ alpha))
@@ -75,10 +72,7 @@ def root_coefficients(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Member:
-    r"""SOSREP of one sample in some of the columns, with the kernel :math:`\exp(-|x - y|_1 / \ell)`.
-
-    Unlike categories are apart by the mismatch of their column.
-    """
+    r"""SOSREP of one sample in some columns, with :math:`\exp(-|x - y|_1 / \ell)`; unlike categories are a mismatch apart."""
 
     columns: np.ndarray  # (p,): columns that the member uses
     centers: np.ndarray  # (m, p): distinct rows of the sample
@@ -127,8 +121,7 @@ class Member:
 class Committee:
     """Small-sample densities whose mean log density is the joint evidence.
 
-    The mean of log densities is the logarithmic opinion pool: a row is ordinary if most small samples have something
-    near it. A training row is judged by the members whose samples do not contain it.
+    A row is ordinary if most samples have something near it; those that contain a training row do not judge it.
     """
 
     scale: np.ndarray  # (d,): divides each column
@@ -165,10 +158,7 @@ class Committee:
         return np.concatenate(found)
 
     def _judging(self, known: np.ndarray) -> np.ndarray:
-        """Return a mask of shape (members, n): a row is judged by the members whose samples do not contain it.
-
-        In tables of a few rows a row may be in every sample; then all members judge it.
-        """
+        """Mask (members, n): a row is judged by members whose samples lack it, or by all if every sample has it."""
         judging = np.ones((len(self.members), len(known)), dtype=bool)
         sampled = np.concatenate([member.sampled for member in self.members])
         of = np.repeat(np.arange(len(self.members)), [len(member.sampled) for member in self.members])
@@ -221,11 +211,8 @@ SHAPE_VARIANCE = 3.0 / (4.0 * math.log(2.0) ** 4) / ORDINARY
 class Tail:
     """Law of one kind of evidence among the training rows, higher values being the less likely.
 
-    Up to the most extreme eighth of the rows the tail share of a value is the share of rows at least as extreme.
-    Beyond, it is the smaller of that share and that of a generalised Pareto tail through the quantiles at 1/2, 1/4
-    and 1/8 (Pickands 1975), with a shape of at least 0: the log density of a Gaussian and of a power law both have
-    exponential tails, which is the shape 0. So the rows among the most extreme eighth have no influence on the law
-    that judges them, and values beyond all rows still differ.
+    Beyond the most extreme eighth it is at most a generalised Pareto tail through the quantiles 1/2, 1/4, 1/8 (Pickands 1975), of
+    shape 0 or more: extreme rows do not influence the law that judges them, and values beyond all rows differ.
     """
 
     law: EmpiricalLaw  # law of the training rows
@@ -268,10 +255,7 @@ class Tail:
         return replace(self, law=EmpiricalLaw(law.values[place], np.append(law.up_to[place], law.weight)))
 
     def surprise(self, x: np.ndarray, new: float = 1.0) -> np.ndarray:
-        """Return minus the log tail share of each value, interpolated between the values of the training rows.
-
-        `new` is the weight by which the row that is judged is counted itself: 0 for training rows, which are in the law.
-        """
+        """Return minus the log tail share of each value; `new` is the weight of the judged row, 0 for training rows."""
         weight = self.law.weight
         ranked = np.interp(x, self.law.values, -np.log((weight - self.law.up_to[:-1] + new) / (weight + new)))
         if self.width == 0.0:
@@ -281,10 +265,7 @@ class Tail:
         return np.where(excess > 0.0, np.maximum(ranked, tail - math.log(self.share)), ranked)
 
     def threshold(self, share: float) -> float:
-        """Return the value beyond all training rows at which the fitted tail is `share`.
-
-        It is used if no training row has such a small tail share.
-        """
+        """Return the value at which the fitted tail is `share`, for shares smaller than any training row's."""
         excess = math.log(self.share / share)
         if self.width == 0.0 or excess <= 0.0:
             return float(self.law.values[-1])
@@ -359,12 +340,9 @@ class CategoryShares:
 
 @dataclass(frozen=True)
 class ColumnTails:
-    r"""The sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`.
+    """The sum over columns of minus the log of two-sided tail shares, Fisher's statistic for independent columns.
 
     A category adds minus the log of its share, a missing cell the mean of its column.
-
-    It is the statistic of Fisher's combination of two-sided tail shares, as if columns were independent. Anomalies
-    that are extreme in several columns stand out however many they are.
     """
 
     laws: list[EmpiricalLaw | CategoryShares]  # law of each column
@@ -496,10 +474,7 @@ class PooledRule:
         return self.surprise_of(self.evidence(rows, known, limits))
 
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return the sum of the surprises of rows as they are and with each of `values` in each cell.
-
-        The result has shape (n, d, 1 + k).
-        """
+        """Return the surprise of rows as they are and with each of `values` in each cell, (n, d, 1 + k)."""
         gaps = np.isnan(rows)
         complete = self.complete(rows, Limits(np.inf, 1))
         covariance = self.covariance.counterfactual_evidence(complete, known, values)

@@ -40,10 +40,9 @@ KINDS = ("density", "rank density", "rank neighbours", "conditionals")
 
 @dataclass(frozen=True)
 class NormalScores:
-    r"""Map of each column to the normal scores of its ranks among the training rows.
+    r"""Map of each column to normal scores :math:`\Phi^{-1}(\frac12 P(X < x) + \frac12 P(X \le x))`.
 
-    A training value x has the score :math:`\Phi^{-1}(\frac12 P(X < x) + \frac12 P(X \le x))`. The map is linear between these
-    values, and grows as a logarithm of the excess in standard deviations beyond them, so that far values still differ.
+    It is linear between training values, and logarithmic beyond them, so that far values still differ.
     """
 
     # values, scores: values of each column, rising, and their scores
@@ -72,11 +71,10 @@ class NormalScores:
 
 @dataclass(frozen=True)
 class CenterSpace:
-    r"""Distinct rows in one set of coordinates, with the evidence of the distances from them.
+    """Distinct rows in one set of coordinates, with the evidence of the distances from them.
 
-    The *density* is minus the logarithm of :math:`\sum_i c_i \exp(-|x - x_i|_1/h) / \sum_i c_i`. With h a quarter of the
-    median distance between nearest neighbours, it depends mostly on the nearest row where rows are dense, and farther away
-    on all rows of a region. The *neighbours* are the mean distance to the five nearest rows.
+    The *density* has Laplacian kernels of a quarter of the median distance of nearest neighbours, so that it follows single rows
+    where rows are dense and regions elsewhere; *neighbours* are the mean distance to five.
     """
 
     scores: NormalScores | None  # coordinates are normal scores; None for the columns themselves
@@ -152,11 +150,9 @@ def _neighbour_distances(distances: np.ndarray, copies: np.ndarray) -> np.ndarra
 
 @dataclass(frozen=True)
 class Centers:
-    """Complete rows that represent all training rows, and the folds in which these are judged without themselves.
+    """Complete rows that represent all training rows, and folds in which these are judged without themselves.
 
-    A row of a fold is judged by coordinates and distances that are fitted without one copy of each row of the fold or, if rows
-    belong to groups, without the groups of the fold. So the training rows are to the rule what new rows are. Ranks of a row among
-    rows with itself would not be: in one column neighbours would always be one rank apart.
+    Coordinates and distances are fitted without the fold too, so that training rows are to the rule what new rows are.
     """
 
     rows: np.ndarray  # (m, d): distinct rows
@@ -192,11 +188,10 @@ def _large(fold: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ReferenceRule:
-    """Sum of the log tail shares of kinds of evidence among ordinary rows.
+    """Sum of the log tail shares of kinds of evidence among ordinary rows, each of which a density may follow.
 
-    If all training rows are ordinary, a density may follow each of them. On the columns as they are it is dominated by skewed
-    ones; on the normal scores of ranks each column counts alike. Distances over all columns hide a broken relation of few, which
-    conditional laws find. These are fitted to larger folds.
+    Normal scores of ranks let columns count alike where skewed ones would dominate, and conditional laws, fitted to larger folds,
+    find a broken relation of few columns that distances hide.
     """
 
     centers: Centers

@@ -344,10 +344,7 @@ _WILD = 20.0
 
 
 def rows_chart(found: Anomalies) -> Chart | None:
-    """Return the rows in two columns of numbers, those that explain the least likely ones or in which flagged ones deviate most.
-
-    None without a complete column that varies.
-    """
+    """Return the rows in two columns of numbers that explain the least likely ones, or in which flagged ones deviate most."""
     names, numbers = found.numbers
     complete = ~np.isnan(numbers).any(axis=0)
     names, numbers = [name for name, kept in zip(names, complete, strict=True) if kept], numbers[:, complete]

@@ -51,21 +51,13 @@ def map_blocks(label: str, work: Callable[[P], R], parts: list[P], limits: Limit
 
 
 def discounted(copies: np.ndarray) -> np.ndarray:
-    r"""Return the weight of a row that occurs `copies` times, :math:`\max(1, c^3/(c^2 + 16^2))`.
-
-    A few copies are one observation written down again, and count once, so that repeating anomalies does not make
-    them ordinary; very many are a value that is common, and count in full.
-    """
+    r"""Return the weight of c copies, :math:`\max(1, c^3/(c^2 + 16^2))`: few are one observation, many a common value."""
     c = np.asarray(copies, dtype=np.float64)
     return np.maximum(1.0, c**3 / (c**2 + COMMON**2))
 
 
 def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column after clipping the most extreme hundredth of the rows at either end.
-
-    Otherwise one extreme cell would make all other differences in its column negligible. A column that is constant after
-    clipping has its plain standard deviation. Missing cells do not count; a column without others has 0.
-    """
+    """Return standard deviations after clipping the extreme hundredths, which one cell could decide; gaps do not count."""
     if not len(rows):
         return np.zeros(rows.shape[1])
     missing = np.isnan(rows)
@@ -91,8 +83,7 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 class CategoryColumns:
     r"""Categorical columns of a table: the last columns of its rows, as codes.
 
-    Two unlike categories of a column are :math:`1/\sqrt{\sum_c p_c (1 - p_c)}` apart, with p_c the share of rows with
-    category c; equal ones 0. So a column counts about as much as one of numbers, and a rare category is far from others.
+    Unlike categories are :math:`1/\sqrt{\sum_c p_c (1 - p_c)}` apart: a column counts like one of numbers, and rare ones are far.
     """
 
     n_numeric: int  # number of columns before them
@@ -203,10 +194,7 @@ class TrainingTable:
 
 
 def distances_between(centers: np.ndarray, rows: np.ndarray, mismatch: np.ndarray) -> np.ndarray:
-    """Return the distances of rows from centres: city-block distances, and `mismatch` for each pair of unlike categories.
-
-    `mismatch`, of shape (q,), is for the last q columns, which hold codes; the result has shape (m, n).
-    """
+    """Return city-block distances (m, n), with `mismatch` (q,) for unlike categories in the last q columns."""
     first = centers.shape[1] - len(mismatch)
     if not len(mismatch):
         return cdist(centers, rows, "cityblock")
@@ -217,10 +205,7 @@ def distances_between(centers: np.ndarray, rows: np.ndarray, mismatch: np.ndarra
 
 
 def sums_of_others(terms: np.ndarray) -> np.ndarray:
-    """Return sums over the first axis without each of its terms.
-
-    They are not computed by subtraction, in which one very large term would cancel all digits of the others.
-    """
+    """Return sums without each term; by subtraction, one very large term would cancel all digits of the others."""
     before, after = np.zeros_like(terms), np.zeros_like(terms)
     np.cumsum(terms[:-1], axis=0, out=before[1:])
     np.cumsum(terms[:0:-1], axis=0, out=after[-2::-1])
@@ -231,18 +216,14 @@ def sums_of_others(terms: np.ndarray) -> np.ndarray:
 def counterfactual_distances(
     here: np.ndarray, there: np.ndarray, centers: np.ndarray, mismatch: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield distances to centres of rows as they are, and with each value in each cell, column by column.
-
-    For each column an array of shape (m, n, 1 + k). The row as it is goes through the same arithmetic, so that its own value
-    gains exactly 0.
-    """
+    """Yield by column the distances to centres of rows as they are and with each value in the cell, (m, n, 1 + k)."""
     terms = np.abs(here.T[:, None, :] - centers.T[:, :, None])
     first = len(terms) - len(mismatch)
     terms[first:] = (terms[first:] > 0.0) * mismatch[:, None, None]
     others = sums_of_others(terms)
     for j, (own, rest) in enumerate(zip(terms, others, strict=True)):
         changed = np.empty((*own.shape, 1 + len(there)))
-        changed[:, :, 0] = own
+        changed[:, :, 0] = own  # by the same arithmetic as the others, so that a row's own value gains exactly 0
         moved = np.abs(there[:, j] - centers[:, j, None])
         changed[:, :, 1:] = ((moved > 0.0) * mismatch[j - first] if j >= first else moved)[:, None, :]
         changed += rest[:, :, None]

@@ -31,11 +31,7 @@ def null_gains(
     rng: np.random.Generator,
     tick: Callable[[int], None] = unheard,
 ) -> np.ndarray:
-    """Simulate the saving of the best change in series without changes; sorted.
-
-    The series have the noise that was found: its correlation, its innovations drawn with replacement, and its scatter.
-    `length` may be longer than a reference.
-    """
+    """Simulate the saving of the best change in series without changes, of the noise that was found; sorted."""
     n = min(length, _LONGEST)
     places = np.linspace(0, len(precision) - 1, n).astype(int)
     gains = []
@@ -55,12 +51,8 @@ def null_margins(
 ) -> np.ndarray:
     """Simulate by how much the best description with one change is shorter than the best without; sorted.
 
-    The series have the line and the noise of a description without changes. Their innovations have its sizes, in its order, and
-    random signs, so that a stretch of large ones stays where it is. Each series is described anew without and with one change,
-    by constants and by lines, and with the noise fitted to each. The margin is negative where the change costs more than it
-    saves.
-    The simulation ends with an empty array once more than `most` margins are clearly larger than `own`, that of the observed
-    series: its p-value is then too large, whatever the other series would give.
+    Innovations keep sizes and order, with random signs, so that a stretch of large ones stays; each series is described anew.
+    Once more than `most` margins clearly exceed `own`, the observed one, its p-value is too large, and the result is empty.
     """
     n, location = min(length, _LONGEST), calm.location
     places = np.linspace(0, len(calm.precision) - 1, n).astype(int)
@@ -89,10 +81,7 @@ def margin_of(found: Description) -> float:
 
 
 def surcharge(gains: np.ndarray, rate: float, least: float = 0.0) -> float:
-    """Return the saving that the best change exceeds in a share `rate` of series without changes, but not less than `least`.
-
-    For rates that only a few runs would reach, the tail is extrapolated like that of a likelihood ratio, exp(-g/2).
-    """
+    """Return the saving exceeded in a share `rate` of series without changes, at least `least`; the tail is exp(-g/2)."""
     seen = max(rate, _LEAST_EXCEEDING / (RUNS + 1))
     place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
     return max(least, float(gains[place]) + 2.0 * float(np.log(seen / rate)))

@@ -37,9 +37,8 @@ def subsequences(values: np.ndarray, length: int) -> np.ndarray:
 class SlidingLSDD:
     r"""LSDD between neighbouring windows of rows, with the same centres, length scale and ridge for all.
 
-    With :math:`M = 2G - GHG` the dual estimate between windows with means :math:`m, m'` of the functions is
-    :math:`(m - m')^\top M (m - m')`, a squared distance of means of :math:`M^{1/2} \psi`, which cumulative sums give for all
-    windows. Its expectation for independent rows of one distribution, :math:`\operatorname{tr} M (V/r + V'/r)`, is subtracted.
+    With :math:`M = 2G - GHG` it is :math:`(m - m')^\top M (m - m')`, of means that cumulative sums give for all windows, less its
+    expectation :math:`\operatorname{tr} M (V/r + V'/r)` without a change.
     """
 
     system: GaussianSystem  # Gaussian functions, for rows divided by the length scale
@@ -90,10 +89,7 @@ def drawn_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.
 
 
 def along_series(scores: np.ndarray, length: int, subsequence: int, window: int) -> np.ndarray:
-    """Return the scores by the first step after a possible change, NaN where a window would leave the series.
-
-    Subsequences that contain steps before and after a change belong to neither side; the change is at the middle of these.
-    """
+    """Return scores by the first step after a possible change, NaN near the ends; subsequences across it are left out."""
     out = np.full(length, np.nan)
     start = window + subsequence // 2
     out[start : start + len(scores)] = scores

@@ -294,10 +294,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         seconds: np.ndarray | None,
         rng: np.random.Generator,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-        """Subtract the seasons that are given or found; return the rest, the series for the scan of shapes, and the reference.
-
-        The scans compare the cycles of a single season that was found, and keep it; of several they would see each as changes.
-        """
+        """Subtract seasons; return the rest, the series for shapes, which keeps a single season found, and the reference."""
         level = logs_of_growth(values)
         cells = np.where(missing, np.nan, level)
         seasons = seasons_of(cells, self.period, seconds)
@@ -393,12 +390,10 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     def _of_location(
         values: np.ndarray, found: Description, gains: np.ndarray, extra: tuple[float, float], rate: float
     ) -> list[Candidate]:
-        r"""Return the changes of level and slope if together they save enough against the best description without any.
+        """Return the changes of level and slope if together they save enough against the best description without any.
 
-        The gains of single changes use the noise that was fitted together with the changes. For a nearly integrated process this
-        noise is much too small, so the whole descriptions are compared too, each with its own noise. Under the true distribution,
-        the probability that another code is :math:`c` nats shorter is at most :math:`e^{-c}`. For the descriptions compared here
-        this bound is too large, and a constant share of it is used.
+        Noise fitted with the changes is much too small for a nearly integrated process, so whole descriptions are compared; the
+        probability that a code is c nats shorter is at most :math:`e^{-c}`, of which a share is used.
         """
         if not len(found.location.changes):
             return []
@@ -425,11 +420,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         rng: np.random.Generator,
         tick: Callable[[int], None],
     ) -> tuple[list[Candidate], Description]:
-        """Return a change that costs more than it saves, but less than chance does at the rate, and the description with it.
-
-        The cost of a place, 2 log n, is a bound, and a line describes a small step nearly as well. So the margin between the
-        descriptions with and without one change is compared with its simulated distribution.
-        """
+        """Return a change that costs more than it saves, but less than simulations do at the rate, and its description."""
         own = margin_of(found) if found.location.innovations.any() else np.inf
         margins = null_margins(reference or found, length, rng, tick, own, rate * _LOCATION * (RUNS + 1))
         if not len(margins):
@@ -461,10 +452,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         found: Description,
         cycle: float | None,
     ) -> None:
-        """Set the attributes of the changes: places, kinds, columns and p-values.
-
-        The series are those for levels and slopes, and for other changes, which may have a season still.
-        """
+        """Set the attributes of the changes, from the series for levels and slopes and that for other changes."""
         bounds = [0, *(one.step for one in changes), len(innovations)]
         named = []
         for i, one in enumerate(changes):

@@ -52,10 +52,7 @@ class Blocks:
 
 
 def blocks_of(steps: int, length: float, least: int, most: int) -> Blocks:
-    """Divide a series into blocks of about `length` steps, at least `least` and at most `most` of them.
-
-    Long series have blocks of several times the length, short ones of an equal share.
-    """
+    """Divide a series into `least` to `most` blocks of about `length` steps, of longer ones in long series."""
     if steps < least * length:
         length = steps / least
     elif steps > most * length:
@@ -73,11 +70,9 @@ def autocorrelation(column: np.ndarray, most: int) -> np.ndarray:
 
 
 def period_of(values: np.ndarray) -> tuple[float, float, float]:
-    """Estimate the period of a series from the autocorrelation; (nan, 0, 0) without a peak.
+    """Return period, height and statistic of a peak of the autocorrelation of columns less a line; (nan, 0, 0) without.
 
-    A line is subtracted from each column first; the autocorrelations of the columns are averaged.
-    Returns period, height and its test statistic, which is standard normal in noise, with memory too: sums of the products of
-    values one period apart, over the steps of a cycle, are nearly independent, and are tested by Student's t.
+    The statistic is N(0, 1) in noise with memory too: products one period apart, summed over a cycle, are nearly independent.
     """
     n = len(values)
     time = np.linspace(-1.0, 1.0, n)
@@ -123,10 +118,8 @@ def embedded(
 ) -> np.ndarray:
     """Compute the mean embedding of the windows in each part of each block.
 
-    The Gaussian functions of windows at landmarks are averaged over parts. Each lag and each length scale is measured in
-    the root mean square of the differences between neighbouring blocks, and their leading principal components are returned.
-    `values` of shape (T, d) are in standard deviations and without gaps. With `normal`, windows are put in standard units, so
-    that only their shape counts.
+    Gaussians at landmarks, for each lag and scale in units of the differences of neighbouring blocks, are reduced to principal
+    components. With `normal`, windows are in standard units, so that only shape counts.
     """
     groups = []
     for lag in lags:
@@ -256,10 +249,7 @@ def _weights(edges: np.ndarray, places: np.ndarray, lag: int, count: int) -> np.
 
 
 def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:
-    """Replace means of too few windows by those of the same part of near blocks, mirrored at the ends of the gap.
-
-    Mirrored means differ from each other as much as others do; interpolated ones would differ too little.
-    """
+    """Replace means of too few windows by mirrored ones of near blocks, which differ as much as others do."""
     shape = (len(means) // parts, parts * means.shape[1])  # each part of the blocks and each landmark is a column
     chosen = ~enough.reshape(shape).all(axis=0)
     out = means.reshape(shape).copy()

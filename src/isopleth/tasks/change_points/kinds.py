@@ -27,10 +27,7 @@ _MOST_PAIRS = 20
 
 
 def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[str, tuple[int, ...]]:
-    """Tell a jump of level from a change of slope, and name the columns that take part.
-
-    `left` and `right` are the segments before and after a change; with `lines`, segments may be lines.
-    """
+    """Tell a jump of level from a change of slope between segments, lines if `lines`, and name the columns that take part."""
     left, right = left[-_FARTHEST:], right[:_FARTHEST]
     if not lines or min(len(left), len(right)) < 3:
         differences = right.mean(axis=0) - left.mean(axis=0)
@@ -46,11 +43,7 @@ def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[
 
 
 def kind_of_shape(left: np.ndarray, right: np.ndarray, cycle: float | None) -> tuple[str, tuple[int, ...]]:
-    """Tell changes of scatter, frequency, relation and shape from each other, and name the columns that take part.
-
-    Statistics of blocks are compared by Welch's t. Where no difference is both sure and large, the periods of the segments are
-    compared, and if these are alike it is the shape that changed.
-    """
+    """Tell changes of scatter, frequency, relation and shape apart, by Welch's t of blocks, and name their columns."""
     left, right = left[-_FARTHEST:], right[:_FARTHEST]
     length = max(_BLOCK, cycle or 0.0)
     sides = [_in_blocks(side, length) for side in (left, right)]

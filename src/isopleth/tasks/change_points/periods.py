@@ -127,10 +127,7 @@ def chosen_seasons(column: np.ndarray, groups: Sequence[Sequence[Cycle]], given:
 
 
 def season_beside_levels(values: np.ndarray, seasons: Seasons, fill: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return the seasons of `values`, which may hold NaN, fitted to what segments of level and slope leave.
-
-    The segments are those of the series without the seasons that the whole series has. `fill` fills gaps.
-    """
+    """Return the seasons of `values` with gaps, fitted to what segments without them leave; `fill` fills gaps."""
     rest = fill(values - seasonal(values, seasons))
     if (np.ptp(rest, axis=0) <= 0.0).any():
         return seasonal(values, seasons)
@@ -249,11 +246,7 @@ def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) 
 
 
 def period_of_differences(column: np.ndarray) -> int | None:
-    """Return the period whose phases explain most of the variance of the differences; None if that is not worth their number.
-
-    Differences do not depend on levels, which hide a season from the autocorrelation of the series. The sum of squares of the
-    sums over phases is that of the autocovariances at all multiples of the period.
-    """
+    """Return the period whose phases explain most of the differences, which no level affects; None if not worth it."""
     steps = np.diff(column)
     known = ~np.isnan(steps)
     n, length = int(known.sum()), len(steps)

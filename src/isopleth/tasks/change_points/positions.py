@@ -30,18 +30,12 @@ def positions_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""Move changes that were found in blocks to their most probable steps, and return intervals for all.
 
-    Each side of a change is a Gaussian autoregression with its own coefficients and variance. With flat priors for the
-    coefficients, the logarithm of the variance and the position :math:`t` between the neighbouring changes, the posterior of
-    the position is
+    Each side is a Gaussian autoregression with its own coefficients and variance. With flat priors the posterior is
 
-    .. math:: p(t) \propto \prod_i |X_i^\top X_i|^{-1/2}\, \Gamma(\nu_i / 2)\, (R_i / 2)^{-\nu_i / 2},
-        \qquad \nu_i = n_i - k,
+    .. math:: p(t) \propto \prod_i |X_i^\top X_i|^{-1/2}\, \Gamma(\nu_i / 2)\, (R_i / 2)^{-\nu_i / 2}, \qquad \nu_i = n_i - k,
 
-    with rows :math:`X_i`, residual sum of squares :math:`R_i`, :math:`n_i` rows of each side and k coefficients. The limits are
-    quantiles of the geometric mean of this and the posterior of the reversed series. The interval is widened to hold the place
-    of the change. The most probable step is where the product is largest. Rows with an unknown value are left out of the sums,
-    so that all positions within a gap are equally probable: an interval that ends in a gap holds all of it.
-    `places` are the first steps after the changes; those marked `rough` are moved.
+    with rows :math:`X_i` and residual sum of squares :math:`R_i` of a side; that of the reversed series is averaged in. Rows with
+    unknown values are left out, so an interval that ends in a gap holds all of it. Places are first steps after changes.
     """
     bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
     out = np.empty((len(places), 2), dtype=int)
@@ -67,12 +61,10 @@ _PREFERRED = 3.0
 
 
 def by_windows(values: np.ndarray, places: np.ndarray, chosen: np.ndarray, cycle: float | None) -> np.ndarray:
-    """Move the `chosen` changes between cycles to where short windows stop to look like those before and look like those after.
+    """Move the `chosen` changes between cycles to where short windows stop to look like those before.
 
-    Means over cycles place a change to a part of a cycle only. Short windows, in standard units, are nearer to some window on
-    their own side of the change than to any on the other. The sum of the logarithms of these ratios over the windows that do not
-    hold the change is largest at its place. Places remain without a cycle, with fewer than two of them on either side, and where
-    the windows do not clearly prefer another: noise hides the shape of short windows, but averages out over cycles.
+    They are nearer to some window on their own side of a change than to any on the other, and the logarithms of these ratios are
+    summed. Changes stay where no place is clearly better: noise hides the shape of short windows.
     """
     if cycle is None:
         return places

@@ -75,12 +75,7 @@ class ChangePoints(Result):
     title = "Changes of a series"
 
     def _columns(self) -> dict[str, Any]:
-        """Return a row for each change.
-
-        The columns are ``change``, ``time`` if the times are known, ``earliest`` and ``latest`` (the interval of the change),
-        ``kind``, ``pvalue``, ``columns``, and ``before`` and ``after``, means of the segments beside each change: one
-        for each column of the series, numbered if there are several. ``earliest`` and ``latest`` are counted like the change.
-        """
+        """Return a row for each change, with the means of the segments beside it in every column of the series."""
         bounds = np.concatenate([[0], self.change_points, [len(self.series)]]).astype(int)
         means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
         where = {name: column[self.change_points] for name, column in self.where.items()} or {

@@ -52,9 +52,8 @@ class Found:
 class ContrastScan:
     """Contrasts between the means of blocks before and after a place, over whole segments.
 
-    In each segment the first principal components are whitened by the covariance of the differences between neighbouring
-    blocks, which a change hardly affects. The statistic is the largest squared distance of means, relative to its variance for
-    independent blocks. Its null distribution comes from shuffles of chunks of blocks, which are whitened in the same way.
+    Components are whitened by the differences of neighbouring blocks, which a change hardly affects; the largest squared distance
+    of means is compared with shuffles of chunks of blocks, whitened likewise.
     """
 
     def __init__(
@@ -79,11 +78,7 @@ class ContrastScan:
         return self._blocks.length
 
     def _widen(self, alike: float) -> None:
-        """Join blocks in pairs until neighbours differ as much as blocks two apart; remove all blocks if too few are left.
-
-        If neighbouring blocks are more similar than others, the differences between neighbours understate the scatter of means.
-        Upper quartiles are compared, because a few changes, or a stretch without movement, hardly affect them.
-        """
+        """Join blocks in pairs until neighbours differ as much as blocks two apart, since they would understate scatter."""
         while len(self._means) >= _FEWEST:
             near, far = (
                 np.quantile(np.sum((self._means[k:] - self._means[:-k]) ** 2, axis=1), _TYPICAL) for k in (1, 2)
@@ -116,10 +111,7 @@ class ContrastScan:
         return self._placed(found)
 
     def _abrupt(self, places: list[int], ahead_of_step: Callable[[int, int, int], float]) -> set[int]:
-        """Return the places where a step explains more than something gradual between the neighbours.
-
-        The place where the step is worst is removed first, which joins the segments on both sides.
-        """
+        """Return the places where a step explains more than something gradual; the worst is removed first."""
         kept = [0, *places, len(self._means)]
         while len(kept) > 2:
             ahead = [ahead_of_step(*kept[i - 1 : i + 2]) for i in range(1, len(kept) - 1)]
@@ -130,10 +122,7 @@ class ContrastScan:
         return set(kept[1:-1])
 
     def _drift_ahead(self, start: int, place: int, end: int) -> float:
-        """Return how much more a gradual drift explains of the whitened components of a segment than a step at a place.
-
-        A drift is a line, or a parabola along the direction of the step.
-        """
+        """Return how much more a line or parabola explains of whitened components than a step at a place."""
         rows = _components(self._means[start:end])[0]
         if not rows.any():
             return 0.0
@@ -150,11 +139,7 @@ class ContrastScan:
         return max(line, parabola) - step
 
     def _past_ahead(self, start: int, place: int, end: int) -> float:
-        """Return how much cheaper an autoregression alone describes a segment than one with a step at a place.
-
-        The whitened components are projected on the direction of the step. Scatter that comes and goes makes near blocks alike,
-        and by chance far ones differ. The step has to be cheaper by `_CLEARLY`.
-        """
+        """Return how much cheaper an autoregression alone describes a segment than one with a step, which must clearly win."""
         rows = _components(self._means[start:end])[0]
         if not rows.any():
             return 0.0
@@ -195,10 +180,7 @@ class ContrastScan:
         return [Found(step, value) for step, value in zip(steps, values, strict=True)]
 
     def _refined(self, start: int, place: int, end: int) -> int:
-        """Place a change to a part of a block, by the contrast along the direction in which the segments differ.
-
-        Moving means over whole blocks are compared, one part apart. They do not depend on the phase of a period.
-        """
+        """Place a change to a part of a block by moving means over whole blocks, which no phase of a period affects."""
         size = self._blocks.parts
         rows, axes = _components(self._means[start:end])
         white = _whitening(rows[None])[0]
@@ -341,10 +323,7 @@ def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
 
 
 def seen_in_cycles(changes: list[Candidate], values: np.ndarray, cycle: float) -> list[Candidate]:
-    """Return the changes of level and slope that the means over whole cycles show too, up to two cycles away.
-
-    Segments describe the parts of a cycle that no season explains, such as one of a varying shape.
-    """
+    """Return the changes of level and slope that the means over whole cycles show too, up to two cycles away."""
     count = int(len(values) / cycle)
     if count < _FEW:
         return []
@@ -377,14 +356,10 @@ def scans(
     rng: np.random.Generator,
     memory_limit: float,
 ) -> list[Scanned]:
-    """Scan the shapes of windows and the distribution of innovations.
+    """Scan the shapes of windows and the distribution of innovations, with the false alarm `rate` together.
 
-    If the series has a period, both are averaged over blocks of one period and scanned together, with three quarters of the
-    rate. Where there are 12 to 40 whole cycles, blocks are parts of these, and whole cycles are scanned too, each scan with half
-    of that. Without a period, innovations are scanned over blocks of five steps, which place a change more precisely.
-    This scan has two thirds of the rate, and that of windows one third. A scan for which the series has too few blocks is left
-    out.
-    `rate` is the false alarm rate of both scans together.
+    With a period, both are averaged over its blocks (with 12 to 40 cycles also over parts, each at half) at three quarters of the
+    rate; without one, innovations over five steps have two thirds and windows one third. Scans with too few blocks are left out.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)
     normal = (values - values.mean(axis=0)) / spread

@@ -18,10 +18,7 @@ from isopleth.tables.typed import moment
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
-    """Return a series without its column of times, and the times.
-
-    By default the times are the only column of times of a frame, or its index if that holds times.
-    """
+    """Return a series without its column of times, by default the only one or the index, and the times."""
     if not hasattr(series, "__len__"):
         series = in_memory(series)
     refuse_names(series, "series")

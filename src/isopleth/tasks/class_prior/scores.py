@@ -119,10 +119,7 @@ class FoldMoments:
 
 
 def stratified_folds(labels: np.ndarray, seed: int) -> np.ndarray:
-    """Draw the fold of each row: every class is spread evenly, and every fold has rows of every class.
-
-    If some folds lacked a class, its rows would be scored by fits with fewer rows of this class than the other fits have.
-    """
+    """Draw the fold of each row such that every fold has rows of every class, so that all fits have about as many."""
     rng = np.random.default_rng(seed)
     folds = min(FOLDS, int(np.bincount(labels).min()))
     out = np.empty(len(labels), dtype=np.intp)
@@ -144,11 +141,7 @@ def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Fits:
-    """Scores fitted without each fold.
-
-    The last column belongs to no class: it is the mean kernel value at the rows of the other folds, which tells how typical a
-    row is.
-    """
+    """Scores fitted without each fold; the last column, the mean kernel value, tells how typical a row is."""
 
     features: Features  # coordinates in which the scores are linear
     coefficients: np.ndarray  # (b, folds, K + 1): coefficients
@@ -175,10 +168,7 @@ class Fits:
         return out
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
-        """Return scores of new rows by all fits, of shape (n, folds, K + 1).
-
-        They are not averaged: the scores are bounded afterwards, and labelled rows are scored by single fits too.
-        """
+        """Return scores of new rows by all fits, (n, folds, K + 1), not averaged, because scores are bounded afterwards."""
         flat = self.coefficients.reshape(len(self.coefficients), -1)
         scores: np.ndarray = np.vstack(
             self.features.map(lambda part: self.features(z[part]) @ flat, self.features.blocks(len(z)))

@@ -32,10 +32,7 @@ class Shares:
 
     @classmethod
     def of(cls, held_out: np.ndarray, labels: np.ndarray, new: np.ndarray) -> Self:
-        """Estimate the shares from probabilities, first with scores for equal shares, then for the shares found.
-
-        Probabilities of labelled rows have shape (n, K), those of unlabelled rows (rows, fits, K).
-        """
+        """Estimate shares from probabilities of labelled (n, K) and other rows (rows, fits, K), first for equal shares."""
         classes = held_out.shape[1]
         solve = two_shares if classes == 2 else mixture
         priors = np.full(classes, 1.0 / classes)
@@ -59,10 +56,8 @@ class Shares:
     def _noise(self, priors: np.ndarray, *, population: bool) -> np.ndarray:
         r"""Return :meth:`ClassMoments.noise`, plus the noise of fits to labelled rows that score one another.
 
-        The moments take the held-out scores for independent. But what row i adds by chance to the score of row j, j adds to
-        that of i. With :math:`w_k = \pi_k / n_k` this adds :math:`|w - \bar w|^2 / ((1 - \tfrac1K) \sum_k n_k^{-1})` times the
-        variance of a score over samples of labelled rows: nothing if all w are equal, because the contributions of rows of the
-        same class and of different classes then cancel.
+        What row i adds by chance to row j, j adds to i. With :math:`w_k = \pi_k / n_k` that is
+        :math:`|w - \bar w|^2 / ((1 - \tfrac1K) \sum_k n_k^{-1})` times the variance of a score: nothing if all w are equal.
         """
         counts = self.moments.counts
         weights = priors / counts
@@ -88,10 +83,7 @@ class Shares:
         return np.asarray(np.linalg.solve(basis.T @ self.moments.positive_means, basis.T).T)
 
     def intervals(self, level: float, *, population: bool) -> np.ndarray:
-        """Return limits of an interval for each share, of shape (K, 2), within [0, 1].
-
-        The shares are those among the unlabelled rows, or in the population from which these were drawn.
-        """
+        """Return limits (K, 2) in [0, 1] of the shares of the unlabelled rows, or of their population."""
         if len(self.priors) == 2:
             low, high = self._not_rejected(level, population=population)
             ends = np.array([[1.0 - high, 1.0 - low], [low, high]])
@@ -104,11 +96,7 @@ class Shares:
         return np.stack([np.minimum(ends[:, 0], self.priors), np.maximum(ends[:, 1], self.priors)], axis=1)
 
     def _not_rejected(self, level: float, *, population: bool) -> tuple[float, float]:
-        """Return the smallest and largest share of the second of two classes that a test does not reject.
-
-        The noise depends on the tested share. If classes are similar this interval is wide, whereas a ratio and its standard
-        error would be unstable. If held-out scores are higher in the other class, they carry no information on the shares.
-        """
+        """Return the extreme shares of the second of two classes that a test does not reject; wide if classes are similar."""
         means = self.moments.means
         if (sum_zero_basis(2).T @ means)[0, 0] <= 0.0:
             return 0.0, 1.0
@@ -127,10 +115,7 @@ def _relative(probabilities: np.ndarray, priors: np.ndarray) -> np.ndarray:
 
 
 def _modelled_means(scores: np.ndarray, probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return the mean scores of the classes if the calibrated probabilities were right: over all rows, weighted by them.
-
-    The doubt that calibration adds to labels is taken off, so that classes that do not overlap have the means of their rows.
-    """
+    """Return mean scores of the classes if calibrated probabilities were right, without the doubt that calibration adds."""
     counts = np.bincount(labels)
     doubt = float((_UNSURE_ROWS / (counts + _UNSURE_ROWS)).mean())
     sure = np.maximum(probabilities - doubt / len(counts), 0.0)
@@ -148,10 +133,8 @@ def _jackknife(scores: np.ndarray) -> np.ndarray:
 def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink: bool = True) -> np.ndarray:
     r"""Return the shares on the simplex whose mixture of `means` is nearest to `target`, in units of the `noise`.
 
-    With `shrink`, :math:`K(K+1) |\pi - 1/K|^2` is added: the precision of a uniform distribution on the simplex.
-
-    Because the shares have sum 1, the residual is linear in them, :math:`D\pi`, and the least :math:`|D\pi|^2` on the
-    simplex is at that of :math:`|Du|^2 + (1^\top u - 1)^2` over :math:`u \ge 0`, divided by its sum.
+    With `shrink`, the precision :math:`K(K+1) |\pi - 1/K|^2` of a uniform distribution is added. Shares have sum 1, so the least
+    :math:`|D\pi|^2` is at that of :math:`|Du|^2 + (1^\top u - 1)^2` over :math:`u \ge 0`, divided by its sum.
     """
     classes = len(means)
     rows = [np.linalg.solve(np.linalg.cholesky(noise), (means - target).T)]
@@ -164,11 +147,7 @@ def mixture(means: np.ndarray, target: np.ndarray, noise: np.ndarray, *, shrink:
 
 
 def two_shares(means: np.ndarray, target: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    r"""Return the shares of two classes in closed form.
-
-    :math:`\pi_1 = (g b + 6 v) / (g^2 + 12 v)`, clipped to [0, 1], with :math:`b = m - a_0`, :math:`g = a_1 - a_0` and the
-    variance v of the noise.
-    """
+    r"""Return two shares, :math:`\pi_1 = (g b + 6 v) / (g^2 + 12 v)` in [0, 1], :math:`b = m - a_0`, :math:`g = a_1 - a_0`."""
     gap, reached, variance = (means[1] - means[0])[0], (target - means[0])[0], noise[0, 0]
     second = np.clip((gap * reached + 6.0 * variance) / (gap**2 + 12.0 * variance), 0.0, 1.0)
     return np.array([1.0 - second, second])
@@ -233,11 +212,9 @@ class ClassMoments:
     def positive_means(self) -> np.ndarray:
         r"""Means corrected for the fact that scores of a class are higher in this class.
 
-        With :math:`B = Q^\top A` for means A and the sum-zero basis Q, :math:`E B` is symmetric and positive definite. Each
-        eigenvalue of the symmetric part of B is replaced by the mean of a normal variable given that it is positive: if
-        classes are similar, an eigenvalue that is negative by chance would reverse the shares. The antisymmetric part is kept
-        as measured: the score of a rare class is large and noisy, and averaging would carry its noise over to the scores of
-        the other classes.
+        Eigenvalues of the symmetric part of :math:`Q^\top A`, Q the sum-zero basis, become means of normals given that they are
+        positive: a negative one would reverse the shares. The antisymmetric part stays, because averaging would carry the noise
+        of a rare class over to the others.
         """
         basis = sum_zero_basis(len(self.counts))
         inner = basis.T @ self.means
@@ -254,11 +231,7 @@ class ClassMoments:
         return means, replace(self, counts=self.counts / share**2)
 
     def with_unseen_rows(self) -> Self:
-        """Return moments whose covariances count half a row more in every class, of a class drawn at random.
-
-        If classes are well separated, the few labelled rows of a class may contain none with scores of another class, and their
-        covariance would be far too small.
-        """
+        """Return moments with half a row more of any class in each: few rows may show none of the others' scores."""
         weight = _UNSEEN_ROWS / (self.counts + _UNSEEN_ROWS)
         middle = self.means.mean(axis=0)
         spread = np.einsum("ki,kj->ij", self.means - middle, self.means - middle) / len(self.means)
@@ -267,10 +240,7 @@ class ClassMoments:
         return replace(self, covariances=self.covariances + weight[:, None, None] * added)
 
     def noise(self, priors: np.ndarray, rows: int, *, drawn: bool) -> np.ndarray:
-        """Return the covariance of the mean over `rows` unlabelled rows less the mixture of class means, for shares (..., K).
-
-        With `drawn`, the numbers of rows of each class vary too, as in a sample from the mixture.
-        """
+        """Return the covariance of a mean over `rows` less the mixture of class means; with `drawn`, class counts vary too."""
         out = np.einsum("...k,kij->...ij", self._amounts(priors, rows), self.covariances)
         if drawn:
             centred = self.means - (priors @ self.means)[..., None, :]
@@ -278,10 +248,7 @@ class ClassMoments:
         return np.asarray(out)
 
     def degrees(self, priors: np.ndarray, rows: int, directions: np.ndarray) -> np.ndarray:
-        """Return the degrees of freedom of the noise in `directions` of shape (..., K - 1), by Welch and Satterthwaite.
-
-        They are few if most of the noise comes from a class with few rows.
-        """
+        """Return the degrees of freedom of the noise in directions (..., K - 1), by Welch and Satterthwaite."""
         spread = np.einsum("...i,kij,...j->...k", directions, self.covariances, directions, optimize=True)
         parts = self._amounts(priors, rows) * spread
         return np.asarray(1.0 / np.sum((parts / parts.sum(axis=-1, keepdims=True)) ** 2 / (self.counts - 1.0), axis=-1))
@@ -300,11 +267,7 @@ def _mean_if_positive(mean: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Squash:
-    """Map from scores to class probabilities at equal shares.
-
-    Unbounded scores of rows far from all classes would only add noise to the means. The log odds are those of normal scores with
-    a common covariance, times a factor and plus a constant for each class, both fitted to held-out rows.
-    """
+    """Map from scores to class probabilities at equal shares; scores of rows far from all classes would only add noise."""
 
     slopes: np.ndarray  # (K, K): linear part of the log odds
     offsets: np.ndarray  # (K,): constant part of the log odds
@@ -332,11 +295,9 @@ class Squash:
 
 
 def calibration(odds: np.ndarray, labels: np.ndarray) -> tuple[float, np.ndarray]:
-    r"""Return the factor t and the constants b with which softmax(t odds + b) has the least logarithmic loss.
+    """Return t >= .001 and b for which softmax(t odds + b) has the least logarithmic loss, classes of equal weight.
 
-    This is bias-corrected temperature scaling. All classes have the same weight. The label of a row of class k counts as
-    :math:`(n_k + 1/K) / (n_k + 1)` of a row of this class and :math:`(1/K) / (n_k + 1)` of each other class, so that t is bounded
-    if no held-out row is misclassified. t is at least 0.001.
+    Labels count as :math:`(n_k + 1/K) / (n_k + 1)`, the rest as other classes, so that t is bounded if no row is misclassified.
     """
     classes = odds.shape[1]
     counts = np.bincount(labels, minlength=classes)

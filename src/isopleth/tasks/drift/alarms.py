@@ -231,10 +231,7 @@ class ReferenceColumns:
         return cls(encoding, tuple(summaries(encoding, rows, _MOST_QUANTILES)))
 
     def changes(self, window: np.ndarray) -> dict[str, Any]:
-        """Compare a window of rows with the reference, column by column, the surest change first.
-
-        "moved" tells whether a column differs by more than chance gives any of the columns in one of 100 windows.
-        """
+        """Compare a window with the reference by column, the surest change first; "moved" is rarer than 1 in 100 windows."""
         after, compared = summaries(self.encoding, window), self.encoding.compared
         p_values = np.array(
             [p_value_of_window(one, two, compared=compared) for one, two in zip(self.summaries, after, strict=True)]

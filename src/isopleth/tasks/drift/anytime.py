@@ -224,10 +224,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         return table.finish(self)
 
     def _scores(self, X: np.ndarray, *, alone: bool = False) -> np.ndarray:
-        """Return the scores of rows that are not encoded: the columns, the number of gaps, the mean kernel value, and products.
-
-        With `alone`, a row that is a centre does not count itself: it would be more typical than any new row.
-        """
+        """Return scores of rows: columns, gaps, mean kernel value and products; with `alone`, centres do not count themselves."""
         rows = self._encoding(X)
         kernel = np.exp(-self._half_inverse * cdist(rows / self._unit, self._centers / self._unit, "sqeuclidean"))
         typical = kernel.sum(axis=1)

@@ -150,11 +150,7 @@ class Reference:
     def drawn_again(
         self, count: int, level: float, rng: np.random.Generator, tick: Callable[[int], None] = unheard
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw `count` references from this one, and return their means and the ratios of their thresholds to the own one.
-
-        The threshold of a reference is a quantile of a quadratic form in a normal vector whose covariance is estimated from
-        its rows. The quantile is approximated from three traces of that covariance. `tick` is called with the number drawn.
-        """
+        """Draw `count` references; return their means, and their thresholds, by three traces, relative to this one's."""
         width = self.values.shape[1]
         turned = min(width, TURNED)
         i, j = np.triu_indices(turned)
@@ -287,14 +283,10 @@ def calibrate(
     blocks: RowBlocks | None = None,
     verbose: bool | int = False,
 ) -> tuple[float, np.ndarray]:
-    """Return the threshold and its simulated run lengths.
+    """Return the threshold with the requested mean run length of simulated monitors, and the run lengths.
 
-    The rows of the reference serve as the distribution. Each simulated monitor draws a reference of the same size, scales the
-    threshold as that reference would, and runs on rows drawn from the given reference. The threshold is the number for which
-    the mean run length of the simulated monitors is the requested one.
-    `values` of shape (n, r) have mean 0, the directions of the largest variance first. Run lengths include the rows of the
-    first window and are truncated at 50 times the requested mean. References and streams consist of `blocks` if there are
-    any.
+    Each draws a reference, and rows from the given one, in `blocks` if any; lengths, first window included, end at 50 times the
+    mean. `values` (n, r) have mean 0, the directions of largest variance first.
     """
     size = float(np.mean(values**2, axis=0).sum())
     reference = Reference.of(values / np.sqrt(size), blocks)  # within single precision for any ridge
@@ -403,19 +395,15 @@ class Dependence:
         return cls(rows, reach, _period(found, error * np.sqrt(2.0 * rows)), tuple(found[:reach].tolist()))
 
     def block(self, window: int, rows: int) -> int:
-        """Return the number of consecutive rows that simulations of `rows` rows draw together.
-
-        Windows that cross the ends of blocks vary less than those of a stream, so blocks are as long as the reference allows.
-        """
+        """Return the length of the blocks that simulations draw, as long as possible: windows across their ends vary less."""
         long = max(min(max(rows // FEWEST_BLOCKS, _FEWEST_WINDOWS * window), _MOST_WINDOWS * window), self.reach)
         return -(-long // self.period) * self.period if self.period else long
 
     def lost(self, window: int, block: int, rows: int) -> float:
-        """Return the variance of the mean of a window of a stream over that of windows of blocks of a reference of so many rows.
+        """Return the variance of a mean over windows of a stream, relative to that over windows of blocks of a reference.
 
-        Rows of a window that are k apart are in different blocks with probability k over the length of a block, and then do not
-        depend on each other. And autocovariances about the mean of a reference lack the variance of this mean. A season goes on
-        across the ends of blocks; what is lost of its remainder is not known.
+        Rows k apart are in different blocks with probability k over the length of a block, and do not depend on each other then.
+        Autocovariances about the mean of a reference lack the variance of this mean.
         """
         if self.period:
             return 1.0
@@ -434,10 +422,9 @@ def in_stretches(n: int, count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def _period(found: np.ndarray, error: np.ndarray) -> int:
-    """Return the lag behind the first negative autocorrelation whose multiples have the largest mean; 0 if that is uncertain.
+    """Return the lag behind the first negative autocorrelation whose multiples have the largest mean; 0 if uncertain.
 
-    The more multiples a lag has, the surer is their mean. Multiples of the period have the same mean but for chance, so the
-    shortest part of the best lag counts that is not surely worse.
+    Shorter lags have more multiples and a surer mean, so the shortest part of the best lag counts that is not surely worse.
     """
     negative = np.flatnonzero(found < 0.0)
     if not len(negative):
@@ -476,9 +463,7 @@ def spread(X: np.ndarray) -> np.ndarray:
 class DriftFeatures:
     r"""The map :math:`x \mapsto M^{1/2} \psi(x)` less its mean over the reference, in rotated coordinates.
 
-    The squared norm of the mean over a window is :math:`h^\top M h` for :math:`h = \bar\psi_W - \bar\psi_R`. The value of a
-    row has the same bits whatever other rows are in the call: products are computed row by row, because the order in which
-    BLAS sums depends on the number of rows.
+    Products are computed row by row, so that other rows of a call change no bit: BLAS sums depend on their number.
     """
 
     frame: ScaledColumns  # frame in which the length scale is 1
@@ -490,10 +475,7 @@ class DriftFeatures:
     def of(
         cls, centers: np.ndarray, others: np.ndarray, frame: ScaledColumns, alpha: float, **limits: Any
     ) -> tuple[Self, np.ndarray]:
-        """Return the map of the other rows of a reference around some of its rows, and its values there, of mean 0.
-
-        A centre is nearer to itself than any new row is, so centres are left out of the mean.
-        """
+        """Return the map of the other rows of a reference around some, and its values there; a centre is nearest to itself."""
         system = GaussianSystem(frame.enter(centers), 0.0, **limits)
         spectrum = PenalizedSpectrum.of(system.gram())
         spectrum.check(alpha)

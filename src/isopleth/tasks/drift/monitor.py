@@ -532,10 +532,7 @@ class DriftState:
 
 
 def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
-    """Add rows to a state, at most as many as fit in the current block.
-
-    The sums, of shape (k, r), are over the window that ends with each row, NaN if the window is not full yet.
-    """
+    """Add rows, at most the rest of the block; return sums (k, r) of the windows that end with each, NaN if not full."""
     window, place = len(state.block), state.since % len(state.block)
     end = place + len(values)
     prefixes = np.add.accumulate(np.vstack([state.prefix[None], values]), axis=0)[1:]

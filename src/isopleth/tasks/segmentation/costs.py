@@ -97,10 +97,7 @@ def fitted_noise(residuals: np.ndarray, bounds: np.ndarray, most: int) -> Noise:
 
 
 def rounding_variance(columns: np.ndarray) -> np.ndarray:
-    """Return the variance of rounding errors along the last axis.
-
-    It is that of rounding to the smallest difference of two values, plus a small share of the variance of the column.
-    """
+    """Return the variance of rounding to the smallest difference, plus a small share of the column's, along the last axis."""
     steps = np.diff(np.sort(columns, axis=-1), axis=-1)
     least = steps.min(axis=-1, initial=np.inf, where=steps > 0.0)
     return np.where(np.isfinite(least), least, 0.0) ** 2 / 12.0 + _RELATIVE_FLOOR * columns.var(axis=-1)
@@ -116,11 +113,8 @@ def filtered(b: Any, a: Any, x: np.ndarray, state: Any = None) -> np.ndarray:
 class SegmentCosts:
     r"""Costs of segments, each a constant or a line plus autoregressive noise, for all columns at once.
 
-    Generalised least squares in a segment needs three sums of products of the whitened column, constant and time, six for a
-    line. Beyond the first `order` steps of a segment, the same filter whitens all segments, so differences of cumulative sums
-    give these sums. The terms of the first steps depend only on the start of the segment. The prior of the coefficients is
-    uniform: the value at the middle of the segment over the range R of the column, and the rise along the segment over R too.
-    The cost is minus twice the log marginal likelihood; without terms that all segmentations share, it is
+    Beyond the first `order` steps one filter whitens all segments, so differences of cumulative sums give what least squares
+    need. With uniform priors over the range R of level and rise, minus twice the log marginal likelihood is
 
     .. math:: \frac{\mathrm{RSS}}{\sigma^2} + \log\det\Omega + \log\det\frac{X^\top \Omega^{-1} X}{2 \pi \sigma^2} + 2 \log V .
     """
@@ -198,10 +192,7 @@ class SegmentCosts:
         return self._from_start.take(start, axis=2) + self._until_end.take(end, axis=2)
 
     def fit(self, start: np.ndarray, end: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
-        """Fit segments; return level at time 0 and slope, residual sum of squares, and log det of the normal equations.
-
-        One number for `start` or `end` stands for all segments; results have shape (d, m).
-        """
+        """Fit segments; return level at 0, slope, residuals squared and log det of the equations, each of shape (d, m)."""
         moments = self._moments(start, end)
         if not self.degree:
             one, first, square = moments

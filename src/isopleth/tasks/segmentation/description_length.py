@@ -71,10 +71,7 @@ def _precision(innovations: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray,
 
 
 def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
-    """Find segments of location, then of scatter, and repeat with the weights that follow from the scatter.
-
-    The scatter of the differences is a second start, which does not depend on the first location.
-    """
+    """Find segments of location, then of scatter, and repeat with its weights; scatter of differences is a second start."""
     n = len(values)
     steps = np.diff(values, axis=0, prepend=values[:1])
     scatter = _scatter(steps / np.maximum(steps.std(axis=0), 1e-300), surcharges[1])
@@ -170,10 +167,7 @@ def tail_gain(innovations: np.ndarray) -> float:
 
 
 def cost_of_shocks(column: np.ndarray, most_lags: int) -> float:
-    """Return the cost of a column as one autoregression around a constant or a line with innovations of Student's distribution.
-
-    It is fitted by reweighted least squares, given the first values, whose variance is that of the column.
-    """
+    """Return the cost of a column as one autoregression with Student's innovations, by reweighted least squares."""
     floor = float(rounding_variance(column))
     return min(
         _of_order(column, degree, order, freedom, floor)

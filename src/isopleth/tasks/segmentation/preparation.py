@@ -45,11 +45,7 @@ def without_absurd_values(values: np.ndarray) -> np.ndarray:
 
 
 def log_of_growth(column: np.ndarray, of: np.ndarray | None = None) -> np.ndarray | None:
-    """Return the logarithm of a column, or of other values of it, if the steps of the column are then more equal in size.
-
-    A column that begins at 0, as counts do, is raised by its smallest other value. The Laplace likelihoods of the steps are
-    compared; they depend on absolute values, so a few large steps have little weight.
-    """
+    """Return the logarithm of a column, or of other values `of` it, if its steps are then more equal in size."""
     low = float(column.min())
     least = float(column.min(initial=np.inf, where=column > 0.0)) if low == 0.0 else 0.0
     raised = column + least
@@ -99,11 +95,9 @@ _MOST = 0.9999
 
 
 def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Fill the missing values of a column with draws that look neither calmer nor wilder than the others.
+    """Fill gaps with draws that look neither calmer nor wilder than the rest.
 
-    The level is a line from the median of the values before a gap to that of the values after it. An autoregression of order 1
-    around it is drawn given the values at both ends of the gap. So the innovations of a filled gap have the scatter of the
-    others, and a gap in a random walk is filled by a random walk.
+    An autoregression around a line between medians is drawn given both ends: a gap in a random walk becomes a random walk.
     """
     missing = np.isnan(column)
     if not missing.any() or missing.all():
@@ -138,10 +132,7 @@ def _autoregression(column: np.ndarray) -> tuple[float, float]:
 def _bridge(
     length: int, left: float | None, right: float | None, phi: float, spread: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Draw an autoregression between two values; an end that is None is free.
-
-    A path from the left end is drawn, and corrected by the conditional expectation given the error at the right end.
-    """
+    """Draw an autoregression between two values, None if free: a path, corrected by its expected error at the right end."""
     stationary = spread / np.sqrt(1.0 - phi**2)
     start = rng.normal() * stationary if left is None else left
     noise = np.concatenate([[start], spread * rng.normal(size=length + 1)])

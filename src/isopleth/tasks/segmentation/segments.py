@@ -220,11 +220,7 @@ def segment(
     surcharge: float = 0.0,
     moving: int | None = None,
 ) -> Segmentation:
-    """Find the cheapest segments of a series over degrees and noises.
-
-    Noise and segments are fitted in turn from several starts, because undetected changes look like correlation, and correlation
-    that the noise lacks looks like changes.
-    """
+    """Find the cheapest segments over degrees and noises, from several starts, as changes and correlation look alike."""
     n, dim = values.shape
     weights = np.ones(n) if precision is None else precision
     scale = values.std(axis=0)

@@ -23,12 +23,10 @@ _ORDERS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.49)
 
 
 def smooth_curve(values: np.ndarray, precision: np.ndarray, places: np.ndarray) -> np.ndarray | None:
-    """Return a curve without changes that describes each column of a series more cheaply than changes at `places` do, or None.
+    """Return a curve without changes that describes each column more cheaply than changes at `places` do, or None.
 
-    Steps, lines and hinges (lines that meet) at these places are compared with cubic splines of 4 to 10 degrees of freedom, and
-    with a constant and a line if the noise has long memory. All have errors whose fractional difference is an autoregression of
-    one lag. The Bayesian information criterion is summed over the columns, with the cost of the places.
-    `precision` is one over the relative standard deviation of the innovations at each step.
+    Splines of 4 to 10 degrees of freedom, and constants and lines with long memory, are compared by BIC with steps, lines and
+    hinges at the places. `precision` is one over the relative standard deviation of the innovations at each step.
     """
     size = -(-len(values) // _MOST_ROWS)
     rows, weights = _block_means(values, size), _block_means(precision[:, None], size)

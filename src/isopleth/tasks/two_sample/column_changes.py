@@ -127,10 +127,7 @@ def _smallest(p_values: np.ndarray) -> float:
 
 
 def sureness(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> dict[str, float]:
-    """Return how sure it is that the values of a column changed, and its gaps: minus the logarithms of approximate p-values.
-
-    Unlike p-values of permutations they tell a sure change from a surer one.
-    """
+    """Return minus the logs of approximate p-values of changed values and of gaps; permutations do not tell sure from surer."""
     found = {"values": 0.0}
     if len(one.counts) or len(two.counts):
         totals = np.array([max(float(each.counts.sum()), 1.0) for each in (one, two)])
@@ -161,12 +158,7 @@ def summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) 
 
 
 def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> dict[str, Any]:
-    """Return how columns changed, as columns of a table in the order of the table; fewer for complete numbers.
-
-    Columns are the share; the sureness, minus the logarithm of an approximate p-value; medians and spreads before and after;
-    with times, their medians; with words, the level whose share among known cells changed most; the shares of missing cells; and
-    the change in words.
-    """
+    """Return how columns changed, as columns of a table in the order of the table; fewer for complete numbers."""
     columns, compared, pairs = encoding.kinds, encoding.compared, list(zip(before, after, strict=True))
     sure = [sureness(*pair, compared=compared) for pair in pairs]
     quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])

@@ -41,11 +41,7 @@ class Units:
 
     @classmethod
     def of(cls, n: int, m: int, rng: np.random.Generator) -> Self:
-        """Form units of samples of `n` and `m` rows; rows that fill no group, or are too many to matter, are left out at random.
-
-        Any fixed set of permutations of exchangeable units gives an exact test. Where each unit is a group of rows of the
-        same sample, drawn without regard to values, units are exchangeable if rows are.
-        """
+        """Form units of `n` and `m` rows at random, without regard to values: they are exchangeable if rows are."""
         smaller = min(n, m)
         # The variance goes with 1/n + 1/m: beyond a hundred to one, more rows do not change it by one percent.
         most = max(_ENOUGH, _MOST_AGAINST_ONE * smaller)
@@ -78,11 +74,7 @@ class Units:
 
     @classmethod
     def of_groups(cls, first: np.ndarray, second: np.ndarray) -> Self:
-        """Form one unit of all rows of a group in one sample; groups are numbered.
-
-        The two parts of a group with rows in both samples can only take each other's place: each such group is a stratum. The
-        other groups are a stratum together.
-        """
+        """Form one unit of a group in each sample; a group in both is a stratum, since its parts can only swap."""
         samples = (first, second)
         names = [np.unique(labels) for labels in samples]
         rows, start = [], 0
@@ -107,10 +99,7 @@ class Units:
 
     @property
     def least_pvalue(self) -> float:
-        """Share of the assignments that have the largest statistic, at least.
-
-        If the samples can change places, each assignment has the statistic of the one that exchanges them.
-        """
+        """Least possible p-value: the share of assignments with the largest statistic, two if the samples can change places."""
         own = np.arange(sum(self.sizes)) < self.sizes[0]
         strata = np.zeros(len(own), dtype=np.intp) if self.strata is None else self.strata
         equal = np.array_equal(2 * np.bincount(strata, own), np.bincount(strata))
@@ -141,11 +130,7 @@ def is_sparse(sizes: tuple[int, int]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Label vectors, observed and permuted: how many units of each distinct kind are in the smaller sample.
-
-    The statistics use the permutations through :meth:`contrasts` and :meth:`own_products` only. Another scheme, such as
-    permutation of blocks of unequal size, needs only other `members` and `weights`.
-    """
+    """Label vectors, observed and permuted: how many units of each distinct kind are in the smaller sample."""
 
     members: Any  # (1 + B, m): counts; the first line is the observed one
     counts: np.ndarray  # (m,): number of equal units in both samples together
@@ -164,11 +149,7 @@ class Labels:
         weights: np.ndarray | None = None,
         strata: np.ndarray | None = None,
     ) -> Self:
-        """Draw permutations of units whose distinct ones are numbered by `place`, those of the first sample first.
-
-        The draws depend only on `place` and the number of units in the smaller sample, so that neither the order of the rows
-        nor the order of the samples matters. Units of one place have one weight and one stratum.
-        """
+        """Draw permutations of units by distinct `place` and count only, so that no order of rows or samples matters."""
         total, smaller = sum(sizes), min(sizes)
         own = place[: sizes[0]] if sizes[0] <= sizes[1] else place[sizes[0] :]
         if strata is None:
@@ -214,10 +195,7 @@ class Labels:
         return self.counts if self.weights is None else self.counts * self.weights
 
     def mean(self, features: np.ndarray) -> np.ndarray:
-        """Return the mean of `features`, of shape (m, k), over the rows of both samples, in each stratum if there are strata.
-
-        Differences of strata are the same under all permutations; left in, they would only add noise to quadratic forms.
-        """
+        """Return the mean of `features` (m, k) by stratum, whose differences would only add noise to quadratic forms."""
         share = self.rows
         if self.strata is None:
             return np.asarray(share @ features / share.sum())
@@ -225,19 +203,13 @@ class Labels:
         return np.asarray(sums / np.bincount(self.strata, share)[:, None])[self.strata]
 
     def contrasts(self, features: np.ndarray) -> np.ndarray:
-        """Return the mean over the smaller sample less that over the other, of shape (1 + B, k).
-
-        `features`, of shape (m, k), are means over the rows of a unit, and have mean 0 over all rows.
-        """
+        """Return the mean over the smaller sample less the other, (1 + B, k), of unit means `features` of mean 0."""
         inside, outside = self._rows
         sums = self.members @ (features if self.weights is None else features * self.weights[:, None])
         return np.asarray(sums) * (1.0 / inside + 1.0 / outside)
 
     def own_products(self, squares: np.ndarray) -> np.ndarray:
-        """Return what products of units with themselves add to quadratic forms with the diagonal `squares`, of shape (m, k).
-
-        They are defined up to a constant, so that they are 0 for samples of equal size.
-        """
+        """Return what products of units with themselves add to quadratic forms, up to a constant; 0 for equal sizes."""
         if self.weights is None and self.sizes[0] == self.sizes[1]:
             return np.zeros((1, squares.shape[1]))
         inside, outside = self._rows
@@ -322,10 +294,7 @@ class ColumnUnits:
         return self.spread * self.deviation
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows in these units; values beyond `far` are compressed and keep their order.
-
-        Codes like -999999 must not determine the scale of the other values.
-        """
+        """Return rows in these units; values beyond `far`, such as codes, are compressed in their order."""
         z = bounded((rows - self.middle) / self.spread)
         size = np.abs(z)
         # A single logarithm of 1e140 is 320, which would still determine the standard deviation.
@@ -423,11 +392,9 @@ def choose_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np
 
 
 def gaussian_bases(centers: np.ndarray, count: int, scales: np.ndarray, n_jobs: int) -> list[Basis]:
-    """Return one basis of Gaussians for each of the scales of :func:`length_scales`.
+    """Return a basis of Gaussians for each of :func:`length_scales`, of the first `count` centres.
 
-    The first `count` centres are used. If at a small scale the functions around these are nearly dependent, as in few columns,
-    all centres are used with no more than `count` directions, so that clusters and fine detail are resolved with less noise. In
-    many columns the functions are independent, whatever their number, and more of them would only add noise.
+    Where these are nearly dependent, as in few columns, all centres serve in `count` directions, which resolves fine detail.
     """
 
     def basis(pair: tuple[int, float]) -> Basis:
@@ -453,11 +420,10 @@ def unit_features(
     n_jobs: int,
     verbose: bool | int = False,
 ) -> list[np.ndarray]:
-    """Return means of the functions over each unit of consecutive rows, of shape (units, b), one array a basis.
+    """Return unit means of the functions, (units, b), one array a basis, whose centres are the first of the longest list.
 
-    The centres of each basis are the first ones of the longest list of centres. The distances are shared by all length scales, so
-    this loop does not use :class:`~isopleth.operators.Operator`. One operator for each length scale takes 1 to 1.6 times as long
-    (4,000 rows, 150 centres, 2 to 50 columns), and there is none for city-block distances.
+    Distances serve all scales: one :class:`~isopleth.operators.Operator` a scale takes 1 to 1.6 times as long, and there is none
+    for city-block distances.
     """
     centers, lengths = max((basis.centers for basis in found), key=len), units.lengths
     group = units.group if lengths is None else int(lengths.max())
@@ -484,10 +450,7 @@ def unit_features(
 
 
 def quadratic_forms(basis: Basis, features: np.ndarray, labels: Labels) -> np.ndarray:
-    """Return h'Mh for every ridge and label vector, without the products of units with themselves, of shape (k, 1 + B).
-
-    These products are constant under permutations only if the samples have equal size; otherwise they add noise.
-    """
+    """Return h'Mh for every ridge and label vector, (k, 1 + B), without products of units with themselves, which add noise."""
     coordinates = (features - labels.mean(features)) @ basis.vectors[:, basis.start :]
     own = labels.own_products(coordinates**2 @ basis.weights.T)
     return np.asarray((labels.contrasts(coordinates) ** 2 @ basis.weights.T - own).T)
@@ -517,10 +480,9 @@ def standard_contrasts(values: np.ndarray, units: Units, labels: Labels) -> np.n
 
 
 def column_contrasts(rows: np.ndarray, units: Units, labels: Labels) -> np.ndarray:
-    r"""Return how much mean and spread of each column differ, for every label vector, of shape (1 + B, d).
+    """Return how much mean and spread of each column differ, (1 + B, d).
 
-    :math:`(C_1^2 - 2 r C_1 C_2 + C_2^2) / (1 - r^2)` for the contrasts of the standardised column and of its standardised
-    square, r being their correlation: about chi-squared with two degrees of freedom, times a constant that all columns share.
+    With contrasts of column and square, of correlation r, :math:`(C_1^2 - 2 r C_1 C_2 + C_2^2) / (1 - r^2)` is about chi-squared.
     """
     share = shares_of_rows(units, labels)
     square = rows**2
@@ -549,11 +511,9 @@ def _standardised(forms: np.ndarray) -> np.ndarray:
 
 
 def moment_scores(forms: np.ndarray) -> np.ndarray:
-    """Bring each line of `forms` to the scale of a standard normal variable by a gamma law of the same first three moments.
+    """Bring each line of `forms` to a standard normal scale by a gamma law of its three moments (Wilson, Hilferty).
 
-    Null distributions of quadratic forms range from one chi-squared variable to nearly normal, so their tails are compared
-    and not their deviations. The moments are over all label vectors, the observed one included; Wilson and Hilferty's cube root
-    takes a gamma law to a normal one.
+    Null distributions go from one chi-squared variable to nearly normal, so tails are compared and not deviations.
     """
     z = _standardised(forms)
     root = 2.0 / np.maximum((z**3).mean(axis=1, keepdims=True), _LEAST_SKEW)  # of the gamma law's shape
@@ -563,9 +523,5 @@ def moment_scores(forms: np.ndarray) -> np.ndarray:
 
 
 def rank_scores(forms: np.ndarray) -> np.ndarray:
-    """Replace each line of `forms` by normal scores of its ranks over all label vectors; equal ranks by :func:`moment_scores`.
-
-    Ranks make statistics with different null distributions comparable. The label vectors that are first in one of the lines
-    all have the same score; scores by moments decide among them.
-    """
+    """Replace each line of `forms` by normal scores of ranks, which compare any null laws; ties by :func:`moment_scores`."""
     return normal_scores(np.round(_standardised(forms), _DIGITS)) + _TIE_BREAK * moment_scores(forms)

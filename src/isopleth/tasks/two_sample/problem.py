@@ -46,12 +46,10 @@ _FEWEST_OF_STRATUM = 1
 
 
 def gap_strata(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Divide rows into strata of alike gaps, each with rows of both samples.
+    """Divide rows into strata of alike gaps, each with rows of both samples; return strata (n,) and missing cells (n, d).
 
-    A tree divides the rows by the columns in which cells are missing, and takes at each step the column that leaves most cells.
-    Strata of one pattern of gaps lose no cell. In the others, a column is blanked in all rows where one row lacks it. Strata
-    depend on gaps and samples only; given these, the values within a stratum can be exchanged.
-    Returns the stratum of each row, of shape (n,), and a mask of the cells that count as missing, of shape (n, d).
+    A tree takes the columns that leave most cells; where one row lacks a column, its whole stratum does. Strata depend on gaps
+    and samples only, so that values within one can be exchanged.
     """
     strata, blanked = np.zeros(len(missing), dtype=np.intp), missing.copy()
     todo, done = [np.arange(len(missing))], 0
@@ -82,10 +80,7 @@ def _divided(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.nda
 
 @dataclass(frozen=True, eq=False)
 class TwoSampleProblem:
-    """Two samples, with everything that the test computes from their rows together.
-
-    Only the first label vector tells which row is from which sample, so that labels can be permuted.
-    """
+    """Two samples, with all that the test computes from their rows together; only the first labels tell them apart."""
 
     samples: TwoSamples  # encoded rows
     encoding: RowEncoding  # made from the rows of both samples together
@@ -135,11 +130,7 @@ class TwoSampleProblem:
 
     @property
     def shown(self) -> tuple[np.ndarray, np.ndarray]:
-        """The samples in their original order for pictures, one number a column.
-
-        Codes of words are spread a little, so that equal rows do not hide each other. Missing words have a code of their own,
-        and missing numbers are medians.
-        """
+        """The samples in their order for pictures, one number a column; codes of words are spread, to hide no row."""
         encoding, rng = self.encoding, np.random.default_rng(0)
         both = encoding.in_order(np.vstack(self.tables))
         for column, cell, j in zip(both.T, encoding.cells, range(both.shape[1]), strict=True):
@@ -195,10 +186,7 @@ class TwoSampleProblem:
 
     @cached_property
     def column_units(self) -> ColumnUnits:
-        """Units of the columns that vary.
-
-        Repeated rows count repeatedly: if equal rows were merged, the unit of a column would depend on the other columns.
-        """
+        """Units of the columns that vary; repeated rows count, since merging would depend on other columns."""
         keep = self.varying
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             # Of sorted rows: rounding depends on the order of a sum, and the order of the rows must not matter.
@@ -330,10 +318,7 @@ class TwoSampleProblem:
         return [*kernels, "mean and spread of a column", "product of two columns, or cube of one"]
 
     def column_scores(self) -> np.ndarray:
-        """Return the largest score of each column alone, of shape (1 + B, n_features); -inf for columns that are constant.
-
-        The labels are those of the joint test, permuted for all columns alike.
-        """
+        """Return the largest score of each column, (1 + B, n_features), by the joint labels; -inf if constant."""
         out = np.full((1 + self.permutations, len(self.blocks)), -np.inf)
         varying = [j for j, block in enumerate(self.blocks) if self.varying[block].any()]
         if len(varying) == 1:  # the joint test is the test of this column

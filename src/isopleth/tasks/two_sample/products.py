@@ -21,10 +21,7 @@ _DIGITS = 9
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Columns in normal scores of their ranks, of which pairs are multiplied and some are cubed.
-
-    Ranks keep a far value from deciding all products that it occurs in.
-    """
+    """Columns in normal scores of ranks, which no far value decides, of which pairs are multiplied and some cubed."""
 
     values: np.ndarray  # (n, d): normal scores of the ranks of each coordinate, over the rows of both samples
     pairs: np.ndarray  # (k, 2): coordinates of different columns that are multiplied
@@ -34,19 +31,15 @@ class Products:
     def of(
         cls, rows: np.ndarray, share: np.ndarray, pooled: np.ndarray, columns: np.ndarray, numbers: np.ndarray
     ) -> Self:
-        """Prepare rows that count with their shares: pairs with the largest correlations, and cubes of `numbers` (a mask).
+        """Prepare rows of shares: most correlated pairs, chosen from `pooled` rows of both samples, and cubes of `numbers`.
 
-        `pooled` are some rows of both samples, chosen by what they hold and not by their sample, from which pairs are chosen;
         `columns` are the numbers of the columns that coordinates belong to.
         """
         some = _scores_of_ranks(pooled, np.full(len(pooled), 1.0 / len(pooled)))
         return cls(_scores_of_ranks(rows, share), _strongest_pairs(some, columns), np.flatnonzero(numbers))
 
     def squares(self, units: Units, labels: Labels, memory_limit: float) -> np.ndarray:
-        """Return squared contrasts for every label vector, of shape (1 + B, k + c): of the pairs, then of the cubes.
-
-        A cube is the third Hermite polynomial, which is not correlated with a normal column.
-        """
+        """Return squared contrasts (1 + B, k + c) of pairs and of cubes: Hermite's, uncorrelated with a normal column."""
         total, out = len(self.pairs) + len(self.cubed), [np.zeros((len(labels), 0))]
         for part in slices(total, memory_limit / (32.0 * len(self.values))):
             chosen = np.arange(total)[part]

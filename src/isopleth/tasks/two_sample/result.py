@@ -561,10 +561,7 @@ class Witness:
 
 
 def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.ndarray:
-    """Return the difference fitted to all rows of the samples at every distinct row, times the volume.
-
-    The kernel may be one of city-block distances, for which there is no operator.
-    """
+    """Return the difference fitted to all rows at every distinct one, times the volume, for city-block kernels too."""
     rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
     parts = tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers)
 

@@ -117,10 +117,7 @@ def _share(accuracy: float) -> float:
 
 
 def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return whether each row is classified correctly by a fit without its fold (0.5 if undecided), its sample and its group.
-
-    The classifier is the sign of the relative density difference of :class:`~isopleth.ClassPriorEstimator`, at equal shares.
-    """
+    """Return whether a fit without its fold classifies each row (.5 if undecided) at equal shares, its sample and group."""
     # The order of the samples, and of the rows by what they hold, does not depend on how they were given.
     first, second = problem.samples.order
     places = [problem.drawn(sample, _MOST_ROWS, 4) for sample in (first, second)]

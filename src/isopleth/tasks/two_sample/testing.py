@@ -36,10 +36,7 @@ class TwoSampleTest(TakesKinds, BaseEstimator):
 
 
 def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[CheckedRows, CheckedRows]:
-    """Return checked rows. The columns have the same names in any order, or one of the samples has no names.
-
-    scikit-learn's messages speak of fit, ignore names that are numbers, and warn if one of the samples has no names.
-    """
+    """Return checked rows with the same names in any order, or without names; scikit-learn's own messages speak of fit."""
     x, y = frame_names(X), frame_names(Y)
     if x is not None and y is not None and x != y:
         _check_same_columns(x, y)
