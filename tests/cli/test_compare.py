@@ -7,6 +7,7 @@ from functools import partial
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 
 from cli import shell
@@ -327,6 +328,15 @@ def test_rows_of_a_group_belong_together(tmp_path):
     result = run(*paths, "--groups", "patient")
     assert "No difference between the two samples" in result.stdout
     assert as_json(*paths, "--groups", "patient")["columns"] == ["value"]
+
+
+def test_groups_have_the_same_labels_in_text_and_in_typed_files(tmp_path):
+    table = pd.DataFrame({"patient": np.arange(60) % 12, "value": np.random.default_rng(3).normal(size=60)})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    table.to_csv(tmp_path / "b.csv", index=False)
+    table.to_parquet(tmp_path / "b.parquet")
+    in_text, typed = (as_json(tmp_path / "a.csv", tmp_path / b, "--groups", "patient") for b in ("b.csv", "b.parquet"))
+    assert in_text["pvalue"] == typed["pvalue"]
 
 
 def months(folder, gaps):

@@ -64,10 +64,13 @@ def test_words_are_expected_with_their_probabilities(rides):
 
 def test_values_that_cannot_be_given(rides):
     assert "'speed' holds numbers; expected one" in run("expect", rides[0], "--given", "speed=fast").stderr
-    assert "'speed' holds numbers; expected one with a point" in run("expect", rides[0], "--given", "speed=2,5").stderr
+    assert (
+        "'speed' holds numbers; expected one such as 3.5, with a point"
+        in run("expect", rides[0], "--given", "speed=2,5").stderr
+    )
     assert "names column 'nose', which is not used" in run("expect", rides[0], "--given", "nose=1").stderr
     assert "write a column and one value" in run("expect", rides[0], "--given", "speed>3").stderr
-    assert "such as 3.5, and no range" in run("expect", rides[0], "--given", "speed=3-5").stderr
+    assert "with a point, and no range" in run("expect", rides[0], "--given", "speed=3-5").stderr
     assert (
         "'2024-13-01' in a given value; expected a time" in run("expect", rides[0], "--given", "day=2024-13-01").stderr
     )
@@ -161,3 +164,13 @@ def test_delimiter_decimal_sign_and_encoding_stay(tmp_path):
     assert (tmp_path / "filled.csv").read_text().startswith("x1,x2\n1,2.5\n")
     fine("sample", tmp_path / "orte.csv", "-n", 3, "--out", tmp_path / "made.csv", "--encoding", "latin-1")
     assert (tmp_path / "made.csv").read_text(encoding="latin-1").startswith("Ort;Größe\n")
+
+
+def test_no_interval_ends_beyond_the_values_of_the_table(tmp_path):
+    rng = np.random.default_rng(0)
+    counts, x = rng.poisson(1.0, N), rng.normal(size=N)
+    path = tmp_path / "counts.csv"
+    pd.DataFrame({"count": counts, "x": x}).to_csv(path, index=False)
+    row = as_json("expect", path, "--given", "x=0.1", "--confidence-level", "0.99")["table"][0]
+    assert row["low"] == counts.min()
+    assert row["high"] <= counts.max()

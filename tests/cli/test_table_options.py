@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.shell import fine, run
+from cli.shell import fine, refused, run
 from isopleth.cli.program import program
 from isopleth.io import load
 from isopleth.tables import source
@@ -149,3 +149,24 @@ def test_columns_that_a_model_lacks_are_said_with_what_to_do(tmp_path):
         assert run("score", model, other, "--out", tmp_path / "o.csv").stderr == f"isopleth: {other} {said}\n"
     refused = run("score", model, tmp_path / "two.npy", "--out", tmp_path / "o.csv").stderr
     assert refused.endswith("2 columns where the model was fitted on 3; give a table with the 3 columns.\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["describe", "--exclude", "order_no,a,b,word"], "no column of {file} is left to use; keep at least one"),
+        (["describe", "--categorical", "a", "--numeric", "a"], "'a' is named as more than one of categories, numbers"),
+        (["describe", "--numeric", "word"], "'word' holds 'x' in line 2; expected a number or an empty cell."),
+        (["changes", "--column", "a,b", "--exclude", "b"], "--column and --exclude both name 'b'."),
+    ],
+)
+def test_choices_that_contradict_each_other_or_the_file(file, arguments, said):
+    command, *options = arguments
+    assert said.format(file=file) in refused(command, file, *options)
+
+
+def test_sizes_below_a_mebibyte_are_said_in_bytes(tmp_path):
+    packed = tmp_path / "t.csv.gz"
+    packed.write_bytes(gzip.compress(b"a\n" + b"1.5\n" * 600))
+    said = refused("describe", packed, "--max-unpacked", 100)
+    assert "would take 2,402 bytes, more than the limit of 100 bytes; raise --max-unpacked" in said

@@ -67,6 +67,8 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
     there = table.data.column_names
     if time is not None and time not in there:
         raise InputError(f"{path} has no column {time!r} (--time); it has {quoted(there)}.", column=time)
+    if both := [name for name in options.columns or [] if name in options.exclude]:
+        raise InputError(f"{{parameter}} and --exclude both name {quoted(both)}.", parameter="columns", column=both[0])
     unknown = [name for name in options.columns or [] if name not in there]
     if unknown:
         text = f"{path} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(there)}."

@@ -9,6 +9,7 @@ import numpy as np
 
 from isopleth.cli.run import Run
 from isopleth.errors import InputError
+from isopleth.results.text import cell_text
 from isopleth.tables.table import FileTable
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test
@@ -29,7 +30,7 @@ def compare(
         raise InputError(f"--columns names the groups {groups!r} too; leave them out of the columns to compare.")
     run.stage("reading")
     first, second, found = run.read_two(a, b, {} if groups is None else {groups: "groups"})
-    of_rows = None if groups is None else (first.labels[groups], second.labels[groups])
+    of_rows = None if groups is None else labels_of_one_kind(first.labels[groups], second.labels[groups])
     run.stage("testing")
     result = two_sample_test(
         first.frame,
@@ -45,6 +46,13 @@ def compare(
     run.stage("writing")
     run.write(result, columns(run, result, (a, b), (first, second)))
     run.answer(result, top, before=str(a), after=str(b))
+
+
+def labels_of_one_kind(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return labels of two files as words if one of the files, a text, has words only: its 7 is the other's number 7."""
+    if first.dtype.kind == second.dtype.kind:
+        return first, second
+    return np.array([cell_text(label) for label in first]), np.array([cell_text(label) for label in second])
 
 
 def columns(

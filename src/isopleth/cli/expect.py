@@ -16,6 +16,7 @@ from isopleth.density import SOSREP
 from isopleth.density.table_density import TableDensity
 from isopleth.errors import InputError, listed, warn_user
 from isopleth.results.text import cell_text
+from isopleth.tables.kinds import Column
 from isopleth.tables.schema import decode_cells, encode_cell
 from isopleth.tables.table import FileTable
 from isopleth.tasks.expected_values import Expectation
@@ -42,9 +43,12 @@ def recorded_values(
     density: TableDensity, table: FileTable, confidence_level: float
 ) -> dict[str, tuple[Any, Any, Any]]:
     """Return the median and ends of the interval of each column with the decimals, or as the days, of the table."""
-    ends, found = density.interval(confidence_level), {}
+    ends, found, numbers = density.interval(confidence_level), {}, ranges_of(table)
     for name, middle in density.median().items():
-        cells = [recorded(table, str(name), pa.array([value]))[0].as_py() for value in (middle, *ends[name])]
+        shown = [
+            limited(value, *numbers[str(name)]) if str(name) in numbers else value for value in (middle, *ends[name])
+        ]
+        cells = [recorded(table, str(name), pa.array([value]))[0].as_py() for value in shown]
         days = all(isinstance(cell, datetime) and cell.time() == time() for cell in cells)
         found[str(name)] = tuple(cell.date() if days else cell for cell in cells)
     return found
@@ -73,19 +77,30 @@ def values_of(given: list[str], table: FileTable) -> dict[str, Any]:
                 found[name] = float(value)
             except ValueError:
                 raise InputError(
-                    f"--given {part}: column {name!r} holds numbers; expected one with a point, such as 3.5, and no range."
+                    f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no range."
                 ) from None
     return found
 
 
+def ranges_of(table: FileTable) -> dict[str, tuple[Column, np.ndarray]]:
+    """Return the columns of numbers and times with their least and largest cells as numbers."""
+    columns = [column for column in table.schema.columns if column.kind != "categorical"]
+    cells = table.encoded().numeric
+    ends = np.stack([np.nanmin(cells, axis=0), np.nanmax(cells, axis=0)], axis=1) if columns else cells
+    return {str(column.name): (column, each) for column, each in zip(columns, ends, strict=False)}
+
+
+def limited(value: Any, column: Column, ends: np.ndarray) -> Any:
+    """Return a number or time if it is between the ends of its column, else the nearer end: a count is not below 0."""
+    number = encode_cell(column, value)
+    nearest = np.clip(number, *ends)
+    return value if nearest == number else decode_cells(column, np.array([nearest]))[0]
+
+
 def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
     """Warn of given numbers and times that no row of the table comes up to: there the density extrapolates."""
-    columns = [column for column in table.schema.columns if column.kind != "categorical"]
-    for column, cells in zip(columns, table.encoded().numeric.T, strict=True):
-        name = str(column.name)
-        if name in known and not np.nanmin(cells) <= encode_cell(column, known[name]) <= np.nanmax(cells):
-            low, high = (
-                cell_text(cell) for cell in decode_cells(column, np.array([np.nanmin(cells), np.nanmax(cells)]))
-            )
+    for name, (column, ends) in ranges_of(table).items():
+        if name in known and limited(known[name], column, ends) != known[name]:
+            low, high = (cell_text(cell) for cell in decode_cells(column, ends))
             text = f"{name} = {known[name]} is beyond all rows, whose values are from {low} to {high}: the answer extrapolates."
             warn_user(text)

@@ -325,7 +325,8 @@ class TableDensity(ColumnAnswers):
         words = encoded[encoded >= self.n_numeric] - self.n_numeric + self.frame.dim
         visible = np.concatenate([kept, words]).astype(np.intp)
         if not len(visible):
-            raise InputError("these columns were constant at fit and have no density; name one that varied.")
+            names = quoted(columns.names)
+            raise InputError(f"{names} had one value only at fit and no density; name a column that varied.")
         return TableDensity(
             density(visible),
             columns,

@@ -416,7 +416,7 @@ class Cells:
         value = parsed_number(word)
         if value is None:
             raise InputError(
-                "{column} holds {value} in {row}; expected a number, as at fit, or an empty cell.",
+                "{column} holds {value} in {row}; expected a number or an empty cell.",
                 column=self.name,
                 row=self.row_with(word),
                 value=word,

@@ -79,6 +79,10 @@ class Choices:
             if unknown := [name for name in getattr(self, what) if name not in names]:
                 text = f"there is no column {quoted(unknown)} ({{parameter}}); those that are used are {quoted(names)}."
                 raise InputError(text, parameter=what, column=unknown[0])
+        kinds = Counter(name for what in self._LISTS[:3] for name in set(getattr(self, what)))
+        if twice := [name for name, count in kinds.items() if count > 1]:
+            text = f"{quoted(twice)} is named as more than one of categories, numbers and times; name it once."
+            raise InputError(text, column=twice[0])
 
     def only(self, names: Iterable[Any]) -> Choices:
         """Return what is said of these columns."""

@@ -56,10 +56,14 @@ class Source:
         """Refuse a table that takes more memory than the limit."""
         if size > self.limit:
             raise InputError(
-                f"{self}: {what} would take {size / 2**20:,.0f} MiB, more than the limit of {self.limit / 2**20:,.0f} MiB",
+                f"{self}: {what} would take {_in_bytes(size)}, more than the limit of {_in_bytes(self.limit)}",
                 parameter="max_unpacked",
                 hint=Hint("raise {max_unpacked} if you trust the file", max_unpacked=...),
             )
+
+
+def _in_bytes(size: float) -> str:
+    return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size:,.0f} bytes"
 
 
 def _zstd(file: Any) -> IO[bytes]:
@@ -277,8 +281,11 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
         if unknown:
             text = f"{source} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(names)}."
             raise InputError(text, parameter=parameter, column=unknown[0])
-    left_out = set(exclude)
-    return [where[name] for name in (names if columns is None else columns) if name not in left_out]
+    left = [name for name in (names if columns is None else columns) if name not in exclude]
+    if exclude and not left:
+        hint = Hint("keep at least one column with {exclude}", exclude=...)
+        raise InputError(f"no column of {source} is left to use", parameter="exclude", hint=hint)
+    return [where[name] for name in left]
 
 
 def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
