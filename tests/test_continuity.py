@@ -224,9 +224,9 @@ def test_two_samples(kind):
 @pytest.mark.parametrize("columns", [[0, 1, 2, 3], [3]])
 def test_changes_of_rounded_series(columns):
     X = load_iris().data[:, columns]
-    here, there = (ChangePointDetector(random_state=0).fit(series) for series in (X, moved(X)))
-    assert here.change_points_.tolist() == there.change_points_.tolist()
-    assert here.intervals_.tolist() == there.intervals_.tolist()
+    here, there = (attributes(ChangePointDetector(random_state=0).fit(series)) for series in (X, moved(X)))
+    here["p_values_"], there["p_values_"] = (np.log(some["p_values_"]) for some in (here, there))  # some are below 1e-40
+    same(here, there)
 
 
 def test_goodness_of_fit():

@@ -17,6 +17,8 @@ _LEAST_SPREAD = 1e-4
 # Variance that counts as rounding, as a share of the variance of the column. Without it, the likelihood of a constant stretch
 # would be infinite.
 _RELATIVE_FLOOR = 1e-8
+# Difference as a share of the range below which two values count as equal: their rounding errors may differ.
+_TINY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,10 @@ def fitted_noise(residuals: np.ndarray, bounds: np.ndarray, most: int) -> Noise:
 
 def rounding_variance(columns: np.ndarray) -> np.ndarray:
     """Return the variance of rounding to the smallest difference, plus a small share of the column's, along the last axis."""
-    steps = np.diff(np.sort(columns, axis=-1), axis=-1)
-    least = steps.min(axis=-1, initial=np.inf, where=steps > 0.0)
+    ordered = np.sort(columns, axis=-1)
+    steps = np.diff(ordered, axis=-1)
+    tiny = _TINY * (ordered[..., -1:] - ordered[..., :1])
+    least = steps.min(axis=-1, initial=np.inf, where=steps > tiny)
     return np.where(np.isfinite(least), least, 0.0) ** 2 / 12.0 + _RELATIVE_FLOOR * columns.var(axis=-1)
 
 
