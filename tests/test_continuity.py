@@ -225,7 +225,9 @@ def test_two_samples(kind):
 def test_changes_of_rounded_series(columns):
     X = load_iris().data[:, columns]
     here, there = (attributes(ChangePointDetector(random_state=0).fit(series)) for series in (X, moved(X)))
-    here["p_values_"], there["p_values_"] = (np.log(some["p_values_"]) for some in (here, there))  # some are below 1e-40
+    here["p_values_"], there["p_values_"] = (
+        np.log(some["p_values_"]) for some in (here, there)
+    )  # some are below 1e-40
     same(here, there)
 
 
