@@ -12,7 +12,8 @@ the log density; ``coverage``, the share of values inside the central interval o
 ``seconds`` of a fit and all answers.
 
 - ``expect``: the density of ``isopleth expect``, a SOSREP whose scales have the largest leave-one-out likelihood of all columns.
-- ``KDE``: the same with a kernel density estimate. ``SOSREP()``: the default of the library.
+- ``marginal``: the same in ``frame="marginal"``. ``KDE``: as ``expect`` with a kernel density estimate. ``SOSREP()``: the default
+  of the library.
 - ``kernel``: the conditional kernel estimate, a weighted sum of Gaussian kernels of the target in which the weights are products
   of Gaussian kernels of the numbers and of Aitchison and Aitken's of the words; all widths maximise the leave-one-out likelihood
   of the target given the others (Hall, Racine, Li, JASA 99, 2004).
@@ -265,6 +266,7 @@ def by_normal(task: Task) -> tuple[np.ndarray, np.ndarray]:
 
 METHODS: dict[str, Callable[[Task], tuple[np.ndarray, np.ndarray]]] = {
     "expect": by_density(lambda: SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6, n_jobs=1)),
+    "marginal": by_density(lambda: SOSREP(length_scale="leave_one_out", frame="marginal", tol=1e-6, n_jobs=1)),
     "SOSREP()": by_density(lambda: SOSREP(n_jobs=1)),
     "KDE": by_density(lambda: KDE(length_scale="leave_one_out", frame="scale", n_jobs=1)),
     "kernel": by_kernel,

@@ -1,13 +1,14 @@
 """Held-out Hyvarinen losses of scores fitted to real tables.
 
-    python -m experiments.scores_of_tables --data DATA [--part 1/1] [--rows 300] [--methods NAME ...] [--out FILE]
+    python -m experiments.scores_of_tables --data DATA --out FILE [--part 1/1] [--rows 300] [--methods NAME ...]
+    python -m experiments.scores_of_tables --page FILE > docs/scores_of_tables_results.txt
 
 Columns with at least 90 % distinct values of the tables of `density_tables`, ADBench and ODDBench, at most 12 of each, over the
 standard deviations of the rows that are fitted. Losses are means of div s + |s|^2/2 over up to 1,000 other rows: half the squared
 error of a score up to a constant that is the same for all methods. A few rows may decide a mean, and a few tables a mean over
 tables, so the page has medians of differences to the fitted normal and the number of tables ahead of it, and of pairs of methods.
 The half of a table follows from its name (`density_tables`). ``--part 2/4`` takes every fourth table, from the second one on.
-``--out`` adds the lines of a part to a file; ``--page`` prints the summary of such a file.
+Lines are added to the file as they are found, and a run that was interrupted goes on where it stopped.
 
 Fitted normal: covariance of Ledoit and Wolf. Student t: degrees of freedom by likelihood, location and scatter by EM. Mixture:
 components and ridge by three folds, scikit-learn.
@@ -29,10 +30,12 @@ from sklearn.mixture import GaussianMixture
 
 from experiments.density_methods import folded_mixture
 from experiments.density_tables import find_tables, is_reported, read_table
+from experiments.resumed import resumed
 from isopleth import KernelScore, NystromKEF
 from isopleth.score import SSGE, Stein
 
 MOST_HELD_OUT = 1000
+FIELDS = ["table", "method", "columns", "loss", "seconds"]
 
 # Loss of each row of Q by a fit to X.
 Method = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -103,34 +106,32 @@ METHODS: dict[str, Method] = {
 }
 
 
-def lines(options: argparse.Namespace) -> pd.DataFrame:
-    """Return the mean loss and the seconds of each method on each table of a part."""
+def run(options: argparse.Namespace) -> None:
+    """Write the mean loss and the seconds of each method on each table of a part that are not there yet."""
     part, parts = map(int, options.part.split("/"))
     files = {
         name: path for name, path in find_tables(options.data).items() if name.startswith(("adbench/", "oddbench/"))
     }
-    found = []
-    for name in sorted(files)[part - 1 :: parts]:
-        table = read_table(name, files[name])
-        if table is None or len(table.X) < options.rows + 50:
-            continue
-        X, Q = table.X[: options.rows], table.X[options.rows : options.rows + MOST_HELD_OUT]
-        middle, unit = X.mean(axis=0), X.std(axis=0)
-        if not (unit > 0.0).all():
-            continue
-        X, Q = (X - middle) / unit, (Q - middle) / unit
-        for method in options.methods:
-            start = time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                losses = METHODS[method](X, Q)
-            found.append((name, X.shape[1], method, float(np.mean(losses)), time.process_time() - start))
-        print(
-            *(f"{one[0]} {one[1]} {one[2]}: {one[3]:.4g}" for one in found[-len(options.methods) :]),
-            sep="; ",
-            flush=True,
-        )
-    return pd.DataFrame(found, columns=["table", "columns", "method", "loss", "seconds"])
+    with resumed(options.out, FIELDS, 2) as (finished, add):
+        for name in sorted(files)[part - 1 :: parts]:
+            left = [method for method in options.methods if (name, method) not in finished]
+            rows = split(name, files[name], options.rows) if left else None
+            for method in left if rows is not None else []:
+                start = time.process_time()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    losses = METHODS[method](*rows)
+                add([[name, method, rows[0].shape[1], float(np.mean(losses)), time.process_time() - start]])
+
+
+def split(name: str, file: Path, n: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return standardised rows to fit, and other rows; None if a table has too few."""
+    table = read_table(name, file)
+    if table is None or len(table.X) < n + 50:
+        return None
+    X, Q = table.X[:n], table.X[n : n + MOST_HELD_OUT]
+    middle, unit = X.mean(axis=0), X.std(axis=0)
+    return ((X - middle) / unit, (Q - middle) / unit) if (unit > 0.0).all() else None
 
 
 def page(found: pd.DataFrame) -> str:
@@ -165,11 +166,9 @@ def main(arguments: list[str] | None = None) -> None:
     if options.page is not None:
         print(page(pd.read_csv(options.page)))
         return
-    if options.data is None:
-        parser.error("expected --data with the folder of the tables, or --page with a file of lines")
-    found = lines(options)
-    if options.out is not None:
-        found.to_csv(options.out, mode="a", header=not options.out.exists(), index=False)
+    if options.data is None or options.out is None:
+        parser.error("expected --data with the folder of the tables and --out, or --page with a file of lines")
+    run(options)
 
 
 if __name__ == "__main__":

@@ -176,6 +176,16 @@ def test_columns_of_many_zeros(kind):
     np.testing.assert_allclose(there.score_samples(X + 0.1), kind().fit(X).score_samples(X + 0.1), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_column_that_is_constant_up_to_rounding_is_constant():
+    X = table("numbers")
+    X[:, 1] = 5.0
+    here, there = (SOSREP(frame="scale").fit(rows).score_samples(X) for rows in (X, moved(X)))
+    np.testing.assert_allclose(there, here, rtol=1e-6)
+    with pytest.raises(InputError, match="constant columns have no score: column 1"):
+        KernelScore().fit(moved(X))
+
+
 def test_codes_of_missing_cells_make_no_numbers_equal():
     column = np.append(np.arange(60.0), np.full(6, -9.2e18))
     assert len(distinct_rows(column[:, None], np.ones(66))[0]) == 61

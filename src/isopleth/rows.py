@@ -10,7 +10,7 @@ import numpy as np
 
 # Values are equal if they differ by rounding only: by less than this share of the range of most of them, or of the whole range if
 # they agree in eleven digits, because most values may be one. If most are 0, there is no range and are no digits: a share of the
-# range of the others decides.
+# range of the others decides. If all agree in eleven digits, the column is constant.
 _ROUNDING, _DIGITS, _OF_OTHERS = 1e-9, 4e-12, 2e-11
 
 
@@ -139,7 +139,8 @@ def rounding_of(ordered: np.ndarray) -> np.ndarray:
 def differ(ordered: np.ndarray) -> np.ndarray:
     """Tell of each value, in ascending order along the last axis, whether it differs from the one before beyond rounding."""
     every = _ROUNDING * ordered[..., -1:] - _ROUNDING * ordered[..., :1]
-    digits = np.minimum(_DIGITS * np.abs(ordered[..., 1:]), every)
+    digits = _DIGITS * np.abs(ordered[..., 1:])
+    digits = np.where(every > _ROUNDING * digits[..., -1:], np.minimum(digits, every), digits[..., -1:])
     apart = rounding_of(ordered)
     for j in np.argwhere(apart <= _OF_OTHERS * every[..., 0]):
         least = _OF_OTHERS * _inner_range(ordered[tuple(j)])

@@ -57,6 +57,16 @@ def test_components_without_enough_rows_drop_out() -> None:
     np.testing.assert_allclose(np.sort(three.shares), [1 / 6, 2 / 6, 3 / 6], atol=0.02)
 
 
+@pytest.mark.parametrize("exact", [1.0 - 1e-15, 1.0, 1.0 + 1e-15])
+def test_rounding_does_not_decide_about_a_component_of_one_far_row(exact) -> None:
+    """The component of the far row has the weight of one row, up to rounding, and so has the least weight."""
+    X = np.vstack([drawn(49), [[99.0, -99.0]]])
+    mixture = NormalMixture(
+        np.array([0.5, 0.5]), np.array([[1.0, 2.0], [99.0, -99.0]]), np.tile(9.0 * np.eye(2), (2, 1, 1))
+    )
+    assert len(mixture.improved(_products(X, np.full(50, 0.02)), 0.02 * exact).shares) == 1
+
+
 def test_all_rows_have_the_last_steps(monkeypatch) -> None:
     rng = np.random.default_rng(3)
     centres = 3.0 * rng.normal(size=(3, 6))

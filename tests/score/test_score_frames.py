@@ -232,3 +232,12 @@ def test_one_frame_warns_of_units_and_others_need_not():
 def test_frames_without_second_derivatives_are_refused(frame):
     with pytest.raises((InputError, ValueError), match="frame"):
         KEF(frame=frame).fit(SKEWED)
+
+
+@pytest.mark.parametrize("make", [Stein, KernelScore, NystromKEF])
+def test_a_frame_given_by_hand_warns_of_a_column_that_is_nearly_constant(make):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    make(frame="smooth").fit(X)
+    X[:58, 1] = 3.0
+    with pytest.warns(DataWarning, match=r"column 1: one value in 80% of the rows or more"):
+        make(frame="smooth").fit(X)

@@ -25,6 +25,9 @@ _MOST_ROWS, _STEPS, _LAST_STEPS = 2048, 60, 10
 # held-out rows of one table in thirty lost .1 nats and more; with 1e-2, narrow clusters were described worse.
 _START, _RIDGE = 0.25, 1e-3
 
+# Components that exceed the least number of rows by less than this share of it are dropped. Those of far rows have as many as
+# there are of these, and if that is the least number, rounding errors would decide.
+_TIE = 1e-9
 
 # Numbers in a block of rows: those of a component and row stay in the cache of a core.
 _BLOCK = 2**17
@@ -99,13 +102,14 @@ class NormalMixture(FrameDensity):
             np.exp(r, out=r)
             r *= w / r.sum(axis=0)
             sums += r @ products.T
-        shares = np.maximum(sums[:, 0] - min(least, 0.5 * sums[:, 0].max()), 0.0)
-        kept = shares > 0.0
+        least = min(least, 0.5 * sums[:, 0].max())
+        shares = sums[:, 0] - least
+        kept = shares > _TIE * least
         moments = sums[kept, 1:] / sums[kept, :1]
         means, covariances = moments[:, :d], np.empty((len(moments), d, d))
         covariances[:, rows, columns] = covariances[:, columns, rows] = moments[:, d:]
         covariances += _RIDGE * np.eye(d) - means[:, :, None] * means[:, None]
-        return NormalMixture(shares[kept] / shares.sum(), means, np.linalg.cholesky(covariances))
+        return NormalMixture(shares[kept] / shares[kept].sum(), means, np.linalg.cholesky(covariances))
 
     def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
         """Draw components by their weights, then rows of each."""

@@ -514,10 +514,7 @@ def _members(
     if search is None:
         shares = mixture_weights(logs, w)
         means = (w / w.sum()) @ logs
-        kernels = ~np.isnan([factor for _, factor in candidates])
-        if not shares[kernels].any():  # the fitted attributes are those of kernels
-            shares *= 1.0 - NEGLIGIBLE
-            shares[np.argmax(np.where(kernels, means, -np.inf))] = NEGLIGIBLE
+        shares = _with_kernels(shares, means, ~np.isnan([factor for _, factor in candidates]))
         path = StackPath([name for name, _ in candidates], np.array([f for _, f in candidates]), means, shares)
         members = [(*one, float(share)) for one, share in zip(candidates, shares, strict=True) if share > 0.0]
         return members, {"stack_path_": path}
@@ -536,6 +533,13 @@ def _members(
         (*candidates[k], float(share)) for k, share in zip(by_factor[best], shares_at[best], strict=True) if share > 0.0
     ]
     return members, {"search_path_": path_found}
+
+
+def _with_kernels(shares: np.ndarray, means: np.ndarray, kernels: np.ndarray) -> np.ndarray:
+    """Return shares of which kernels have at least NEGLIGIBLE together, since the fitted attributes are those of kernels."""
+    lacking = max(0.0, NEGLIGIBLE - float(shares[kernels].sum()))
+    best = np.argmax(np.where(kernels, means, -np.inf))
+    return (1.0 - lacking) * shares + lacking * (np.arange(len(shares)) == best)
 
 
 def _kernels(

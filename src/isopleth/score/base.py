@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import InputError, warn_user
+from isopleth.errors import InputError, listed, warn_user
 from isopleth.frames import Frame, FrameMap, Scale, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.length_scales import RULES, is_auto, loss_units, median, resolve_length_scale
@@ -205,6 +205,8 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         """Return the coordinates of a frame, with the length scale that the parameter or the rule gives in it."""
         map = fit_map(frame, rows, counts)
         inside = mapped(map, rows)
+        if frame is self.frame and not map.affine:
+            warn_of_nearly_constant(self, rows, counts)
         if self.frame == "scale" and isinstance(self.length_scale, str) and self.length_scale in ("auto", "median"):
             warn_of_unlike_columns(self, inside)
         keep = np.ones(rows.shape[1], dtype=bool)
@@ -496,20 +498,23 @@ def refuse_without_score(estimator: BaseEstimator, rows: np.ndarray) -> None:
         raise InputError(
             f"X has {len(rows)} distinct row of positive weight (n_samples = 1 once merged); a score needs at least two."
         )
-    names = column_names(estimator)
     low, high = rows.min(axis=0), rows.max(axis=0)
     constant = low == high
     if constant.any():
-        listed = ", ".join(names[j] for j in np.flatnonzero(constant)[:8])
-        raise InputError(f"constant columns have no score: {listed}; drop them first.")
+        raise InputError(f"constant columns have no score: {_named(estimator, constant)}; drop them first.")
     half = 0.5 * high - 0.5 * low
     wild = (half < SMALLEST) | (half > 1.0 / SMALLEST)
     if wild.any():
         j = int(np.argmax(wild))
         raise InputError(
-            f"{names[j]} spans twice {half[j]:.1e}, so that its length scale or its score would overflow; rescale it to "
-            f"numbers nearer to 1."
+            f"{column_names(estimator)[j]} spans twice {half[j]:.1e}, so that its length scale or its score would overflow; "
+            f"rescale it to numbers nearer to 1."
         )
+
+
+def _named(estimator: Any, columns: np.ndarray) -> str:
+    """Return the names of the columns of a mask."""
+    return listed([name for name, one in zip(column_names(estimator), columns, strict=True) if one])
 
 
 # Relative size of the smallest eigenvalue of a correlation matrix from which on columns are taken for linearly dependent: the
@@ -532,30 +537,44 @@ def compared_frames(
     what = _without_density(rows, weights)
     if not what.any():
         return frames, bases
-    names = column_names(estimator)
-    listed = ", ".join(names[j] for j in np.flatnonzero(what)[:8])
     some = (
         "is constant in nearly all rows" if what.sum() == 1 else "are linearly dependent or constant in nearly all rows"
     )
     warn_user(
-        f"{listed} {some}, so that the score across them is not determined: the fit takes frame='scale' and no base where these "
-        f"are not given. Leave columns out."
+        f"{_named(estimator, what)} {some}, so that the score across them is not determined: the fit takes frame='scale' and no "
+        f"base where these are not given. Leave columns out."
     )
     return frames if len(frames) == 1 else ("scale",), bases[:1]
 
 
 def _without_density(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return a mask of the columns that have one value in most rows, or else of those that are linearly dependent."""
-    share = weights / weights.sum()
-    middle = medians(rows)
-    constant = share @ (np.abs(rows - middle) <= 1e-12 * np.abs(middle)) >= NEARLY_CONSTANT
+    constant = _nearly_constant(rows, weights)
     if constant.any() or len(rows) <= rows.shape[1]:  # with few rows all columns depend on each other
-        return np.asarray(constant)
+        return constant
+    share = weights / weights.sum()
     scaled = Scale().fit(rows, weights).forward(rows)
     centred = (scaled - share @ scaled) * np.sqrt(share)[:, None]
     _, singular, directions = np.linalg.svd(np.linalg.qr(centred, mode="r"))
     null = singular**2 <= _DEPENDENT * singular[0] ** 2
     return np.any(np.abs(directions[null]) > 1e-3, axis=0)
+
+
+def _nearly_constant(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return a mask of the columns that have one value in most rows."""
+    middle = medians(rows)
+    equal = np.abs(rows - middle) <= 1e-12 * np.abs(middle)
+    return np.asarray((weights / weights.sum()) @ equal >= NEARLY_CONSTANT)
+
+
+def warn_of_nearly_constant(estimator: Any, rows: np.ndarray, weights: np.ndarray) -> None:
+    """Warn of columns with one value in most rows: a map that makes them normal is as steep there as numbers allow."""
+    what = _nearly_constant(rows, weights)
+    if what.any():
+        warn_user(
+            f"{_named(estimator, what)}: one value in {NEARLY_CONSTANT:.0%} of the rows or more, near which scores in frame = "
+            f"{estimator.frame!r} grow without bound; take frame='scale', or leave columns out."
+        )
 
 
 def warn_of_unlike_columns(estimator: BaseEstimator, rows: np.ndarray) -> None:

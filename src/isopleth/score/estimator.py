@@ -134,7 +134,8 @@ class KernelScore(ScoreEstimator):
         If `tol` was not reached.
     DataWarning
         If the columns differ much in spread and have one common length scale in ``frame="scale"``; if columns are linearly
-        dependent or have one value in 80 % of the rows: an automatic frame is then "scale", an automatic base None.
+        dependent or have one value in 80 % of the rows: an automatic frame is then "scale", an automatic base None. The latter
+        also in ``frame="smooth"``, where scores near that value have no bound.
 
     Notes
     -----

@@ -240,6 +240,11 @@ class NystromKEF(Streaming, ScoreEstimator):
     grad_log_density_ : ndarray of shape (n_samples, n_features)
         The score at the rows of `fit`. The other attributes are those of :class:`KernelScore`.
 
+    Warns
+    -----
+    DataWarning
+        If columns are linearly dependent or have one value in 80 % of the rows, as :class:`KernelScore` does.
+
     See Also
     --------
     KernelScore : With a kernel at every row.
