@@ -11,8 +11,8 @@ import numpy as np
 from benchmarks.comparison import Comparison, Program
 from isopleth import SOSREP
 from isopleth.kernels import get_kernel
-from isopleth.length_scales import scott
 from isopleth.operators import Operator
+from isopleth.scales import scott
 
 # Steps that are timed, of the published number.
 STEPS = 100

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth.length_scales import median
+from isopleth.scales import median
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 9, 40])

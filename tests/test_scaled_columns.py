@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth.scaled_columns import ScaledColumns
+from isopleth.scales import ScaledColumns
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 63, 64, 1001])

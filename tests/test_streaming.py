@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, InputError, NystromKEF, load, save
-from isopleth.difference.squared_l2 import SquaredL2Law
+from isopleth.difference.fitted import SquaredL2Law
 from isopleth.difference.statistics import DifferenceStatistics
 from isopleth.score import Tikhonov
 from isopleth.score.statistics import NystromStatistics

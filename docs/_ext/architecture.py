@@ -33,8 +33,7 @@ LAYERS = [
 SHARED = {
     "tables": "reading, kinds of columns, checks, writing",
     "backend": "array libraries, devices",
-    "scaled_columns": "shift and scale",
-    "length_scales": "rules for a scale",
+    "scales": "shift, scale, rules for a scale",
     "rows": "equal rows, folds",
     "parts": "rows in parts, partial fits",
     "progress": "progress bars",

@@ -36,9 +36,9 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
-from isopleth.density.selection import Selection
+from isopleth.density.corrections import Selection
 from isopleth.difference import KDEDifference
-from isopleth.difference.squared_l2 import KINDS
+from isopleth.difference.fitted import KINDS
 from isopleth.frames import FRAMES
 from isopleth.kernels import KERNELS, ProductLaplacian
 from isopleth.sampling import sample

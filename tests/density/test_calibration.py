@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, DensityImputer, InputError, load, save
-from isopleth.density.calibration import Calibration
+from isopleth.density.corrections import Calibration
 
 
 def rows_of(n, seed, d=30):

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from isopleth import LSDD, InputError
-from isopleth.difference.squared_l2 import SquaredL2Law
+from isopleth.difference.fitted import SquaredL2Law
 
 CENTERS = np.linspace(-3.0, 3.0, 9)[:, None]
 

@@ -12,7 +12,7 @@ from isopleth.difference.lsdd import fit_parts
 from isopleth.difference.statistics import DifferenceStatistics, Moments
 from isopleth.parts import ArrayParts
 from isopleth.rows import RunningFolds
-from isopleth.scaled_columns import ScaledColumns
+from isopleth.scales import ScaledColumns
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(90, 2)) + [0.8, 0.0], RNG.normal(size=(70, 2))

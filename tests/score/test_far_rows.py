@@ -5,8 +5,7 @@ import pytest
 
 from isopleth import KernelScore, NystromKEF
 from isopleth.score import Tikhonov
-from isopleth.score.far_rows import far_discounts
-from isopleth.score.pullback import without_far
+from isopleth.score.pullback import far_discounts, without_far
 
 ROOT = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0] * [1.0, 0.1, 0.01]
 

@@ -8,8 +8,8 @@ from scipy.stats import skew, ttest_1samp
 
 from isopleth import InputError, KernelScore
 from isopleth.kernels import IMQ
-from isopleth.length_scales import median
 from isopleth.rows import distinct_rows, held_out_parts
+from isopleth.scales import median
 from isopleth.score import NuIteration, SpectralCutoff, Tikhonov, selection, system
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import BASE_ALONE, FACTORS, FLOOR, Candidates, Rows, _simplest, held_out_terms

@@ -18,7 +18,7 @@ from isopleth.tables.table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.exact_relations import broken_relations_of, relations_in_words
+from isopleth.tasks.description import broken_relations_of, relations_in_words
 
 
 def anomalies(

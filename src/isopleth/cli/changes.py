@@ -13,8 +13,7 @@ from isopleth.tables.read import Reader, Reading
 from isopleth.tables.table import FileTable, numbers_with_gaps
 from isopleth.tables.typed import moment
 from isopleth.tasks.change_points.detector import ChangePointDetector
-from isopleth.tasks.change_points.result import ChangePoints
-from isopleth.tasks.change_points.times import ascending_times
+from isopleth.tasks.change_points.result import ChangePoints, ascending_times
 
 # Least share of cells that are times, so that a mistyped one is named and does not turn the column into words.
 _TIMES_SHARE = 0.9

@@ -19,7 +19,7 @@ from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
 from isopleth.tables.read import Reading
 from isopleth.tables.table import FileTable
-from isopleth.tasks.exact_relations import broken_relations_of, kept, relations_in_words, relations_of
+from isopleth.tasks.description import broken_relations_of, kept, relations_in_words, relations_of
 from isopleth.tasks.made_rows import MadeRows
 
 Density = TypeVar("Density", bound=RowKernelDensity)

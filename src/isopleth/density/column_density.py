@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from isopleth.density.calibration import Calibration
-from isopleth.density.linear_trend import LinearTrend, shares_of, smooth_law
+from isopleth.density.corrections import Calibration, LinearTrend, shares_of, smooth_law
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
 from isopleth.errors import InputError, probability
 from isopleth.kernels.product import ColumnKernel

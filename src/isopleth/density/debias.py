@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.scaled_columns import bounded, deviations
+from isopleth.scales import bounded, deviations
 from isopleth.score import KernelScore
 
 

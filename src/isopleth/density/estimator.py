@@ -32,11 +32,10 @@ from isopleth.density.stack import (
 from isopleth.errors import InputError
 from isopleth.frames import BoundedMap, Frame, Scale
 from isopleth.kernels import Gaussian, Kernel, get_kernel
-from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale
 from isopleth.operators.threads import interruptible
 from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows
-from isopleth.scaled_columns import ScaledColumns, bounded, deviations
+from isopleth.scales import RULES, Rule, ScaledColumns, bounded, deviations, loss_units, resolve_length_scale
 from isopleth.tables.checks import CheckedRows, column_names, enter, given_names, varying_columns, warn_few_rows
 
 

@@ -27,12 +27,11 @@ from isopleth.errors import InputError, warn_user
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.length_scales import RULES, Rule, loss_units, resolve_length_scale, scott
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.parts import ColumnMoments, FirstPass, Parts, positive_weight, take_columns
-from isopleth.scaled_columns import ScaledColumns, deviations
+from isopleth.scales import RULES, Rule, ScaledColumns, deviations, loss_units, resolve_length_scale, scott
 from isopleth.solvers import auto
 from isopleth.tables.checks import varying_columns, warn_few_rows
 

@@ -15,10 +15,9 @@ from isopleth.density.grid import GridDensity, gaussian_sum_on_grid, grid_points
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian, Kernel, get_kernel
-from isopleth.length_scales import Rule
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.scaled_columns import deviations
+from isopleth.scales import Rule, deviations
 
 
 class KDE(RowKernelDensity):

@@ -14,7 +14,7 @@ from isopleth.frames import BoundedMap
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.parts import ColumnMoments, Parts, RowSample, positive_weight, take_columns
 from isopleth.rows import merge_equal
-from isopleth.scaled_columns import bounded
+from isopleth.scales import bounded
 from isopleth.tables.checks import CheckedRows
 
 if TYPE_CHECKING:

@@ -38,12 +38,11 @@ from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap, Marginal
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.kernels.product import ColumnKernel
-from isopleth.length_scales import Rule
 from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
 from isopleth.sampling import Target
-from isopleth.scaled_columns import ScaledColumns
+from isopleth.scales import Rule, ScaledColumns
 from isopleth.tables.cells import is_table_of_kinds, library_of
 from isopleth.tables.checks import CheckedRows, check_mass, column_names, enter, given_names, on_host
 from isopleth.tables.schema import Schema

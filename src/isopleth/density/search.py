@@ -12,10 +12,10 @@ import numpy as np
 
 from isopleth.errors import InputError, warn_user
 from isopleth.kernels import Kernel
-from isopleth.length_scales import RULES
 from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
+from isopleth.scales import RULES
 from isopleth.tables.checks import on_host
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")

@@ -19,10 +19,10 @@ from isopleth.density.search import Search, path_of_factors
 from isopleth.errors import InputError
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame
 from isopleth.kernels import Kernel
-from isopleth.length_scales import Rule, resolve_length_scale
 from isopleth.operators.threads import check_stopped, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts, sample_places
+from isopleth.scales import Rule, resolve_length_scale
 
 # Multiples of the rule for the length scale in each frame of a stack. Half of the columns of a table may have no gaps in its
 # values, and another half nothing but gaps: no single factor suits all.

@@ -12,15 +12,14 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.backend import Backend
-from isopleth.density.calibration import Calibration
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
+from isopleth.density.corrections import CANDIDATES, Calibration, Selection
 from isopleth.density.recording import Drawn, Recording
-from isopleth.density.selection import CANDIDATES, Selection
 from isopleth.errors import InputError, quoted, warn_user, whole_number
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
-from isopleth.scaled_columns import ScaledColumns
+from isopleth.scales import ScaledColumns
 from isopleth.tables.cells import as_frame
 from isopleth.tables.checks import encoded_rows, on_host
 from isopleth.tables.filling import write_cells

@@ -27,10 +27,9 @@ from isopleth.errors import InputError, warn_user
 from isopleth.frames import BoundedMap, BoundedMarginalMap, MarginalMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
-from isopleth.length_scales import RULES, RULES_WITH_GAPS, resolve_length_scale
 from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
 from isopleth.rows import merge_with_gaps, without_rounding
-from isopleth.scaled_columns import bounded
+from isopleth.scales import RULES, RULES_WITH_GAPS, bounded, resolve_length_scale
 from isopleth.tables.checks import given_numbers, warn_of_constants
 from isopleth.tables.schema import Schema
 

@@ -15,7 +15,7 @@ from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
-from isopleth.scaled_columns import ScaledColumns
+from isopleth.scales import ScaledColumns
 
 # Matrices of the size of H that a fit holds at once, including LAPACK's workspace.
 MATRICES = 8

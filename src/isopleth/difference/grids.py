@@ -12,8 +12,7 @@ from scipy.stats import chi2
 
 from isopleth.difference.samples import TwoSamples
 from isopleth.errors import InputError
-from isopleth.length_scales import LEAST_SIZE, is_auto, refuse_sizes
-from isopleth.scaled_columns import deviations
+from isopleth.scales import LEAST_SIZE, deviations, is_auto, refuse_sizes
 from isopleth.tables.checks import given_numbers, given_points
 
 # Ridges over the volume of the kernel.

@@ -18,9 +18,9 @@ from isopleth.difference.gaussian_system import over_volume
 from isopleth.difference.samples import enter_both
 from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
-from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.threads import DEFAULT_N_JOBS
+from isopleth.scales import is_auto
 from isopleth.tables.checks import CheckedRows, enter
 
 

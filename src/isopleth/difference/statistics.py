@@ -15,7 +15,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.progress import Progress
 from isopleth.rows import RunningFolds, row_keys
-from isopleth.scaled_columns import ScaledColumns
+from isopleth.scales import ScaledColumns
 
 # Rows at once, beyond which more memory gains no time.
 CHUNK = 4096
@@ -51,7 +51,7 @@ class DifferenceStatistics:
     --------
     >>> import numpy as np
     >>> from isopleth.difference.statistics import DifferenceStatistics
-    >>> from isopleth.scaled_columns import ScaledColumns
+    >>> from isopleth.scales import ScaledColumns
     >>> rng = np.random.default_rng(0)
     >>> x, y, centers = rng.normal(size=(300, 1)), rng.normal(1.0, size=(200, 1)), np.linspace(-2, 3, 6)[:, None]
     >>> def empty():

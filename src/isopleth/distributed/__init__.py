@@ -5,14 +5,13 @@ from __future__ import annotations
 from isopleth.distributed.answers import (
     decision_function,
     difference,
+    fit,
     grad_log_density,
     p_values,
     predict,
     score_samples,
 )
-from isopleth.distributed.batches import BatchParts
-from isopleth.distributed.files import FileParts
-from isopleth.distributed.fitting import fit
+from isopleth.distributed.files import BatchParts, FileParts
 
 __all__ = [
     "BatchParts",

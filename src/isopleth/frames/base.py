@@ -13,7 +13,7 @@ import numpy as np
 
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError
-from isopleth.scaled_columns import FARTHEST
+from isopleth.scales import FARTHEST
 
 
 class Frame(ABC):

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist, squareform
 from isopleth.backend import Array, namespace
 from isopleth.errors import InputError
 from isopleth.frames.base import ColumnMap, Frame, FrameMap, check_nonnegative, like, limited, quantile_means
-from isopleth.scaled_columns import deviations
+from isopleth.scales import deviations
 
 # Relative size of an eigenvalue of a correlation matrix that cannot be told from 0.
 _NO_EIGENVALUE = 1e-13

@@ -25,7 +25,7 @@ from isopleth.frames.base import (
     limited,
     means_between,
 )
-from isopleth.scaled_columns import deviations
+from isopleth.scales import deviations
 
 # Bandwidths as factors of Silverman's rule. The narrowest serves spikes, the widest resembles a normal distribution.
 FACTORS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0])

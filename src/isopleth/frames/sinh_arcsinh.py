@@ -20,7 +20,7 @@ from isopleth.frames.base import (
     limited,
     quantile_means,
 )
-from isopleth.scaled_columns import deviations
+from isopleth.scales import deviations
 
 # Farther rows, in units of a robust deviation, are fitted as if they were there: one of them shall not decide the shape.
 _FARTHEST_FITTED = 4.0

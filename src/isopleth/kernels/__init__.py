@@ -5,10 +5,9 @@ from __future__ import annotations
 from isopleth.kernels.base import KERNELS as KERNELS
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, get_kernel, register
 from isopleth.kernels.gaussian import Gaussian
-from isopleth.kernels.inverse_multiquadric import IMQ
 from isopleth.kernels.matern import Laplacian, Matern
 from isopleth.kernels.product import ProductLaplacian
-from isopleth.kernels.rational_quadratic import RationalQuadratic
+from isopleth.kernels.rational_quadratic import IMQ, RationalQuadratic
 from isopleth.kernels.sobolev import SDO, Sobolev
 
 __all__ = [

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from isopleth.results.text import counted
-from isopleth.tables.clock_times import length_text, seconds_of, time_text
+from isopleth.tables.typed import length_text, seconds_of, time_text
 
 Numbers = Sequence[float] | np.ndarray
 

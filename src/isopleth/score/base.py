@@ -16,13 +16,12 @@ from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import InputError, listed, warn_user
 from isopleth.frames import Frame, FrameMap, Scale, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.length_scales import RULES, is_auto, loss_units, median, resolve_length_scale
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows, merge_equal
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
-from isopleth.scaled_columns import deviations, medians
+from isopleth.scales import RULES, deviations, is_auto, loss_units, median, medians, resolve_length_scale
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
 from isopleth.score.pullback import (
     auto_frames,

@@ -13,10 +13,9 @@ from isopleth.backend import Array, Backend
 from isopleth.errors import warn_user
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
-from isopleth.length_scales import MEDIAN_ROWS, is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.scaled_columns import deviations
+from isopleth.scales import MEDIAN_ROWS, deviations, is_auto
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FACTORS, Candidates, select

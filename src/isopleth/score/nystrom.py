@@ -24,7 +24,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interrup
 from isopleth.parts import Parts, Streaming, take_columns
 from isopleth.progress import Progress
 from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
-from isopleth.scaled_columns import deviations
+from isopleth.scales import deviations
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of

@@ -16,7 +16,7 @@ from isopleth.frames import Frame, FrameMap
 from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
-from isopleth.scaled_columns import bounded
+from isopleth.scales import bounded
 from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, Term, ZetaTerm
 from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped, without_far
 from isopleth.score.spaces import Space

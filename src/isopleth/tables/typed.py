@@ -1,4 +1,4 @@
-"""Types of text columns: numbers, and how the table writes them, booleans, times or words."""
+"""Types of text columns: numbers, and how the table writes them, booleans, times or words; and times as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
+from datetime import time as clock
 from functools import cached_property
 from typing import Any
 
@@ -354,9 +355,9 @@ def _parse(word: str, date: str) -> datetime:
     if zone:
         zoned = datetime.fromisoformat(f"2000-01-01 00:00{zone[0]}")
         return _parse(text[: -len(zone[0])], date).replace(tzinfo=zoned.tzinfo)
-    for clock in _CLOCKS:
+    for form in _CLOCKS:
         try:
-            return datetime.strptime(text, date + clock)
+            return datetime.strptime(text, date + form)
         except ValueError:
             continue
     raise ValueError(f"{word!r} is no date")
@@ -367,3 +368,57 @@ def _iso(word: str) -> datetime:
         return datetime.fromisoformat(word)
     except ValueError:  # one digit for a month or day
         return _parse(word, "%Y-%m-%d")
+
+
+# Units of a length of time, longest first, and the seconds that each has.
+_UNITS = (("years", 31_556_952.0), ("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0), ("seconds", 1.0))
+
+
+def as_datetime(cell: Any) -> datetime | None:
+    """Return a date, time, datetime or ISO 8601 text as a datetime; None for anything else."""
+    if isinstance(cell, str):
+        return datetime.fromisoformat(cell.strip())
+    if isinstance(cell, datetime):
+        return cell
+    if isinstance(cell, clock):
+        return datetime.combine(date(1970, 1, 1), cell)
+    if isinstance(cell, date):
+        return datetime(cell.year, cell.month, cell.day)
+    return None
+
+
+def axis_of(times: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return times on an axis, by their own clock if all have one offset, else in UTC, and whether they are in seconds."""
+    if times.dtype.kind in "iuf":
+        return times.astype(np.float64), False
+    if times.dtype.kind == "M":
+        return seconds_of(times), True
+    moments = [as_datetime(cell) for cell in times.tolist()]
+    if any(moment is None for moment in moments):
+        return np.array([float(cell) for cell in times.tolist()]), False
+    known = [moment for moment in moments if moment is not None]
+    one_clock = len({moment.utcoffset() for moment in known}) <= 1
+    own = [moment.replace(tzinfo=UTC) if one_clock or moment.tzinfo is None else moment for moment in known]
+    return np.array([moment.timestamp() for moment in own]), True
+
+
+def seconds_of(times: Any) -> np.ndarray:
+    """Return datetime64 as seconds since 1970."""
+    return np.asarray(times.astype("datetime64[us]").astype(np.int64) / 1e6)
+
+
+def time_text(seconds: float) -> str:
+    """Return seconds since 1970 as text."""
+    text = str(np.datetime64(round(seconds * 1e6), "us")).replace("T", " ")
+    return text.rstrip("0").removesuffix(".").removesuffix(" 00:00:00") if "." in text else text
+
+
+def time_words(time: Any) -> str:
+    """Return a time in the words of its table: datetime64 without a fraction of zeros, others as they are."""
+    return time_text(float(seconds_of(time))) if isinstance(time, np.datetime64) else str(time)
+
+
+def length_text(seconds: float) -> str:
+    """Return a length of time in the largest unit of which it has at least two."""
+    name, unit = next(((name, unit) for name, unit in _UNITS if abs(seconds) >= 2.0 * unit), _UNITS[-1])
+    return f"{seconds / unit:.3g} {name}"

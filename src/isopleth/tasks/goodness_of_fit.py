@@ -13,16 +13,16 @@ from sklearn.utils import check_random_state
 
 from isopleth.errors import InputError, probability, whole_number
 from isopleth.frames import Frame
-from isopleth.frames.stein import stein_coordinates
+from isopleth.frames.compose import stein_coordinates
 from isopleth.inference import normal_scores, permutation_pvalue
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.length_scales import is_auto, median
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.progress import Progress, checked_verbose
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
+from isopleth.scales import is_auto, median
 from isopleth.tables.checks import check_memory_limit, enter, given_numbers
 
 # Level at which the sentences of a result say that the sample is not from the density.

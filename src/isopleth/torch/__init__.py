@@ -6,8 +6,12 @@ from isopleth.errors import require
 
 require("torch", "torch", "isopleth.torch")
 
-from isopleth.torch.discrepancies import ksd, mmd, svgd_direction  # noqa: E402  (a missing extra is reported first)
-from isopleth.torch.distances import squared_l2  # noqa: E402
+from isopleth.torch.discrepancies import (  # noqa: E402  (a missing extra is reported first)
+    ksd,
+    mmd,
+    squared_l2,
+    svgd_direction,
+)
 from isopleth.torch.entropy import EntropyGradient, entropy_surrogate, mutual_information_surrogate  # noqa: E402
 from isopleth.torch.log_sums import log_kernel_sum  # noqa: E402
 from isopleth.torch.products import gradient_product, kernel_product  # noqa: E402

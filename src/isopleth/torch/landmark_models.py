@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from isopleth.backend import Array, namespace
 from isopleth.operators.threads import check_stopped, slices
-from isopleth.score.far_rows import inverses
+from isopleth.score.pullback import inverses
 
 # Number of coefficients, one vector for each landmark. With fewer landmarks than below, which means with more than four columns,
 # they are too coarse to be of use.

@@ -12,8 +12,8 @@ from sklearn.base import clone
 import isopleth
 from isopleth import ChangePointDetector, InputError
 from isopleth.tasks import sliding_lsdd
-from isopleth.tasks.change_points.chance import surcharge
 from isopleth.tasks.change_points.curve import SlidingLSDD, drawn_centers, subsequences
+from isopleth.tasks.segmentation.description_length import surcharge
 
 
 def detected(series, **extra):

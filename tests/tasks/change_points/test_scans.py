@@ -16,7 +16,7 @@ from isopleth.tasks.change_points.embedding import (
     moments,
     period_of,
 )
-from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
+from isopleth.tasks.change_points.positions import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.scan import (
     Candidate,
     ContrastScan,

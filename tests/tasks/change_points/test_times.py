@@ -25,7 +25,7 @@ def times_of(series, **how):
 @pytest.fixture(autouse=True)
 def few_simulations(monkeypatch):
     """The change is clear; only its time is asked for."""
-    monkeypatch.setattr("isopleth.tasks.change_points.chance.RUNS", 49)
+    monkeypatch.setattr("isopleth.tasks.segmentation.description_length.RUNS", 49)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,11 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.change_points import chance
 from isopleth.tasks.change_points.embedding import Blocks
 from isopleth.tasks.change_points.scan import ContrastScan
-from isopleth.tasks.segmentation.costs import Noise, SegmentCosts
+from isopleth.tasks.segmentation import description_length as chance
 from isopleth.tasks.segmentation.description_length import describe
-from isopleth.tasks.segmentation.segments import SegmentationSearch
+from isopleth.tasks.segmentation.segments import Noise, SegmentationSearch, SegmentCosts
 
 
 @pytest.mark.parametrize("seeds", [range(1), pytest.param(range(8), marks=pytest.mark.slow)])

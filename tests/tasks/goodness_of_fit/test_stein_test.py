@@ -6,7 +6,7 @@ from scipy.stats import binomtest
 
 from isopleth import InputError, stein_test
 from isopleth.frames import Scale, Whiten
-from isopleth.frames.stein import stein_coordinates
+from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import get_kernel
 from isopleth.tasks.goodness_of_fit import _normal_scores, _signs, _sums
 

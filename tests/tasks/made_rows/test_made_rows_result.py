@@ -11,7 +11,7 @@ from scipy.stats import ks_2samp
 
 from isopleth.errors import InputError
 from isopleth.tasks import MadeRows
-from isopleth.tasks.exact_relations import broken_relations, kept, relations_of
+from isopleth.tasks.description import broken_relations, kept, relations_of
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(

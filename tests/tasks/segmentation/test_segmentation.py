@@ -12,10 +12,16 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal
 from scipy.stats import t as student_t
 
-from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise, rounding_variance
 from isopleth.tasks.segmentation.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
 from isopleth.tasks.segmentation.preparation import log_of_growth, without_wild_values
-from isopleth.tasks.segmentation.segments import SegmentationSearch, segment
+from isopleth.tasks.segmentation.segments import (
+    Noise,
+    SegmentationSearch,
+    SegmentCosts,
+    fitted_noise,
+    rounding_variance,
+    segment,
+)
 
 NOISES = [Noise(), Noise((0.6,)), Noise((0.7, -0.4)), Noise((-0.3, 0.5, 0.2))]
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.segmentation.smooth import smooth_curve
+from isopleth.tasks.segmentation.description_length import smooth_curve
 
 TIME = np.linspace(0.0, 1.0, 400)
 

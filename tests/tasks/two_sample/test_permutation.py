@@ -24,7 +24,7 @@ from isopleth.tasks.two_sample.permutation import (
     shares_of_rows,
     unit_features,
 )
-from isopleth.tasks.two_sample.products import Products
+from isopleth.tasks.two_sample.problem import Products
 
 RNG = np.random.default_rng(0)
 

@@ -23,7 +23,7 @@ from isopleth.progress import ReportsProgress
 from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
 from isopleth.rows import Rounding
-from isopleth.scaled_columns import ScaledColumns, medians
+from isopleth.scales import ScaledColumns, medians
 from isopleth.tables.checks import (
     CheckedRows,
     TakesKinds,

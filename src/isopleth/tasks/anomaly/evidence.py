@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from isopleth.operators.threads import map_threads
 from isopleth.rows import without_rounding
-from isopleth.scaled_columns import medians
+from isopleth.scales import medians
 from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks
 
 HALF = 0.5

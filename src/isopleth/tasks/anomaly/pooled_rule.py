@@ -16,7 +16,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from isopleth.operators.threads import interruptible, map_threads
 from isopleth.rows import differ, merge_rows, rounding_of, without_rounding
-from isopleth.scaled_columns import bounded
+from isopleth.scales import bounded
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence
 from isopleth.tasks.anomaly.table import (
     MOST_ROWS,

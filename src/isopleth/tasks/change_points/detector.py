@@ -18,11 +18,9 @@ from isopleth.progress import Progress, ReportsProgress, checked_verbose
 from isopleth.rows import without_rounding
 from isopleth.tables.cells import refuse_no_table
 from isopleth.tables.checks import check_memory_limit, enter, on_host
-from isopleth.tasks.change_points.chance import RUNS, margin_of, null_gains, null_margins, pvalue_of_gain, surcharge
-from isopleth.tasks.change_points.kinds import kind_of_location, kind_of_shape
 from isopleth.tasks.change_points.periods import check_period, lines_of, season_beside_levels, seasonal, seasons_of
-from isopleth.tasks.change_points.positions import by_windows, positions_of
-from isopleth.tasks.change_points.result import ChangePoints
+from isopleth.tasks.change_points.positions import by_windows, kind_of_location, kind_of_shape, positions_of
+from isopleth.tasks.change_points.result import ChangePoints, Grid, grid_of, split_times
 from isopleth.tasks.change_points.scan import (
     SHORTEST_SHAPES,
     Candidate,
@@ -33,18 +31,23 @@ from isopleth.tasks.change_points.scan import (
     scans,
     seen_in_cycles,
 )
-from isopleth.tasks.change_points.times import Grid, grid_of, split_times
 from isopleth.tasks.segmentation.description_length import (
+    RUNS,
     SHORTEST_SCATTER,
     Description,
     describe,
     in_stages,
     logs_of_growth,
+    margin_of,
+    null_gains,
+    null_margins,
     or_shocks,
+    pvalue_of_gain,
+    smooth_curve,
+    surcharge,
     unbroken,
 )
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
-from isopleth.tasks.segmentation.smooth import smooth_curve
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.
 _SHORTEST = 6

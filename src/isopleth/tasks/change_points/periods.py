@@ -12,10 +12,9 @@ import numpy as np
 
 from isopleth.errors import InputError
 from isopleth.tasks.change_points.scan import cycle_of
-from isopleth.tasks.segmentation.costs import STABLE, rounding_variance
 from isopleth.tasks.segmentation.description_length import describe
 from isopleth.tasks.segmentation.preparation import TO_SIGMA
-from isopleth.tasks.segmentation.segments import Segmentation
+from isopleth.tasks.segmentation.segments import STABLE, Segmentation, rounding_variance
 
 # Passes over several seasons, each fitted to what the others leave.
 _PASSES = 3

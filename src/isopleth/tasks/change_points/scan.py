@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopleth.tasks.change_points.embedding import Blocks, blocks_of, embedded, moments, over_blocks, period_of
-from isopleth.tasks.segmentation.costs import Noise, SegmentCosts, fitted_noise
 from isopleth.tasks.segmentation.description_length import describe
-from isopleth.tasks.segmentation.segments import SegmentationSearch
+from isopleth.tasks.segmentation.segments import Noise, SegmentationSearch, SegmentCosts, fitted_noise
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
 RUNS = 199

@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.backend import to_numpy
 from isopleth.errors import InputError, listed, probability, warn_user
-from isopleth.length_scales import refuse_sizes
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress
@@ -23,7 +22,7 @@ from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
 from isopleth.rows import merge_equal
-from isopleth.scaled_columns import ScaledColumns, deviations
+from isopleth.scales import ScaledColumns, deviations, refuse_sizes
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, on_host
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds

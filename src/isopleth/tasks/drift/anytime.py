@@ -16,9 +16,8 @@ from isopleth.errors import InputError
 from isopleth.rows import row_keys
 from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
 from isopleth.tasks.drift.calibration import spread
-from isopleth.tasks.drift.stream_monitor import StreamMonitor
 
 _FEWEST = 20
 # Rows of the reference from which bins and kernels are made; the others are compared with the stream.

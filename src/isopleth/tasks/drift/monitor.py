@@ -15,15 +15,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
 from isopleth.errors import DataWarning, InputError, warn_user
-from isopleth.length_scales import is_auto
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import row_keys
-from isopleth.scaled_columns import ScaledColumns
+from isopleth.scales import ScaledColumns, is_auto
 from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import CheckedRows, enter, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
 from isopleth.tasks.drift.calibration import (
     FEWEST_BLOCKS,
     Dependence,
@@ -33,7 +32,6 @@ from isopleth.tasks.drift.calibration import (
     in_stretches,
     spread,
 )
-from isopleth.tasks.drift.stream_monitor import StreamMonitor
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7

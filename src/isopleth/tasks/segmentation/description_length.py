@@ -1,15 +1,28 @@
-"""Description of a series by segments of level and slope, then of scatter, or by an autoregression with heavy-tailed shocks."""
+"""Descriptions of a series by segments, shocks or a smooth curve, and how much a change shortens them by chance."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from scipy.interpolate import BSpline
+from scipy.signal import fftconvolve
 from scipy.special import gammaln
 
-from isopleth.tasks.segmentation.costs import rounding_variance
+from isopleth.progress import unheard
 from isopleth.tasks.segmentation.preparation import log_of_growth, without_wild_values
-from isopleth.tasks.segmentation.segments import Segmentation, segment
+from isopleth.tasks.segmentation.segments import (
+    STABLE,
+    Noise,
+    Segmentation,
+    SegmentationSearch,
+    SegmentCosts,
+    fitted_noise,
+    rounding_variance,
+    segment,
+)
 
 # Least length of a segment of equal scatter.
 SHORTEST_SCATTER = 8
@@ -192,3 +205,231 @@ def _of_order(column: np.ndarray, degree: int, order: int, freedom: float, floor
         weight = (freedom + 1.0) / (freedom + left**2 / variance)
     first = order * (np.log(2.0 * np.pi * column.var()) + 1.0)
     return _minus_twice_likelihood(left, freedom, variance) + first + (design.shape[1] + 2) * np.log(len(column))
+
+
+# Simulated series without a change.
+RUNS = 199
+# Fewest draws beyond a quantile, so that it does not depend on a single one.
+_LEAST_EXCEEDING = 4
+# Most steps of a simulated series. In longer series the cost of a change, 2 log n, grows faster than the best chance saving.
+_LONGEST = 2000
+# Times that noise and change are fitted in turn.
+_ROUNDS = 3
+# Twice the nats by which a simulated margin must exceed the observed one to count: the final search tries more noises.
+_CLEARLY = 1.0
+
+
+def null_gains(
+    found: Segmentation,
+    precision: np.ndarray,
+    length: int,
+    shortest: int,
+    rng: np.random.Generator,
+    tick: Callable[[int], None] = unheard,
+) -> np.ndarray:
+    """Simulate the saving of the best change in series without changes, of the noise that was found; sorted."""
+    n = min(length, _LONGEST)
+    places = np.linspace(0, len(precision) - 1, n).astype(int)
+    gains = []
+    for _ in range(RUNS):
+        gains.append(_gain(found, precision[places], shortest, rng))
+        tick(1)
+    return np.sort(gains)
+
+
+def null_margins(
+    calm: Description,
+    length: int,
+    rng: np.random.Generator,
+    tick: Callable[[int], None] = unheard,
+    own: float = np.inf,
+    most: float = RUNS,
+) -> np.ndarray:
+    """Simulate by how much the best description with one change is shorter than the best without; sorted.
+
+    Innovations keep sizes and order, with random signs, so that a stretch of large ones stays; each series is described anew.
+    Once more than `most` margins clearly exceed `own`, the observed one, its p-value is too large, and the result is empty.
+    """
+    n, location = min(length, _LONGEST), calm.location
+    places = np.linspace(0, len(calm.precision) - 1, n).astype(int)
+    precision, innovations = calm.precision[places], location.innovations[places]
+    time = np.linspace(-1.0, 1.0, len(calm.prepared))
+    rises = location.degree * (time @ calm.prepared) / (time @ time) * location.extents / np.ptp(calm.prepared, axis=0)
+    line = np.linspace(-1.0, 1.0, n)[:, None] * rises
+    noises = [_without_bias(noise, n, location.degree) for noise in location.noises]
+    margins, larger = [], 0
+    for done in range(RUNS):
+        drawn = rng.choice([-1.0, 1.0], (n, 1)) * innovations / precision[:, None]
+        made = [noise.series(column) for noise, column in zip(noises, drawn.T, strict=True)]
+        margins.append(_margin(line + np.column_stack(made), precision, location.extents))
+        larger += margins[-1] > own + _CLEARLY
+        if larger > max(most, _LEAST_EXCEEDING):
+            tick(RUNS - done)
+            return np.empty(0)
+        tick(1)
+    return np.sort(margins)
+
+
+def margin_of(found: Description) -> float:
+    """Return by how much the best description with one change is shorter than the best without, as :func:`null_margins`."""
+    scale = found.location.extents / np.ptp(found.prepared, axis=0)
+    return _margin(found.prepared * scale, found.precision, found.location.extents)
+
+
+def surcharge(gains: np.ndarray, rate: float, least: float = 0.0) -> float:
+    """Return the saving exceeded in a share `rate` of series without changes, at least `least`; the tail is exp(-g/2)."""
+    seen = max(rate, _LEAST_EXCEEDING / (RUNS + 1))
+    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
+    return max(least, float(gains[place]) + 2.0 * float(np.log(seen / rate)))
+
+
+def pvalue_of_gain(gain: float, gains: np.ndarray) -> float:
+    """Return the share of series without changes in which the best change saves as much; the inverse of :func:`surcharge`."""
+    exceeding = int(np.sum(gains >= gain))
+    if exceeding >= _LEAST_EXCEEDING:
+        return (1 + exceeding) / (RUNS + 1)
+    seen = _LEAST_EXCEEDING / (RUNS + 1)
+    place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
+    return float(seen * np.exp(-0.5 * max(gain - float(gains[place]), 0.0)))
+
+
+def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:
+    n = len(precision)
+    drawn = found.innovations[rng.integers(0, len(found.innovations), n)]
+    made = zip(found.noises, drawn.T, strict=True)
+    series = np.column_stack([noise.series(innovations / precision) for noise, innovations in made])
+    if (np.ptp(series, axis=0) <= 0.0).any():
+        return -float("inf")
+    # The cost of coefficients depends on the range. It has to be the range of the observed series with its changes.
+    white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
+    whole = np.array([0, n])
+    left = white.residuals(whole) * precision
+    fitted = tuple(fitted_noise(own, whole, min(MOST_LAGS, n // 10)) for own in left)
+    least = max(shortest, MOST_LAGS + found.degree + 3)
+    return SegmentationSearch(
+        SegmentCosts(series, fitted, found.degree, precision, found.extents), least
+    ).gain_of_one_change()
+
+
+def _without_bias(noise: Noise, n: int, degree: int) -> Noise:
+    r"""Correct the first autocorrelation by the bias of its estimate, which is about :math:`-(1 + 3a) / n` around a constant and
+    :math:`-(2 + 4a) / n` around a line (Kendall 1954): a walk would be simulated as a process that returns to its mean.
+    """
+    if not noise.order:
+        return noise
+    first, *others = noise.reflections
+    bias = (1.0 + degree + (3.0 + degree) * first) / n
+    return Noise((min(first + max(bias, 0.0), STABLE), *others))
+
+
+def _margin(series: np.ndarray, precision: np.ndarray, extents: np.ndarray) -> float:
+    n = len(series)
+    if (np.ptp(series, axis=0) <= 0.0).any():
+        return -float("inf")
+    lags, whole = min(MOST_LAGS, n // 10), np.array([0, n])
+    without, with_one = [], []
+    for degree in (0, 1):
+        noises, bounds = (Noise(),) * series.shape[1], whole
+        for _ in range(_ROUNDS):
+            left = SegmentCosts(series, noises, degree, precision, extents).residuals(bounds) * precision
+            noises = tuple(fitted_noise(own, bounds, lags) for own in left)
+            search = SegmentationSearch(SegmentCosts(series, noises, degree, precision, extents), lags + degree + 3)
+            bounds, cost = search.best_change()
+            without.append(search.total(whole))
+            with_one.append(cost)
+    return min(without) - min(with_one)
+
+
+# Degrees of freedom of the cubic splines that are compared.
+_FREEDOMS = range(4, 11)
+_CUBIC = 3
+# Means of blocks are compared in longer series: a spline of few degrees of freedom and a change of level are the same in these.
+_MOST_ROWS = 5000
+# Times that coefficients and autocorrelation are fitted in turn.
+_FIT_ROUNDS = 3
+# Orders of fractional differences that are tried; noise is stationary below .5.
+_ORDERS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.49)
+
+
+def smooth_curve(values: np.ndarray, precision: np.ndarray, places: np.ndarray) -> np.ndarray | None:
+    """Return a curve without changes that describes each column more cheaply than changes at `places` do, or None.
+
+    Splines of 4 to 10 degrees of freedom, and constants and lines with long memory, are compared by BIC with steps, lines and
+    hinges at the places. `precision` is one over the relative standard deviation of the innovations at each step.
+    """
+    size = -(-len(values) // _MOST_ROWS)
+    rows, weights = _block_means(values, size), _block_means(precision[:, None], size)
+    time = np.linspace(-1.0, 1.0, len(rows))
+    of_places = 2.0 * len(places) * float(np.log(len(rows)))  # as in the description of the series
+
+    def best(design: np.ndarray, orders: tuple[float, ...] = _ORDERS) -> tuple[float, np.ndarray]:
+        return min((_criterion(design, rows, weights, order) for order in orders), key=lambda one: one[0])
+
+    of_changes = of_places + min(best(design)[0] for design in _of_changes(time, places / size))
+    curves = [(*best(_polynomial(time, degree), _ORDERS[1:]), partial(_polynomial, number=degree)) for degree in (0, 1)]
+    curves += [(*best(_spline(time, freedom)), partial(_spline, number=freedom)) for freedom in _FREEDOMS]
+    cost, coefficients, curve = min(curves, key=lambda one: one[0])
+    if cost >= of_changes:
+        return None
+    return np.asarray(curve(np.linspace(-1.0, 1.0, len(values))) @ coefficients)
+
+
+def _block_means(rows: np.ndarray, size: int) -> np.ndarray:
+    if size == 1:
+        return rows
+    starts = np.arange(0, len(rows), size)
+    return np.asarray(np.add.reduceat(rows, starts) / np.diff(np.append(starts, len(rows)))[:, None])
+
+
+def _of_changes(time: np.ndarray, places: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the designs of steps, hinges and lines that change at `places`."""
+    at = np.arange(len(time))[:, None]
+    steps = (at >= places).astype(np.float64)
+    hinges = np.maximum(at - places, 0.0) / len(time)
+    level, line = np.ones((len(time), 1)), time[:, None]
+    yield np.column_stack([level, steps])
+    yield np.column_stack([level, line, hinges])
+    yield np.column_stack([level, line, steps, hinges])
+
+
+def _polynomial(time: np.ndarray, number: int) -> np.ndarray:
+    return np.vander(time, number + 1, increasing=True)
+
+
+def _spline(time: np.ndarray, number: int) -> np.ndarray:
+    knots = np.concatenate([[-1.0] * _CUBIC, np.linspace(-1.0, 1.0, number - _CUBIC + 1), [1.0] * _CUBIC])
+    return np.asarray(BSpline.design_matrix(time, knots, _CUBIC).toarray())
+
+
+def _criterion(design: np.ndarray, rows: np.ndarray, weights: np.ndarray, order: float) -> tuple[float, np.ndarray]:
+    """Return the Bayesian information criterion of a regression with fractional autoregressive errors, and its coefficients."""
+    n = len(rows)
+    total, coefficients = 0.0, []
+    floors = rounding_variance(rows.T)
+    both = _differenced(np.column_stack([design, rows]), order)
+    design, rows = both[:, : design.shape[1]], both[:, design.shape[1] :]
+    for column, floor in zip(rows.T, floors, strict=True):
+        phi = 0.0
+        for _ in range(_FIT_ROUNDS):
+            first = np.sqrt(1.0 - phi**2)
+            X, y = _whitened(design, phi, first) * weights, _whitened(column, phi, first) * weights[:, 0]
+            found = np.linalg.lstsq(X, y, rcond=None)[0]
+            cost = n * np.log(float(np.mean((y - X @ found) ** 2)) + floor) - 2.0 * np.log(first)
+            left = column - design @ found
+            phi = float(np.clip(left[1:] @ left[:-1] / max(float(left @ left), 1e-300), 0.0, STABLE))
+        total += cost + (design.shape[1] + 1 + (order > 0.0)) * np.log(n)
+        coefficients.append(found)
+    return total, np.column_stack(coefficients)
+
+
+def _differenced(rows: np.ndarray, order: float) -> np.ndarray:
+    """Return fractional differences of columns that are 0 before they begin."""
+    if not order:
+        return rows
+    lags = np.arange(1.0, len(rows))
+    weights = np.concatenate([[1.0], np.cumprod((lags - 1.0 - order) / lags)])
+    return np.asarray(fftconvolve(rows, weights[:, None], axes=0)[: len(rows)])
+
+
+def _whitened(rows: np.ndarray, phi: float, first: float) -> np.ndarray:
+    return np.concatenate([first * rows[:1], rows[1:] - phi * rows[:-1]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import median_filter
 
-from isopleth.tasks.segmentation.costs import filtered
+from isopleth.tasks.segmentation.segments import filtered
 
 # Longest cycle that a column without noise may repeat, in steps, and the fewest times.
 _LONGEST_CYCLE, _CYCLES = 400, 4

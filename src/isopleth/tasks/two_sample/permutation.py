@@ -16,7 +16,7 @@ from isopleth.errors import refuse_too_large
 from isopleth.inference import normal_scores
 from isopleth.operators.threads import map_threads, slices
 from isopleth.progress import Progress
-from isopleth.scaled_columns import bounded
+from isopleth.scales import bounded
 
 # Smallest number of groups; from twice as many rows in both samples, groups are permuted instead of rows.
 _GROUPS = 4000
