@@ -72,7 +72,7 @@ _hooked: list[Any] = []
 
 def run_command(*arguments: object) -> int:
     """Run the command line in this process without its output; return the exit code."""
-    from isopleth.cli.program import program
+    from isopleth.cli.commands import program
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         try:

@@ -16,7 +16,7 @@ class CommandHelp(Directive):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
-        from isopleth.cli.program import program
+        from isopleth.cli.commands import program
 
         width = {"terminal_width": _WIDTH, "max_content_width": _WIDTH}
         parent = click.Context(program, info_name="isopleth", **width, **program.context_settings)

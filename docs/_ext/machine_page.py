@@ -31,7 +31,7 @@ def summary(name: str) -> str:
 
 def commands() -> dict[str, str]:
     """Return the commands of the shell and what each does."""
-    from isopleth.cli.program import program
+    from isopleth.cli.commands import program
 
     return {name: command.get_short_help_str(200) for name, command in sorted(program.commands.items())}
 

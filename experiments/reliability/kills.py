@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 import isopleth
 from experiments.reliability import samples
 from experiments.reliability.outcomes import Tally, progress
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 
 
 @dataclass(frozen=True, eq=False)

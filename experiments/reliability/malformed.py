@@ -18,8 +18,8 @@ import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
+from isopleth.cli.commands import program
 from isopleth.cli.process import ALARM_CODE
-from isopleth.cli.program import program
 from isopleth.tables.read import Reading, read_table
 from isopleth.tables.stream import FileRows, RowStream
 from isopleth.tables.table import FileTable

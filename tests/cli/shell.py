@@ -9,7 +9,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 
 
 def run(*arguments: object, rows: str | bytes | None = None) -> Result:

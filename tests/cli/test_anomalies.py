@@ -22,7 +22,7 @@ from cli import shell
 from cli.shell import refused, rows_of, run
 from isopleth import SOSREP, AnomalyDetector
 from isopleth.cli import anomalies as command
-from isopleth.cli import messages
+from isopleth.cli import program as messages
 from isopleth.io import load, save
 from isopleth.tasks import Anomalies
 
@@ -515,7 +515,7 @@ import signal, sys
 from isopleth.cli import main
 class Interrupt:
     def find_spec(self, name, *_):
-        if name == "isopleth.cli.program":
+        if name == "isopleth.cli.commands":
             signal.raise_signal(signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
 main()

@@ -13,7 +13,7 @@ from cli import shell
 from cli.shell import rows_of
 from isopleth import AnomalyDetector, load, save
 from isopleth.cli import anomalies as explaining
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 
 run = partial(shell.fine, "anomalies")
 

@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.verbs import VERBS, arguments, write_files
-from isopleth.cli.commands import COMMANDS
+from isopleth.cli.commands import COMMANDS, program
 from isopleth.cli.json_schema import SCHEMAS, json_schema
-from isopleth.cli.program import program
 
 
 @pytest.fixture(scope="module")

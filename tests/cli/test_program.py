@@ -13,9 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import isopleth
-from isopleth.cli import messages
-from isopleth.cli.commands import COMMANDS
-from isopleth.cli.program import program
+from isopleth.cli import program as messages
+from isopleth.cli.commands import COMMANDS, program
 from isopleth.errors import Hint, Message
 
 
@@ -159,7 +158,7 @@ main()
 )
 def test_the_shell_completes_commands_and_options(words, expected):
     run = subprocess.run(
-        [sys.executable, "-c", "from isopleth.cli.program import program; program(prog_name='isopleth')"],
+        [sys.executable, "-c", "from isopleth.cli.commands import program; program(prog_name='isopleth')"],
         env={
             **os.environ,
             "_ISOPLETH_COMPLETE": "bash_complete",

@@ -14,8 +14,7 @@ from click.testing import CliRunner
 
 import forked
 from cli.verbs import arguments, write_files
-from isopleth.cli.commands import COMMANDS
-from isopleth.cli.program import program
+from isopleth.cli.commands import COMMANDS, program
 
 REPORTING = ["anomalies", "changes", "compare", "expect", "fill", "monitor", "prior", "sample"]
 

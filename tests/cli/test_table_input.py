@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from cli import shell
 from cli.shell import refused
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 from isopleth.io import load
 
 N = 60

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.shell import fine, refused, run
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 from isopleth.io import load
 from isopleth.tables import source
 

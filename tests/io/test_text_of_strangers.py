@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from sklearn.preprocessing import StandardScaler
 
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 from isopleth.errors import InputError, printable
 from isopleth.io import load, save
 from isopleth.io.models import sealed

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import isopleth
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 from isopleth.errors import DataWarning, InputError
 from isopleth.tables.schema import Schema
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import isopleth
 from isopleth import AnomalyDetector, read_table
-from isopleth.cli.program import program
+from isopleth.cli.commands import program
 
 CLI = Path(isopleth.__file__).parent / "cli"
 _counters = []

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
-from isopleth.cli.messages import of_this_version, say
-from isopleth.cli.models import load_detector
+from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run
 from isopleth.errors import DataWarning, InputError
+from isopleth.io import load
 from isopleth.tables.table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
@@ -59,6 +59,21 @@ def anomalies(
     shown = found if explain else replace(found, explanation=None, explained_rows=None)
     run.write(shown, columns(shown), detector, paged=found)
     run.answer(found if run.as_json else shown, top)
+
+
+def load_detector(path: Path) -> AnomalyDetector:
+    """Load a fitted detector from a file."""
+    detector = load(path)
+    if not isinstance(detector, AnomalyDetector):
+        raise InputError(
+            f"{path} holds a {type(detector).__name__}; a detector written by isopleth anomalies --save is needed "
+            "(isopleth score takes other models)."
+        )
+    if not hasattr(detector, "offset_"):
+        raise InputError(
+            f"{path} holds a detector that is not fitted; one written by isopleth anomalies --save is needed."
+        )
+    return detector
 
 
 def fit(table: FileTable, contamination: float | None = None, *, novelty: bool = False) -> AnomalyDetector:

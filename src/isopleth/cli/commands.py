@@ -17,8 +17,9 @@ from typing import Any
 
 import click
 
-from isopleth.cli.messages import QUIET, worded_for_the_shell
 from isopleth.cli.process import leaving_at_once
+from isopleth.cli.program import QUIET, worded_for_the_shell
+from isopleth.cli.program import program as program
 from isopleth.errors import InputError
 from isopleth.tables.source import check_source
 
@@ -632,3 +633,5 @@ def doctor() -> None:
 
 
 COMMANDS = [anomalies, changes, compare, demo, describe, doctor, expect, fill, fit, monitor, prior, sample, score]
+for _command in COMMANDS:
+    program.add_command(_command)

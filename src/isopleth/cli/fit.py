@@ -12,7 +12,7 @@ import numpy as np
 
 import isopleth
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
-from isopleth.cli.messages import removed_if_refused, resumable, say
+from isopleth.cli.program import removed_if_refused, resumable, say
 from isopleth.cli.run import Run, refuse_same, refuse_typos, tell
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts

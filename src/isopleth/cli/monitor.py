@@ -14,8 +14,8 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.messages import of_this_version
 from isopleth.cli.process import ALARM_CODE
+from isopleth.cli.program import of_this_version
 from isopleth.cli.run import Run, refuse_same
 from isopleth.errors import InputError, printable
 from isopleth.io import load, save

@@ -72,7 +72,7 @@ def main() -> None:
     _stand_in_for_closed_streams()
     try:
         # The imports take a while, in which the run can be interrupted as well.
-        from isopleth.cli.program import program
+        from isopleth.cli.commands import program
 
         on_signals(stop)
         program(prog_name="isopleth")

@@ -1,19 +1,157 @@
-"""The group of commands, and the exit code and message of each kind of failure."""
+"""Group of commands, exit codes, and messages on standard error: one line each, and a progress bar on a terminal."""
 
 from __future__ import annotations
 
+import csv
 import errno
+import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from isopleth.cli.commands import COMMANDS
-from isopleth.cli.messages import one_line_warnings, say
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
-from isopleth.errors import InputError, MissingExtraError
+from isopleth.errors import DataWarning, InputError, MissingExtraError, Wording, printable
+from isopleth.tables.output_files import is_for_want_of_room
+
+if TYPE_CHECKING:
+    from isopleth.io.resume import Journal
+
+
+_ERASE = "\r\x1b[K"
+# Where the context of a run keeps whether it is to be quiet.
+QUIET = "isopleth.quiet"
+
+
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and context.meta.get(QUIET, False)
+
+
+def say(message: object, *, error: bool = False) -> None:
+    """Write `message` to standard error in place of the progress bar, broken between words; with --quiet only an error."""
+    if _is_quiet() and not error:
+        return
+    line = printable(" ".join(str(message).split()))
+    with suppress(OSError):  # where a message cannot be shown, the exit code still can
+        if sys.stderr.isatty():
+            from isopleth.results.text import wrapped
+
+            lines = wrapped(f"isopleth: {line}", shutil.get_terminal_size().columns)
+            click.echo(f"{_ERASE}{lines}", err=True)
+        else:
+            click.echo(f"isopleth: {line}", err=True)
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Show warnings by :func:`say`, without source lines; of equal ones, as of several methods with the same rows, the first."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = str(message.message.render(ShellWording()) if isinstance(message, DataWarning) else message)
+        if text not in shown:
+            say(f"warning: {text}")
+        shown.add(text)
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def resumable(partial: Path) -> Iterator[None]:
+    """Add to the message of an interrupt what is stored and how to resume."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not partial.exists():
+            raise
+        raise KeyboardInterrupt(f"interrupted; what was done is in {partial}: continue with --resume.") from None
+
+
+@contextmanager
+def removed_if_refused(journal: Journal) -> Iterator[None]:
+    """Remove the partial file of a refused run, which would be refused again, unless the disk was full."""
+    try:
+        yield
+    except InputError as error:
+        if not is_for_want_of_room(error):
+            journal.remove()
+        raise
+
+
+@contextmanager
+def of_this_version(path: Path) -> Iterator[None]:
+    """Report a model file whose attributes do not fit the methods of this version."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
+
+
+class ShellWording(Wording):
+    """Parameters as the options of the command that runs: ``--columns a,b`` for ```columns=['a', 'b']```."""
+
+    def __init__(self) -> None:
+        context = click.get_current_context(silent=True)
+        parameters = context.command.params if context else []
+        self._options = {str(p.name): p.opts[0] for p in parameters if isinstance(p, click.Option)}
+
+    def parameter(self, name: str) -> str:
+        """Return the option of that name; rows that Python calls X come from the table that was read."""
+        return self._options.get(name, "the table" if name == "X" else name)
+
+    def setting(self, name: str, value: Any = ...) -> str:
+        """Return the option with its value; a list is one line of CSV, as the option reads it."""
+        if name not in self._options:
+            return super().setting(name, value)
+        if value is ...:
+            return self._options[name]
+        text = StringIO()
+        parts = value if isinstance(value, list) else [value]
+        csv.writer(text, lineterminator="").writerow("..." if part is ... else part for part in parts)
+        return f"{self._options[name]} {text.getvalue()}"
+
+
+@contextmanager
+def worded_for_the_shell() -> Iterator[None]:
+    """Word the errors of the block for the shell: parameters are options there."""
+    try:
+        yield
+    except InputError as error:
+        raise click.ClickException(error.message.render(ShellWording())) from error
+
+
+class Stages:
+    """Progress bar of named stages on standard error; nothing is shown where that is no terminal."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._visible = sys.stderr.isatty() and not _is_quiet()
+        self._shown = ""
+
+    def __call__(self, name: str, share: float | None = None) -> None:
+        if not self._visible:
+            return
+        done = self._names.index(name)
+        bar = "#" * done + "-" * (len(self._names) - done)
+        line = f"[{bar}] {name}" + ("" if share is None else f" {share:.0%}")
+        if line != self._shown:
+            click.echo(f"{_ERASE}{line}", err=True, nl=False)
+            self._shown = line
+
+    def end(self) -> None:
+        """Erase the bar."""
+        if self._shown:
+            click.echo(_ERASE, err=True, nl=False)
+            self._shown = ""
+
 
 _WRONG_INPUT = 2
 
@@ -99,7 +237,3 @@ def program(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-for _command in COMMANDS:
-    program.add_command(_command)

@@ -15,7 +15,7 @@ from typing import Any, Self
 import click
 import numpy as np
 
-from isopleth.cli.messages import Stages, say
+from isopleth.cli.program import Stages, say
 from isopleth.errors import Hint, InputError, quoted, warn_user
 from isopleth.results import Result
 from isopleth.results.result import plain

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.cli.commands import SAMPLE_SIZE
-from isopleth.cli.messages import of_this_version, say
+from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run
 from isopleth.density import KDE
 from isopleth.density.row_kernels import RowKernelDensity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from isopleth.tasks.anomaly.constant_columns import WithConstants
+    from isopleth.tasks.anomaly.pooled_rule import PooledRule
+    from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 
 _MOST_PRINTED, _MOST_DRAWN, _MOST_BARS, _WORTH_SAYING = 10, 4, 12, 0.1
 
@@ -306,19 +310,6 @@ class Counterfactuals:
         return 1 + (np.diff(self.values, axis=0) > 0.0).sum(axis=0)
 
 
-class CounterfactualRule(Protocol):
-    """Rule that scores rows and their counterfactuals."""
-
-    def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
-        """Return the surprise of rows by each kind of evidence, of shape (n, kinds)."""
-
-    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return the total surprise of rows as they are and with each value in each cell, of shape (n, d, 1 + k)."""
-
-    def counterfactual_bytes(self, values: int) -> float:
-        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
-
-
 def _most_frequent(codes: np.ndarray) -> np.ndarray:
     distinct, counts = np.unique(codes, return_counts=True)
     return np.sort(distinct[np.argsort(-counts, kind="stable")[:MOST_VALUES]])
@@ -334,7 +325,11 @@ def _spread_out(ordered: np.ndarray) -> np.ndarray:
 
 
 def best_counterfactuals(
-    rule: CounterfactualRule, rows: np.ndarray, known: np.ndarray, tried: Counterfactuals, limits: Limits
+    rule: PooledRule | ReferenceRule | WithConstants,
+    rows: np.ndarray,
+    known: np.ndarray,
+    tried: Counterfactuals,
+    limits: Limits,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the gain of the score by the best value of each cell, 0 if none gains, and its index, both (n, d)."""
     distinct = np.arange(len(tried.values)) < tried.counts[:, None]
@@ -354,7 +349,7 @@ def best_counterfactuals(
 
 
 def joint_counterfactuals(
-    rule: CounterfactualRule,
+    rule: PooledRule | ReferenceRule | WithConstants,
     rows: np.ndarray,
     known: np.ndarray,
     tried: np.ndarray,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import ndtri
@@ -108,32 +108,17 @@ class ConditionalLaw:
         return sum(np.exp(-away / h) / (4.0 * h) for h in WIDTHS)
 
 
-class NormalSpace(Protocol):
-    """Rows in normal scores, and the way into them."""
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The rows in normal scores."""
-
-    @property
-    def copies(self) -> np.ndarray:
-        """Number of times that each occurs."""
-
-    def enter(self, rows: np.ndarray) -> np.ndarray:
-        """Return complete rows in normal scores."""
-
-
 @dataclass(frozen=True)
 class Conditionals:
     """Laws of columns given the others, in normal scores."""
 
-    space: NormalSpace
+    space: CenterSpace
     columns: np.ndarray  # (d,): columns in an order that does not depend on theirs in the table
     seed: int
     laws: list[ConditionalLaw]
 
     @classmethod
-    def fit(cls, space: NormalSpace, columns: np.ndarray, n_numeric: int, seed: int, limits: Limits) -> Self:
+    def fit(cls, space: CenterSpace, columns: np.ndarray, n_numeric: int, seed: int, limits: Limits) -> Self:
         """Fit to the rows of a space; its columns after the first `n_numeric` are codes."""
         z = space.rows[:, columns]
 
