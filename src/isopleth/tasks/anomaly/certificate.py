@@ -10,9 +10,8 @@ from typing import Self
 import numpy as np
 from scipy.special import betaln, gammaln
 
-from isopleth.tasks.anomaly.constant_columns import WithConstants, fit_with_constants
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
-from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
+from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, WithConstants, fit_with_constants
 
 CONFIDENCE = 0.95
 FEWEST_ROWS = 20  # training rows, or groups of them, below which no certificate is tried

@@ -35,7 +35,6 @@ from isopleth.tables.checks import (
     warn_few_rows,
 )
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
-from isopleth.tasks.anomaly.constant_columns import WithConstants, fit_with_constants, frame_of_constants
 from isopleth.tasks.anomaly.explanation import (
     WHOLE_ROWS,
     Counterfactuals,
@@ -47,7 +46,14 @@ from isopleth.tasks.anomaly.explanation import (
 from isopleth.tasks.anomaly.pooled_rule import PooledRule, Tail
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable
+from isopleth.tasks.anomaly.table import (
+    NEW,
+    Limits,
+    TrainingTable,
+    WithConstants,
+    fit_with_constants,
+    frame_of_constants,
+)
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 FEWEST_FOR_STOREY = 100  # new rows below which the number of ordinary ones is not estimated

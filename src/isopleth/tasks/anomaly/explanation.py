@@ -20,9 +20,9 @@ from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from isopleth.tasks.anomaly.constant_columns import WithConstants
     from isopleth.tasks.anomaly.pooled_rule import PooledRule
     from isopleth.tasks.anomaly.reference_rule import ReferenceRule
+    from isopleth.tasks.anomaly.table import WithConstants
 
 _MOST_PRINTED, _MOST_DRAWN, _MOST_BARS, _WORTH_SAYING = 10, 4, 12, 0.1
 
