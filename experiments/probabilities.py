@@ -113,9 +113,11 @@ def main() -> None:
         return
     if options.picture:
         check_figure_target(options.picture)
-    csv.field_size_limit(2**24)
+    limit = csv.field_size_limit(2**24)  # of the whole process
     with options.page.open(newline="") as file:
-        print(page(list(csv.DictReader(file)), options.picture))
+        lines = list(csv.DictReader(file))
+    csv.field_size_limit(limit)
+    print(page(lines, options.picture))
 
 
 if __name__ == "__main__":

@@ -165,15 +165,6 @@ def test_the_command_writes_what_it_prints(tmp_path, capsys):
     assert any("processors" in line for line in found["machine"])
 
 
-def test_scores_have_a_quick_run(capsys, monkeypatch):
-    monkeypatch.setattr(memory, "available", lambda: False)
-    main(["--quick", "--only", "curl-free", "kef-64"])
-    printed = capsys.readouterr().out
-    assert "n = 120, d = 128" in printed
-    assert "NumPy, tensor of differences, 8 rows at a time" in printed
-    assert "isopleth KEF" in printed
-
-
 @pytest.mark.slow
 def test_the_quick_run_has_a_table_for_each_name(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "pykeops", None)  # which would compile for minutes

@@ -5,17 +5,9 @@ from __future__ import annotations
 import sys
 
 import pytest
-from experiments.files import HEADS, main, study
+from experiments.files import HEADS, study
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak of a process")
-
-
-@pytest.mark.slow
-def test_the_table(tmp_path, capsys):
-    main(["--quick", "--out", str(tmp_path / "table.txt")])
-    lines = (tmp_path / "table.txt").read_text().splitlines()
-    assert lines == capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["command", "fit", "score"]
 
 
 @pytest.mark.slow

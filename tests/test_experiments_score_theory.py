@@ -30,12 +30,3 @@ def test_errors_fall_with_rows():
     source = Source(1.0, size=301)
     few, many = (np.array(score_theory.source_errors(source, rows, 0.05, 0)) for rows in (50, 800))
     assert (many < few).all()
-
-
-@pytest.mark.slow
-def test_the_command_prints_three_tables(tmp_path, capsys):
-    assert score_theory.main(["--quick", "--runs", "1", "--out", str(tmp_path / "out.txt")]) == 0
-    printed = capsys.readouterr().out
-    assert (tmp_path / "out.txt").read_text().strip() == printed.strip()
-    for word in ("equal", "of theory", "split"):
-        assert word in printed

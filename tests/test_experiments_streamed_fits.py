@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import pytest
-from experiments.streamed_fits import difference, main, measured, score
+from experiments.streamed_fits import difference, measured, score
 
 
 def test_fits_are_measured():
@@ -13,10 +12,3 @@ def test_fits_are_measured():
     assert wall > 0.0
     assert memory > 50.0
     assert score("diagonal", 1000, 20) < 1.0
-
-
-@pytest.mark.slow
-def test_the_table(tmp_path, capsys):
-    main(["--quick", "--out", str(tmp_path / "table.txt")])
-    assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
-    assert len((tmp_path / "table.txt").read_text().splitlines()) == 5

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("experiments", reason="the studies are not beside an installed package")
 
-from experiments import two_sample_level, two_sample_mixed, two_sample_power
+from experiments import two_sample_power
 
 
 def test_the_published_power_is_read_at_its_place(tmp_path):
@@ -21,14 +21,6 @@ def test_the_published_power_is_read_at_its_place(tmp_path):
     with pytest.raises(SystemExit, match=r"perturbations_vary_dif_d1.npy is missing"):
         two_sample_power.published(tmp_path, "bumps, d = 1, .3")
     assert two_sample_power.bar(0.5) == pytest.approx(0.48 - (0.25 / 200) ** 0.5)
-
-
-def test_the_study_of_the_level_prints_its_table(monkeypatch, tmp_path, capsys):
-    name = two_sample_level.NAMED
-    monkeypatch.setattr(two_sample_level, "SETTINGS", {name: two_sample_level.SETTINGS[name]})
-    two_sample_level.main(["--runs", "2", "--out", str(tmp_path / "table.txt")])
-    assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
-    assert name in (tmp_path / "table.txt").read_text()
 
 
 def test_the_study_of_the_power_adds_the_runs_that_are_missing(monkeypatch, tmp_path):
@@ -49,12 +41,3 @@ def test_the_study_of_the_power_adds_the_runs_that_are_missing(monkeypatch, tmp_
     assert lines[0] == "power at level 0.05"
     assert lines[2].split(maxsplit=4)[-1].split()[:2] == ["4", "0.750"]
     assert len(lines) == 3  # settings without runs have no line
-
-
-def test_the_study_of_mixed_tables_prints_its_tables(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(two_sample_mixed, "NULL", {"40 v 40": two_sample_mixed.NULL["40 v 40"]})
-    name = "gaps from 10 % to 25 %"
-    monkeypatch.setattr(two_sample_mixed, "POWER", {name: two_sample_mixed.POWER[name]})
-    two_sample_mixed.main(["--runs", "20", "--out", str(tmp_path / "table.txt")])
-    assert (tmp_path / "table.txt").read_text() == capsys.readouterr().out
-    assert name in (tmp_path / "table.txt").read_text()

@@ -30,6 +30,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "isopleth"
+# Contracts of all estimators of arrays, and of all estimators of tables with words and gaps.
+ARRAYS = ["tests/test_invariance_contract.py", "tests/test_tensor_contract.py"]
+TABLES = ["tests/test_table_contract.py"]
 # Folders of the source, and the tests that have to notice a change there, besides the recorded answers, which run last.
 # "." stands for the modules beside the packages.
 TESTS = {
@@ -52,10 +55,10 @@ TESTS = {
     "kernels": ["tests/kernels"],
     "operators": ["tests/operators"],
     "solvers": ["tests/solvers"],
-    "density": ["tests/density"],
+    "density": ["tests/density", *ARRAYS, *TABLES],
     "sampling": ["tests/sampling"],
-    "score": ["tests/score"],
-    "difference": ["tests/difference"],
+    "score": ["tests/score", *ARRAYS],
+    "difference": ["tests/difference", *ARRAYS, *TABLES],
     "io": ["tests/io"],
     "results": ["tests/results"],
     "distributed": ["tests/distributed"],
@@ -75,10 +78,10 @@ TESTS = {
         "tests/tasks/made_rows",
     ],
     "torch": ["tests/torch_functions"],
-    "tasks/anomaly": ["tests/tasks/anomaly"],
-    "tasks/two_sample": ["tests/tasks/two_sample"],
-    "tasks/class_prior": ["tests/tasks/class_prior"],
-    "tasks/drift": ["tests/tasks/drift"],
+    "tasks/anomaly": ["tests/tasks/anomaly", *TABLES],
+    "tasks/two_sample": ["tests/tasks/two_sample", *TABLES],
+    "tasks/class_prior": ["tests/tasks/class_prior", *TABLES],
+    "tasks/drift": ["tests/tasks/drift", *TABLES],
     "tasks/change_points": ["tests/tasks/change_points"],
     "tasks/segmentation": ["tests/tasks/segmentation", "tests/tasks/change_points"],
 }

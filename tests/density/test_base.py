@@ -21,8 +21,6 @@ def accepts(kind, kernel, dim):
 
 
 CASES = [(kind, name) for kind in (KDE, SOSREP) for name in KERNELS if accepts(kind, KERNELS[name], 3)]
-# With tails that are nearly too heavy for a density, tiny length scales can be the best.
-LIGHT_TAILS = [case for case in CASES if not KERNELS[case[1]].nonnegative or KERNELS[case[1]].bind(3).integrable]
 SMOOTH = [case for case in CASES if KERNELS[case[1]].nonnegative and KERNELS[case[1]].bind(1).smoothness > 1.0]
 
 
@@ -126,14 +124,6 @@ def test_a_sum_that_is_not_positive_has_an_infinite_loss():
     assert model.hyvarinen_loss(axis) == np.inf
 
 
-@pytest.mark.parametrize(("kind", "name"), LIGHT_TAILS)
-def test_grids_of_scikit_learn(kind, name):
-    X = mixture(60, 3)
-    grid = {"length_scale": [0.01, 0.8, 50.0]}
-    found = GridSearchCV(kind(kernel=name, frame="scale"), grid, cv=3, error_score="raise").fit(X)
-    assert found.best_params_["length_scale"] == 0.8
-
-
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_a_grid_over_kernels_and_scales(kind):
     names = ["gaussian", "laplacian", "matern32"]
@@ -173,25 +163,6 @@ def test_a_search_for_the_length_scale(kind, criterion, tmp_path):
     assert not hasattr(model, "search_path_")
 
 
-def test_the_losses_of_a_search_are_those_of_the_estimator():
-    """The loss of a scale with one hold-out is that of a fit to the other rows."""
-    from isopleth.rows import distinct_rows, held_out_parts
-
-    X, _, _ = distinct_rows(mixture(80, 2), np.ones(80))
-    search = Search(criterion="hyvarinen", grid=[0.5, 1.0, 2.0, 4.0], cv=0.3, base=0.4)
-    model = SOSREP(length_scale=search, frame="scale").fit(X)
-    (part,) = held_out_parts(len(X), 0.3)
-    for factor, loss in zip(model.search_path_.factors, model.search_path_.losses, strict=True):
-        one = SOSREP(length_scale=0.4 * factor, frame="scale").fit(X[~part])
-        unit_ratio = (model.unit_ / one.unit_)[0]  # the rows held in have another spread
-        assert one.hyvarinen_loss(X[part]) * unit_ratio**2 == pytest.approx(loss, rel=1e-6)
-
-
-def test_a_base_that_cannot_be_used_is_named():
-    with pytest.raises(InputError, match="base of the Search has shape"):
-        KDE(length_scale=Search(base=[1.0, 2.0, 3.0]), frame="scale").fit(mixture(20, 2))
-
-
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_a_kernel_without_a_normaliser_is_refused_before_any_work(kind, monkeypatch):
     monkeypatch.setattr(kind, "_fit_frame", lambda *args: pytest.fail("work was done"))
@@ -214,14 +185,3 @@ def test_plots_pass_their_parameters_on(monkeypatch):
     monkeypatch.setattr(drawn, "plot_density", lambda density, **kwargs: asked.update(kwargs) or density)
     assert model.plot(columns=[0, 1], masses=[0.5]) is model
     assert asked == {"columns": [0, 1], "masses": [0.5], "rows": None, "ax": None}
-
-
-@pytest.mark.parametrize("kind", [KDE, SOSREP])
-def test_attributes_that_both_have(kind):
-    X = np.r_[mixture(30, 2), mixture(30, 2)[:10]]
-    model = kind(length_scale=[0.5, 0.9], frame="scale").fit(X)
-    assert model.centers_.shape == (30, 2)
-    assert model.weights_.sum() == 40
-    assert model.dual_coef_.shape == (30,)
-    np.testing.assert_array_equal(model.length_scale_, [0.5, 0.9])
-    assert model.score(X) == pytest.approx(model.score_samples(X).sum())

@@ -88,20 +88,6 @@ def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_ou
         assert model.search_path_.losses[k] == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
-def test_gradients_are_differences():
-    rows = rows_of()
-    model = KDE(debias=True, frame="scale").fit(rows)
-    x, h = rows[:4] + 0.2, 1e-5
-    gradient = model.grad_log_density(x)
-    for j in range(2):
-        step = np.eye(2)[j] * h
-        slope = (model.score_samples(x + step) - model.score_samples(x - step)) / (2 * h)
-        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-5, atol=1e-8)
-    plain = model.set_params(debias=False).fit(rows)
-    assert not hasattr(plain, "rows_")
-    assert not hasattr(plain, "score_")
-
-
 def test_what_it_is_not_defined_for_is_refused():
     rows = rows_of(30)
     with pytest.raises(InputError, match="Gaussian kernel"):

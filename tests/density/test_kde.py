@@ -1,10 +1,7 @@
 """KDE against scikit-learn's, quadrature and its own symmetries."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.spatial.distance import cdist
 from scipy.stats import kstest
 from sklearn.neighbors import KernelDensity
@@ -30,29 +27,6 @@ def test_gaussian_is_that_of_scikit_learn(dim, weighted):
     want = KernelDensity(bandwidth=0.6).fit(X, sample_weight=w).score_samples(Q)
     got = KDE(length_scale=0.6, frame="scale").fit(X, sample_weight=w).score_samples(Q)
     np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_density_integrates_to_one_in_a_column(name):
-    model = KDE(kernel=name, length_scale=0.7, frame="scale").fit(mixture(12, 1))
-    kinks = np.sort(model.centers_[:, 0])
-    pieces = [kinks[0] - 60.0, *kinks, kinks[-1] + 60.0]
-    total = sum(
-        quad(lambda x: np.exp(model.score_samples([[x]])[0]), a, b, epsabs=1e-11)[0] for a, b in pairwise(pieces)
-    )
-    assert total == pytest.approx(1.0, abs=1e-9)
-
-
-@pytest.mark.parametrize("name", NAMES[:2])
-def test_density_integrates_to_one_in_two_columns(name):
-    model = KDE(kernel=name, length_scale=[0.7, 1.3], frame="scale").fit(mixture(12, 2))
-    points, half = 800, 20.0
-    axis = (np.arange(points) + 0.5) / points * 2 * half - half
-    total = 0.0
-    for chunk in np.array_split(axis, 4):
-        grid = np.stack(np.meshgrid(chunk, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-        total += np.exp(model.score_samples(grid + 1.0)).sum()
-    assert total * (2 * half / points) ** 2 == pytest.approx(1.0, abs=1e-4 if KERNELS[name].smoothness < 1.0 else 1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,21 +57,6 @@ def test_samples_have_the_distribution_of_the_model(name):
     assert kstest(S[:, 0], lambda x: np.interp(x, axis, cdf)).pvalue > 1e-3
     np.testing.assert_array_equal(model.sample(5, random_state=1), model.sample(5, random_state=1))
     assert (model.sample(5, random_state=1) != model.sample(5, random_state=2)).any()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_samples_in_columns_of_different_scales_and_a_constant_one(name):
-    X = np.c_[mixture(60, 2) * [1.0, 100.0], np.full(60, 7.0)]
-    with pytest.warns(UserWarning, match="constant"):
-        model = KDE(kernel=name, frame="scale").fit(X)
-    S = model.sample(4000, random_state=0)
-    assert (S[:, 2] == 7.0).all()
-    # The mean of the log density over draws is minus the entropy; so is that over draws of another seed.
-    a, b = model.score_samples(S), model.score_samples(model.sample(4000, random_state=1))
-    assert abs(a.mean() - b.mean()) < 5 * np.hypot(a.std(), b.std()) / np.sqrt(4000)
-    # First moments: those of the centres.
-    error = S[:, :2].std(axis=0) / np.sqrt(4000)
-    assert (np.abs(S[:, :2].mean(axis=0) - X[:, :2].mean(axis=0)) < 5 * error).all()
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,10 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from isopleth import KDE, SOSREP, DataWarning, DensityImputer, InputError, Search, load, save
+from isopleth import KDE, SOSREP, DataWarning, DensityImputer, InputError, Search
 from isopleth.kernels import ProductLaplacian
 
 KINDS = pytest.mark.parametrize("kind", [SOSREP, KDE])
@@ -147,21 +146,6 @@ def test_frames_of_all_libraries_alike(gaps):
         back = back.to_pandas()
         for name in NAMES:
             assert back[name].tolist() == filled[name].tolist()
-
-
-def test_later_tables_are_held_against_the_columns_of_the_fit():
-    rows = table()
-    model = SOSREP(frame="scale").fit(rows)
-    with pytest.raises(InputError, match="lacks column 'y'"):
-        model.score_samples(rows.drop(columns="y"))
-    with pytest.raises(InputError, match="no names of columns"):
-        model.score_samples(rows.to_numpy())
-    new = rows.copy()
-    new.loc[[1, 2], "colour"] = "violet"
-    with pytest.warns(DataWarning, match=r"'colour' \(2\)"):
-        found = model.score_samples(new)
-    assert np.isfinite(found).all()
-    assert (found[3:] == model.score_samples(rows)[3:]).all()
 
 
 def test_empty_columns_and_rows_are_left_out_with_a_sentence():
@@ -323,19 +307,6 @@ def test_a_word_that_no_training_row_has_is_named():
 def test_sentences(ask, words):
     with pytest.raises(InputError, match=words):
         ask(SOSREP(frame="scale").fit(table()))
-
-
-@KINDS
-def test_clone_and_files(kind, tmp_path):
-    rows = table(gaps=0.2)
-    model = kind(category_scale=0.1, categorical=["colour"], frame="scale").fit(rows)
-    save(model, tmp_path / "m.isopleth")
-    back = load(tmp_path / "m.isopleth")
-    np.testing.assert_array_equal(back.score_samples(rows), model.score_samples(rows))
-    pd.testing.assert_frame_equal(back.impute(rows), model.impute(rows))
-    again = clone(model).fit(rows)
-    np.testing.assert_array_equal(again.score_samples(rows), model.score_samples(rows))
-    assert model.get_params()["category_scale"] == 0.1
 
 
 def test_the_imputer_in_a_pipeline():

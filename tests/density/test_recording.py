@@ -119,6 +119,20 @@ def test_exact_relations_survive_and_rows_are_not_repeated(frame):
     assert 0.4 < (found < np.median(usual)).mean() < 0.6
 
 
+@pytest.mark.parametrize("unit", ["D", "h", "min", "s"])
+def test_times_are_drawn_at_the_step_of_the_table(unit):
+    rng = np.random.default_rng(0)
+    when = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 999, 60), unit=unit)
+    drawn = (
+        KDE(frame="scale")
+        .fit(pd.DataFrame({"when": when, "x": rng.normal(size=60)}))
+        .sample(99, random_state=0, as_recorded=True)
+    )
+    steps = (drawn["when"] - pd.Timestamp("2024-01-01")) / pd.Timedelta(1, unit)
+    assert (steps % 1 == 0).all()
+    assert (steps % 2 == 1).any()
+
+
 def test_plain_draws_are_those_of_the_density():
     model = SOSREP(frame="scale").fit(shop())
     plain = model.sample(300, random_state=0)

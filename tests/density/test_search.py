@@ -107,20 +107,6 @@ def test_copies_stay_in_one_fold_and_are_weights(criterion: str, cv: Any) -> Non
     assert (np.abs(plain.losses - weighted.losses) > 1e-3 * np.abs(plain.losses)).all()
 
 
-@pytest.mark.parametrize("base", ["scott", "median"])
-@pytest.mark.parametrize("criterion", ["hyvarinen", "likelihood"])
-def test_the_choice_follows_the_columns_and_not_the_order_of_rows(criterion: str, base: str) -> None:
-    X = rows(60, 3)
-    factor = np.array([8.0, 0.01, 300.0]) if base == "scott" else np.full(3, 70.0)
-    moved = (X * factor + [5.0, -70.0, 1e3])[np.random.default_rng(0).permutation(len(X))]
-    model = SOSREP(length_scale=Search(criterion, grid=FACTORS, base=base), frame="scale")
-    first, second = (clone(model).fit(rows).search_path_ for rows in (X, moved))
-    assert first.best_factor == second.best_factor
-    np.testing.assert_allclose(second.length_scales, first.length_scales * factor, rtol=1e-9)
-    added = np.log(factor).sum() if criterion == "likelihood" else 0.0
-    np.testing.assert_allclose(second.losses, first.losses + added, rtol=1e-6)
-
-
 class Prescribed:
     """A density whose loss is given by its length scale alone."""
 

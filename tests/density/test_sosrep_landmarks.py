@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from isopleth import SOSREP, DataWarning, InputError, Search, load, save
+from isopleth import SOSREP, InputError, Search
 from isopleth.density.landmarks import choose_landmarks, fit_parts
 from isopleth.parts import ArrayParts
 
@@ -108,14 +108,6 @@ def test_the_density_is_the_exact_one_of_the_weighted_landmarks():
     assert model.sample(5, random_state=0).shape == (5, 3)
 
 
-def test_not_more_rows_than_landmarks_are_fitted_exactly():
-    X = rows(80)
-    weights = 1.0 + np.arange(80) % 3
-    one, other = (SOSREP(landmarks=size, frame="scale").fit(X, sample_weight=weights) for size in (80, None))
-    np.testing.assert_allclose(one.score_samples(X), other.score_samples(X), rtol=1e-9)
-    np.testing.assert_allclose(np.sort(one.weights_), np.sort(other.weights_))
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     "options",
@@ -139,19 +131,6 @@ def test_rows_in_parts_give_the_model_of_all_rows(options, weighted):
     # Rows in parts are not recorded, so that a fit to them draws rows but none "as recorded".
     assert set(vars(here)) == set(vars(there)) - {"_library", "_recording"}
     assert here.sample(3).shape == (3, 3)
-
-
-def test_names_constant_columns_and_files(tmp_path):
-    X = rows()
-    X[:, 1] = 3.0
-    with pytest.warns(DataWarning, match="constant columns are dropped: 'b'"):
-        model = fit_parts(
-            SOSREP(landmarks=50, bounds={"a": (-9.0, None)}, frame="scale"), ArrayParts(X, names=["a", "b", "c"])
-        )
-    save(model, tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert list(again.feature_names_in_) == ["a", "b", "c"]
-    np.testing.assert_array_equal(again.dual_coef_, model.dual_coef_)
 
 
 def test_rows_of_weight_0_may_be_anywhere():

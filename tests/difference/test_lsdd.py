@@ -204,14 +204,6 @@ def test_columns_of_data_frames_go_by_name():
         difference.difference(after.where(after["dose"] < 1.0))
 
 
-def test_memory_limit_and_threads_change_nothing(points):
-    x, y = two(300, 200)
-    one = LSDD(**GRID, centers=60).fit(x, y)
-    other = LSDD(**{**GRID, "n_jobs": 2}, centers=60, memory_limit=300_000).fit(x, y)
-    np.testing.assert_allclose(other.difference(points), one.difference(points), rtol=1e-9)
-    np.testing.assert_allclose(other.difference_std(points), one.difference_std(points), rtol=1e-7)
-
-
 @pytest.mark.parametrize(
     ("params", "change", "message"),
     [

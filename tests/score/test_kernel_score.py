@@ -9,7 +9,7 @@ import pytest
 from oracle import Dense
 from scipy.integrate import quad
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from isopleth import DataWarning, InputError, KernelScore, NystromKEF
@@ -135,33 +135,6 @@ def test_values_at_the_samples_are_those_of_the_field(regularizer):
         for base in (None, "gaussian"):
             model = scale_score("matern72", space, regularizer, "median", base).fit(X)
             np.testing.assert_allclose(model.grad_log_density(X), model.grad_log_density_, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
-@pytest.mark.parametrize("space", SMOOTH)
-def test_equivariance(regularizer, space):
-    X, x = rows(), rows(9, seed=1)
-    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
-
-    def fit(X, scale=3.0, base="gaussian"):
-        return scale_score("imq", space, regularizer, length_scale=scale, base=base).fit(X)
-
-    want = fit(X).grad_log_density(x)
-    close = {"rtol": 0, "atol": 1e-9 * np.abs(want).max()}
-    order = np.random.default_rng(3).permutation(len(X))
-    np.testing.assert_allclose(fit(X + 50.0).grad_log_density(x + 50.0), want, **close)
-    np.testing.assert_allclose(fit(X * 1e-3, 3e-3).grad_log_density(x * 1e-3) * 1e-3, want, **close)
-    np.testing.assert_allclose(fit(X @ turn).grad_log_density(x @ turn) @ turn.T, want, **close)
-    np.testing.assert_allclose(fit(X[order]).grad_log_density(x), want, **close)
-    np.testing.assert_allclose(fit(X[order]).grad_log_density_, fit(X).grad_log_density_[order], **close)
-    stretch = np.array([1.0, 10.0, 0.1])
-    each = fit(X, [3.0, 4.0, 5.0]).grad_log_density(x)
-    np.testing.assert_allclose(
-        fit(X * stretch, stretch * [3, 4, 5]).grad_log_density(x * stretch) * stretch, each, **close
-    )
-    assert fit(X * stretch, stretch * [3, 4, 5]).hyvarinen_loss(x * stretch) * np.prod(stretch) ** (
-        -2 / 3
-    ) == pytest.approx(fit(X, [3.0, 4.0, 5.0]).hyvarinen_loss(x), rel=1e-8)
 
 
 def test_weights_of_repeated_rows_against_the_literal_form():
@@ -391,14 +364,6 @@ X3 = rows(20)
 def test_refusals(make, words):
     with pytest.raises(ValueError, match=words):
         make()
-
-
-def test_an_estimator_that_was_not_fitted_says_so():
-    for attribute in ("dual_coef_", "centers_"):
-        with pytest.raises(NotFittedError):
-            getattr(KEF(), attribute)
-    with pytest.raises(NotFittedError):
-        KEF().grad_log_density(X3)
 
 
 def test_user_kernels_in_the_frame():

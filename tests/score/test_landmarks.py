@@ -43,15 +43,6 @@ def test_rows_of_weight_zero_are_never_chosen(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_weights_are_repetition(method):
-    z = rows(60)
-    counts = np.random.default_rng(1).integers(1, 4, size=60)
-    weighted = choose(z, 20, method, weights=counts, random_state=3)
-    repeated = choose(np.repeat(z, counts, axis=0), 20, method, random_state=3)
-    np.testing.assert_array_equal(z[weighted], np.repeat(z, counts, axis=0)[repeated])
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_the_choice_does_not_turn_with_the_rows(method):
     z = rows(100)
     turn = np.linalg.qr(rows(3, 3, seed=5))[0]

@@ -98,16 +98,6 @@ def test_scores_of_new_rows_by_refits_stay_within_the_limit():
     assert peak(model.grad_log_density, new) <= 2**22 + 10 * new.nbytes  # all rows at once would take 64 MiB
 
 
-def test_the_limit_changes_nothing_but_rounding():
-    X = rows(400, 6)
-    roomy, tight = (
-        scale_score(length_scale="median", base=None, memory_limit=limit * 2**20, n_jobs=2).fit(X)
-        for limit in (1024, 8)
-    )
-    assert roomy.search_path_.best_index == tight.search_path_.best_index
-    np.testing.assert_allclose(roomy.grad_log_density_, tight.grad_log_density_, rtol=0, atol=1e-6)
-
-
 def test_a_stored_product_takes_its_rows_in_blocks(monkeypatch):
     x = rows(300, 7)
     operator = Operator(IMQ(), x, block=CURL_FREE).store()

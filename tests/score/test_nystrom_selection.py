@@ -82,8 +82,10 @@ def test_memory_makes_fewer_parts_and_then_refuses():
     each = 8 * (20 * 2) ** 2
     for limit, parts in ((1e6, 5), (8 * each, 3), (7 * each, 2)):
         assert len(parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=limit), z[:20])) == parts
-    with pytest.raises(InputError, match=r"folds of 20 landmarks .* give a regularizer"):
-        parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=6.5 * each), z[:20])
+    space = SPACES["curl_free"](IMQ(dim=2), memory_limit=6.5 * each)
+    with pytest.raises(InputError, match=r"folds of 20 landmarks .* give a regularizer, use 19 landmarks at most"):
+        parts_within_memory(space, z[:20])
+    assert len(parts_within_memory(space, z[:19])) == 2  # as the message says
 
 
 @pytest.mark.slow

@@ -104,13 +104,6 @@ def test_merging_leaves_the_other_as_it_is():
     assert pickle.dumps(other) == before
 
 
-def test_threads_and_memory_change_nothing():
-    x = rows(3000, 4)
-    want = sums(x[:40]).accumulate(x)
-    for options in ({"n_jobs": 1}, {"n_jobs": 3}, {"memory_limit": 2.5e6, "n_jobs": 1}, {"memory_limit": 4e6}):
-        agree(sums(x[:40], **options).accumulate(x), want)
-
-
 @pytest.mark.parametrize("space", list(SPACES))
 def test_memory_does_not_grow_with_the_data(space):
     x = rows(40_000, 4)

@@ -417,29 +417,15 @@ def test_the_surrogate_moves_each_sample_by_its_own_score():
 # Types, transforms, state.
 
 
-@pytest.mark.parametrize("estimator", [None, Stein(alpha=0.05)], ids=["default", "stein"])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_short_types_come_back_as_they_went_in(dtype, estimator):
-    z = samples(200, 2).to(dtype)
-    short, exact = z.clone().requires_grad_(), z.double().requires_grad_()
-    out = entropy_surrogate(short, estimator)
-    out.backward()
-    entropy_surrogate(exact, estimator).backward()
-    assert out.dtype == short.grad.dtype == dtype
-    assert relative_error(short.grad.double(), exact.grad) < 1e-4
-
-
-def test_transforms_of_torch_func():
+def test_forward_mode_derivatives_are_refused():
     z = samples(100, 2)
 
     def surrogate(scale):
         return entropy_surrogate(scale * z)
 
-    scale = torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
-    surrogate(scale).backward()
-    torch.testing.assert_close(torch.func.grad(surrogate)(scale.detach()), scale.grad)
+    scale = torch.tensor(2.0, dtype=torch.float64)
     with pytest.raises(InputError, match="no forward-mode derivatives"):
-        torch.func.jvp(surrogate, (scale.detach(),), (torch.ones_like(scale),))
+        torch.func.jvp(surrogate, (scale,), (torch.ones_like(scale),))
 
 
 def test_a_second_derivative_is_refused():

@@ -240,28 +240,6 @@ def test_second_derivatives_of_products_agree_with_differences(name, columns):
     assert torch.autograd.gradgradcheck(lambda x: kernel_product(name, x, x, v[:3]), (x,))
 
 
-FUNCTIONS = {
-    "kernel_product": kernel_product,
-    "columns": lambda kernel, x, y, v: kernel_product(kernel, x, y, torch.stack([v, v**2], dim=1)),
-    "gradient_product": gradient_product,
-    "log_kernel_sum": log_kernel_sum,
-}
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("kernel", ["matern32", "matern52", "gaussian"])
-def test_grad_of_torch_func_is_that_of_autograd(name, kernel):
-    x, y, v = points(6, 3), points(7, 3, seed=1), points(7, seed=2)
-
-    def loss(x, y, v):
-        return FUNCTIONS[name](kernel, x, y, v).square().sum()
-
-    want = torch.autograd.grad(loss(x, y, v), (x, y, v))
-    got = torch.func.grad(loss, argnums=(0, 1, 2))(*(a.detach() for a in (x, y, v)))
-    for one, other in zip(got, want, strict=True):
-        torch.testing.assert_close(one, other)
-
-
 def test_other_transforms_are_refused_by_name():
     x, v = points(6, 3, grad=False), points(6, seed=2, grad=False)
 
@@ -272,21 +250,6 @@ def test_other_transforms_are_refused_by_name():
         torch.func.jacrev(lambda x: kernel_product("gaussian", x, x, v))(x)
     with pytest.raises(InputError, match=r"torch\.func\.jvp"):
         torch.func.jvp(loss, (x,), (x,))
-
-
-@pytest.mark.parametrize("function", [kernel_product, gradient_product, log_kernel_sum], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_short_types_are_computed_in_float32(function, dtype):
-    x, y, v = (a.detach().to(dtype) for a in (points(20, 3), points(30, 3, seed=1), points(30, seed=2)))
-    short, wide = [[a.detach().to(kind).requires_grad_() for a in (x, y, v)] for kind in (dtype, torch.float32)]
-    got, want = function("gaussian", *short), function("gaussian", *wide)
-    assert got.dtype == dtype
-    torch.testing.assert_close(got, want.to(dtype))
-    got.float().sum().backward()
-    want.sum().backward()
-    for one, other in zip(short, wide, strict=True):
-        assert one.grad.dtype == dtype
-        torch.testing.assert_close(one.grad, other.grad.to(dtype))
 
 
 @pytest.mark.parametrize(

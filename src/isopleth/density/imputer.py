@@ -15,6 +15,7 @@ from isopleth.density.table_density import STRATEGIES
 from isopleth.density.table_fit import LEAVE_ONE_OUT
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.progress import ReportsProgress
+from isopleth.tables.cells import in_memory
 from isopleth.tables.checks import TakesKinds
 
 
@@ -166,6 +167,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         True
         """
         check_is_fitted(self, "density_")
+        X = in_memory(X)
         table, density = self.density_._checked(X), self.density_._table_density()
         if self._calibration is None:
             self._calibration = density.density.calibration()

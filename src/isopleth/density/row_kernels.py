@@ -43,7 +43,7 @@ from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.rows import folds_of
 from isopleth.sampling import Target
 from isopleth.scales import Rule, ScaledColumns
-from isopleth.tables.cells import is_table_of_kinds, library_of
+from isopleth.tables.cells import in_memory, is_table_of_kinds, library_of
 from isopleth.tables.checks import CheckedRows, check_mass, column_names, enter, given_names, on_host
 from isopleth.tables.schema import Schema
 
@@ -181,6 +181,7 @@ class RowKernelDensity(DensityEstimator):
         """
         self._validate_params()
         self._forget()
+        X = in_memory(X)
         if not self._takes_kinds() and (self.categorical is not None or is_table_of_kinds(X)):
             self._refuse_kinds()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
@@ -396,8 +397,8 @@ class RowKernelDensity(DensityEstimator):
         InputError
             For a strategy that is none of these, rows on or beyond bounds, and kernels that are no product over columns.
         """
-        table = self._checked(X)
-        density = self._table_density()
+        X = in_memory(X)
+        table, density = self._checked(X), self._table_density()
         filled = density.fill(table.rows, strategy, random_state, self.verbose)
         return density.write(X, table.rows, filled, table.backend)
 

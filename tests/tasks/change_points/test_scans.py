@@ -65,6 +65,11 @@ def test_means_of_too_few_windows_are_those_of_the_same_part_of_neighbours():
     means = np.array([[1.0], [10.0], [0.0], [0.0], [3.0], [30.0]])
     enough = np.array([[True], [True], [False], [False], [True], [True]])
     np.testing.assert_allclose(_filled(means, enough, 2)[:, 0], [1.0, 10.0, 2.0, 20.0, 3.0, 30.0])
+    for turn in (slice(None), slice(None, None, -1)):  # beyond the first or last known block others are mirrored at it
+        means, enough = np.array([[0.0], [4.0], [7.0], [9.0]])[turn], np.array([[False], [True], [True], [True]])[turn]
+        np.testing.assert_allclose(_filled(means, enough, 1)[:, 0], np.array([7.0, 4.0, 7.0, 9.0])[turn])
+        enough[turn] = np.array([[False], [True], [False], [True]])
+        np.testing.assert_allclose(_filled(means, enough, 1)[:, 0], np.array([4.0, 4.0, 6.5, 9.0])[turn])
 
 
 def test_blocks_are_as_many_as_asked_for():

@@ -69,21 +69,6 @@ def test_rows_cut_in_any_way_and_saved_monitors_give_the_same_bits(fitted, tmp_p
     assert one["description"] == whole.changes()["description"]
 
 
-def test_reordered_columns_missing_columns_and_new_words(fitted):
-    stream = people(30, 1)
-    start = fitted.state_
-    expected = fitted.update(stream).statistic
-    fitted.state_ = start
-    np.testing.assert_array_equal(fitted.update(stream[["member", "day", "colour", "age"]]).statistic, expected)
-    with pytest.raises(InputError, match="lacks column 'day'"):
-        fitted.update(stream.drop(columns="day"))
-    stream["colour"] = stream["colour"].replace("red", "purple")
-    count = int((stream["colour"] == "purple").sum())
-    with pytest.warns(DataWarning, match=rf"'colour' \({count}\)") as caught:
-        fitted.update(stream)
-    assert len(caught) == 1
-
-
 def test_new_words_alone_raise_an_alarm(fitted):
     stream = people(400, 1)
     stream["colour"] = np.where(np.arange(400) % 2 == 0, "purple", stream["colour"])

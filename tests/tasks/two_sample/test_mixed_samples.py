@@ -39,36 +39,6 @@ def test_a_share_of_a_word_a_share_of_gaps_and_times_are_found_and_described():
     assert found["time_after"][0] == people(200, 1, days=50)["day"].median().to_datetime64()
 
 
-def test_frames_of_all_libraries_and_arrow_streams_give_one_answer():
-    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
-    X, Y = people(120), people(100, 1, red=0.4)
-
-    class Stream:
-        """As a query answers: rows that can be read once."""
-
-        def __init__(self, frame):
-            self._table, self._read = pyarrow.Table.from_pandas(frame, preserve_index=False), False
-
-        def __arrow_c_stream__(self, requested_schema=None):
-            assert not self._read
-            self._read = True
-            return self._table.__arrow_c_stream__(requested_schema)
-
-    expected = two_sample_test(X, Y, **FEW)
-    arrow = [pyarrow.Table.from_pandas(frame, preserve_index=False) for frame in (X, Y)]
-    for one, other in (
-        (polars.from_pandas(X), polars.from_pandas(Y)),
-        arrow,
-        (Stream(X), Stream(Y)),
-        (X, Y[["member", "colour", "age", "day"]]),
-        (X, arrow[1]),
-    ):
-        found = two_sample_test(one, other, **FEW)
-        assert found.statistic == expected.statistic
-        assert found.names == expected.names
-        np.testing.assert_array_equal(found.witness.p_values, expected.witness.p_values)
-
-
 def test_swapped_samples_and_reordered_rows_give_the_same_pvalue():
     X, Y = people(80, gap=0.2), people(60, 1, red=0.4)
     expected = two_sample_test(X, Y, **FEW)

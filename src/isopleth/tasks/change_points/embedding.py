@@ -262,7 +262,6 @@ def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:
     below, above = (np.take_along_axis(own, where, axis=0) for where in (low, high))
     line = below + (above - below) * ((at - low) / np.maximum(high - low, 1))
     mirrored = 2 * np.where(at - low <= high - at, low, high) - at
-    mirrored = np.where(low == high, 2 * low - at, mirrored)
     there = np.clip(mirrored, 0, last)
     inside = (mirrored == there) & np.take_along_axis(known, there, axis=0)
     filled = np.where(inside, np.take_along_axis(own, there, axis=0), line)
