@@ -164,18 +164,23 @@ class Rounding:
     instead: list[np.ndarray]
 
     @classmethod
-    def of(cls, X: np.ndarray) -> Self:
-        """Find the numbers of rows of numbers and NaN that differ by rounding."""
-        pairs = [cls._of_column(column) for column in X.T]
+    def of(cls, X: np.ndarray, constants: bool = False) -> Self:
+        """Find the numbers of rows of numbers and NaN that differ by rounding.
+
+        With `constants` a column whose numbers all agree in eleven digits has one value; identifiers of more digits have many.
+        """
+        pairs = [cls._of_column(column, constants) for column in X.T]
         return cls([found for found, _ in pairs], [instead for _, instead in pairs])
 
     @staticmethod
-    def _of_column(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _of_column(column: np.ndarray, constants: bool) -> tuple[np.ndarray, np.ndarray]:
         ordered = np.sort(column)
         ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN comes last
         if len(ordered) < 2:
             return ordered[:0], ordered[:0]
         starts = np.concatenate([[True], differ(ordered)])
+        if constants and ordered[-1] - ordered[0] <= _DIGITS * abs(ordered[-1]):
+            starts[1:] = False
         first = ordered[starts][np.cumsum(starts) - 1]
         changed = first != ordered
         return ordered[changed], first[changed]

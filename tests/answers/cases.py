@@ -274,9 +274,9 @@ def difference(model: Any) -> dict[str, Any]:
 @case("anomalies, wine", rows=lambda: tables.wine()[0])
 @case("anomalies, mixed table", rows=tables.people)
 @case("anomalies, clean reference", rows=tables.bent, novelty=True)
-@case("anomalies, clean reference, words", rows=lambda: tables.people()[["income", "visits", "member"]], novelty=True)
-@case("anomalies, fast", rows=tables.bent, fast=True)
-@case("anomalies, contamination", rows=tables.bent, contamination=0.07)
+@case("anomalies, clean reference, words and gaps", rows=tables.people, novelty=True)
+@case("anomalies, fast", rows=tables.iris, novelty=True, fast=True)
+@case("anomalies, contamination", rows=tables.iris, contamination=0.07)
 def anomalies(rows: Callable[[], Any], **how: Any) -> dict[str, Any]:
     table = rows()
     model = AnomalyDetector(random_state=0, **how).fit(table)

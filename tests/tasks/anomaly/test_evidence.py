@@ -9,7 +9,13 @@ from sklearn.metrics import roc_auc_score
 
 from isopleth.tasks.anomaly.evidence import CovarianceEvidence, shrinkage
 from isopleth.tasks.anomaly.pooled_rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
-from isopleth.tasks.anomaly.reference_rule import FOREST_FOLDS, Conditionals, NormalScores, ReferenceRule
+from isopleth.tasks.anomaly.reference_rule import (
+    FOREST_FOLDS,
+    ConditionalLaw,
+    Conditionals,
+    NormalScores,
+    ReferenceRule,
+)
 from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
 
 LIMITS = Limits(2.0**30, 1)
@@ -176,6 +182,14 @@ class TestTail:
         assert equal.threshold(0.01) == 0.0
         np.testing.assert_allclose(equal.surprise(np.array([-1.0, 0.0, 5.0]), new=0.0), 0.0)
 
+    def test_no_value_of_a_row_is_at_a_step(self):
+        x = np.random.default_rng(0).exponential(size=75)
+        for values in (x, np.round(x), np.r_[np.zeros(90), np.ones(10)]):
+            tail = Tail.of(values, np.ones(len(values)))
+            for some, new in ((tail, 0.0), (tail, 1.0), (tail.smooth(), 0.0)):
+                here, there = some.surprise(values, new), some.surprise(values + 1e-12, new)
+                np.testing.assert_allclose(there, here, atol=1e-9)
+
 
 def reference_evidence(others, rows, widths):
     """Densities on columns and on normal scores, and neighbours, of rows among others: written from the definitions."""
@@ -304,6 +318,17 @@ class TestReference:
         ]  # without the fold that new rows are judged without
         again = rule.surprises(training.rows, training.known, LIMITS)
         np.testing.assert_allclose(again, found)
+
+    def test_the_last_digits_of_a_column_choose_no_branch_of_a_tree(self):
+        """Columns of truth values, and what they are not, divide the rows alike, and other rows are in other branches."""
+        rng = np.random.default_rng(0)
+        y, u = norm.ppf((rng.permutation(91) + 0.5) / 91), rng.integers(2, size=(91, 3)) - 0.5
+        asked = np.column_stack([y, rng.integers(2, size=(91, 6)) - 0.5])
+        here, there = (
+            ConditionalLaw.fit(np.column_stack([target, u, -u]), 0, False, np.ones(91), 0).evidence(asked)
+            for target in (y, y / 1.1 * 1.1)
+        )
+        np.testing.assert_allclose(there, here, rtol=1e-9)
 
     def test_normal_scores_rise_everywhere_and_ignore_monotone_maps(self):
         x = np.random.default_rng(0).normal(size=(99, 1))

@@ -242,7 +242,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         gaps_differ = np.isnan(entered.codes).any(axis=0) | (entered.codes == entered.codes[0]).all(axis=0)
         self._gap_codes = np.where(gaps_differ, sizes, np.nan)
         X = self._coded(entered)
-        self._rounding = Rounding.of(X)
+        self._rounding = Rounding.of(X, constants=True)
         X = self._rounding.apply(X)
         self._frame = self._framed(X, entered)
         # Merged in the frame, where rows that differ by less than their digits have become one.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from isopleth.tasks.anomaly.table import WithConstants
 
 _MOST_PRINTED, _MOST_DRAWN, _MOST_BARS, _WORTH_SAYING = 10, 4, 12, 0.1
+_NEAR = 1e-8  # surprises and rises that differ by less than this share of the largest, or of 1, are equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,7 @@ class Explanation(Result):
     def _leading(self, row: int, k: int) -> np.ndarray:
         """Return at most `k` columns of a row: those that explain it together, then those with the largest positive rise."""
         joint = self.joint(row)
-        order = np.argsort(-self.rise[row], kind="stable")
+        order = falling(self.rise[row])
         order = order[(self.rise[row, order] > 0.0) & ~np.isin(order, joint)]
         return np.append(joint, order)[:k]
 
@@ -254,7 +255,7 @@ class Explanation(Result):
 def reasons_chart(explanation: Explanation, row: int) -> Chart:
     """Return the rise of the score of one row by each column that explains it."""
     rise = np.asarray(explanation.rise)[row]
-    chosen = np.argsort(-rise, kind="stable")[:_MOST_BARS]
+    chosen = falling(rise)[:_MOST_BARS]
     chosen = chosen[rise[chosen] > 0.0]
     moves = [_move(explanation.values[row][j], explanation.best[row][j]) for j in chosen]
     names, rises = [explanation.names[j] for j in chosen], rise[chosen].tolist()
@@ -266,6 +267,15 @@ def reasons_chart(explanation: Explanation, row: int) -> Chart:
     about = "Value → best value." if names else "No column alone makes the row less unlikely."
     title = f"Row {row}, score {explanation.scores[row]:.4g}"
     return Chart(title, "rise of the score", "", series, about, names=names)
+
+
+def falling(values: np.ndarray) -> np.ndarray:
+    """Return the places of values in falling order; those that are equal up to rounding keep their order."""
+    order = np.argsort(-values, kind="stable")
+    lower = -np.diff(values[order], prepend=values[order[:1]]) > _NEAR * max(
+        1.0, float(np.abs(values).max(initial=0.0))
+    )
+    return order[np.lexsort([order, np.cumsum(lower)])]
 
 
 def _move(value: Any, best: Any) -> str:
@@ -337,11 +347,14 @@ def best_counterfactuals(
     def best(part: slice) -> tuple[np.ndarray, np.ndarray]:
         surprise = rule.counterfactual_surprise(rows[part], known[part], tried.values)
         after = np.where(distinct, surprise[:, :, 1:], np.inf)
-        least, place, k = after.min(axis=2, keepdims=True), after.argmin(axis=2), np.arange(after.shape[2])
-        worse, where = ~(after <= least + _USUAL), place[:, :, None]
+        least, k = after.min(axis=2, keepdims=True), np.arange(after.shape[2])
+        near = _NEAR * np.maximum(1.0, least)
+        place = (after <= least + near).argmax(axis=2)
+        worse, where = ~(after <= least + _USUAL + near), place[:, :, None]
         low = np.where(worse & (k < where), k, -1).max(axis=2) + 1
         high = np.where(worse & (k > where), k, len(k)).min(axis=2) - 1
-        return np.maximum(surprise[:, :, 0] - least[:, :, 0], 0.0), np.stack([place, low, high])
+        gain = surprise[:, :, :1] - least
+        return np.where(gain > near, gain, 0.0)[:, :, 0], np.stack([place, low, high])
 
     parts = blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), limits, MOST_ROWS)
     found = map_blocks("values that explain rows", best, parts, limits)
@@ -370,11 +383,12 @@ def joint_counterfactuals(
 
     own = rule.surprises(rows, known, limits).sum(axis=1)
     bases = tried[np.linspace(0, len(tried) - 1, min(len(tried), _BASES)).round().astype(int)]
+    most += _NEAR * max(1.0, abs(most))
     for i in np.flatnonzero((own - rise.max(axis=1, initial=0.0) > most) & (d > 1)):
         each = np.repeat(bases[None], d, axis=0)  # one cell of the row in an ordinary one
         each[np.arange(d), :, np.arange(d)] = rows[i, :, None]
         found = surprise(np.concatenate([bases, each.reshape(-1, d)]), known[i]).reshape(1 + d, -1)
-        order = np.argsort(-np.median(found[1:] - found[0], axis=1), kind="stable")[:_MOST_TOGETHER]
+        order = falling(np.median(found[1:] - found[0], axis=1))[:_MOST_TOGETHER]
         sets = [order[:k] for k in range(2, len(order) + 1)]
         moved = np.tile(rows[i], (len(sets), len(tried), 1))
         for cells, some in zip(moved, sets, strict=True):
@@ -382,6 +396,7 @@ def joint_counterfactuals(
         after = surprise(moved.reshape(-1, d), known[i]).reshape(len(sets), -1)
         enough = np.flatnonzero(after.min(axis=1) <= most)
         if len(enough):
-            first = enough[0]
-            mask[i, sets[first]], place[i], gain[i] = True, after[first].argmin(), own[i] - after[first].min()
+            first, least = enough[0], after[enough[0]].min()
+            mask[i, sets[first]], gain[i] = True, own[i] - least
+            place[i] = (after[first] <= least + _NEAR * max(1.0, least)).argmax()
     return mask, place, gain

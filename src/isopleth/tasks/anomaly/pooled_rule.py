@@ -185,17 +185,16 @@ class Committee:
         """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
         z, there = bounded(rows / self.scale), bounded(values / self.scale)
         judging = self._judging(known)
-        fixed = np.zeros(len(z))
-        change = np.zeros((*z.shape, 1 + len(values)))
+        total = np.zeros((*z.shape, 1 + len(values)))
         for member, level, judges in zip(self.members, self.levels, judging, strict=True):
             columns = member.columns
             after = counterfactual_distances(z[:, columns], there[:, columns], member.centers, member.mismatch)
-            for i, (j, distances) in enumerate(zip(columns, after, strict=True)):
-                found = level - member.log_density_at(distances)
-                if i == 0:
-                    fixed += np.where(judges, found[:, 0], 0.0)
-                change[:, j] += np.where(judges[:, None], found - found[:, :1], 0.0)
-        return (fixed[:, None, None] + change) / judging.sum(axis=0)[:, None, None]
+            found = np.stack([level - member.log_density_at(distances) for distances in after], axis=1)
+            # Not as changes of the evidence of the whole row, in which one extreme cell would cancel all digits.
+            everywhere = np.repeat(found[:, :1, :1], z.shape[1], axis=1).repeat(1 + len(values), axis=2)
+            everywhere[:, columns] = found
+            total += np.where(judges[:, None, None], everywhere, 0.0)
+        return total / judging.sum(axis=0)[:, None, None]
 
 
 # Tail share beyond which the tail is fitted; the rows between it and the median are assumed to be ordinary.
@@ -212,7 +211,8 @@ class Tail:
     """Law of one kind of evidence among the training rows, higher values being the less likely.
 
     Beyond the most extreme eighth it is at most a generalised Pareto tail through the quantiles 1/2, 1/4, 1/8 (Pickands 1975), of
-    shape 0 or more: extreme rows do not influence the law that judges them, and values beyond all rows differ.
+    shape 0 or more: extreme rows do not influence the law that judges them, and values beyond all rows differ. Up to the next
+    value after the quantile 1/8, which is the value of a row up to rounding, shares change from those of the rows to the tail's.
     """
 
     law: EmpiricalLaw  # law of the training rows
@@ -220,6 +220,7 @@ class Tail:
     share: float  # tail share there
     width: float  # scale of the fitted tail; 0 if all values are equal and there is no tail to fit
     shape: float  # shape parameter of the tail
+    ramp: float  # distance from the start to the next value, or the scale if there is none
 
     @classmethod
     def of(cls, values: np.ndarray, weights: np.ndarray, errors: float = 0.0) -> Self:
@@ -232,9 +233,14 @@ class Tail:
         shape = math.log2(far / near) + errors * math.sqrt(SHAPE_VARIANCE / law.weight)
         if shape <= 0.0:
             # The mean slope over both octaves: their ratio says that the tail is no heavier than exponential.
-            return cls(law, eighth, ORDINARY, (near + far) / (2.0 * math.log(2.0)), 0.0)
+            return cls._from(law, eighth, ORDINARY, (near + far) / (2.0 * math.log(2.0)))
         shape = min(shape, HEAVIEST)
-        return cls(law, eighth, ORDINARY, shape * 2.0**shape * far / (2.0**shape - 1.0), shape)
+        return cls._from(law, eighth, ORDINARY, shape * 2.0**shape * far / (2.0**shape - 1.0), shape)
+
+    @classmethod
+    def _from(cls, law: EmpiricalLaw, start: float, share: float, width: float, shape: float = 0.0) -> Self:
+        after = law.values[np.searchsorted(law.values, start, side="right") :]
+        return cls(law, start, share, width, shape, float(after[0]) - start if len(after) else width)
 
     @classmethod
     def _beyond_ties(cls, law: EmpiricalLaw) -> Self:
@@ -244,8 +250,8 @@ class Tail:
         for before in (ORDINARY, 2 * ORDINARY, 4 * ORDINARY, 1.0):
             gap = last - (law.upper(before) if before < 1.0 else float(law.values[0]))
             if gap > 0.0:
-                return cls(law, last, share, gap / max(1.0, math.log(before / share)), 0.0)
-        return cls(law, last, share, 0.0, 0.0)
+                return cls._from(law, last, share, gap / max(1.0, math.log(before / share)))
+        return cls._from(law, last, share, 0.0)
 
     def smooth(self) -> Tail:
         """Return the same law by six quantiles: the share of a value then hardly depends on whether its row is in the law."""
@@ -257,12 +263,16 @@ class Tail:
     def surprise(self, x: np.ndarray, new: float = 1.0) -> np.ndarray:
         """Return minus the log tail share of each value; `new` is the weight of the judged row, 0 for training rows."""
         weight = self.law.weight
-        ranked = np.interp(x, self.law.values, -np.log((weight - self.law.up_to[:-1] + new) / (weight + new)))
+        shares = -np.log((weight - self.law.up_to[:-1] + new) / (weight + new))
+        ranked = np.interp(x, self.law.values, shares)
         if self.width == 0.0:
             return ranked
-        excess = np.maximum(x - self.start, 0.0) / self.width
+        beyond = np.maximum(x - self.start, 0.0)
+        excess, fitted = beyond / self.width, np.minimum(beyond / self.ramp, 1.0)
         tail = np.log1p(self.shape * excess) / self.shape if self.shape > 0.0 else excess
-        return np.where(excess > 0.0, np.maximum(ranked, tail - math.log(self.share)), ranked)
+        at_start = shares[np.searchsorted(self.law.values, self.start)]
+        tail = fitted * (tail - math.log(self.share)) + (1.0 - fitted) * at_start
+        return np.where(beyond > 0.0, np.maximum(ranked, tail), ranked)
 
     def threshold(self, share: float) -> float:
         """Return the value at which the fitted tail is `share`, for shares smaller than any training row's."""

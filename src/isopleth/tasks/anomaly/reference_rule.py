@@ -33,6 +33,10 @@ WIDTHS = (0.05, 0.5)  # of the two kernels around these values, which count alik
 OVERALL = 0.05  # share of the law of all rows that is mixed in
 FARTHEST = 300.0  # deviations; no density is 0
 ROWS = 1024  # judged at once, so that they stay in the processor's cache
+# Trees see multiples of this share of a deviation: their sums have no rounding errors then, which would choose between columns
+# that divide the rows of a node alike.
+STEP = 2.0**-16
+NEAR = 1e-9  # distances that differ by less are equal
 
 
 @dataclass(frozen=True)
@@ -57,14 +61,14 @@ class ConditionalLaw:
     def fit(cls, z: np.ndarray, target: int, word: bool, copies: np.ndarray, seed: int) -> Self:
         """Fit to rows that occur `copies` times."""
         y, others = z[:, target], np.delete(np.arange(z.shape[1]), target)
-        x = z[:, others].astype(np.float32)
+        x, rounded = z[:, others].astype(np.float32), np.rint(y / STEP) * STEP
         values = np.unique(y)
         if not word and len(values) > VALUES:
             values = np.unique(np.quantile(y, (np.arange(VALUES) + 0.5) / VALUES))
         most = min(len(others), max(8, min(24, len(others) // 2)))
         trees = [
             ExtraTreeRegressor(min_samples_leaf=LEAF, max_depth=DEPTH, max_features=most, random_state=seed + t)
-            .fit(x, y, sample_weight=copies, check_input=False)
+            .fit(x, rounded, sample_weight=copies, check_input=False)
             .tree_
             for t in range(TREES)
         ]
@@ -76,7 +80,8 @@ class ConditionalLaw:
         leaf = feature < 0
         child[:, leaf] = np.flatnonzero(leaf)
         place = np.cumsum(leaf) - 1
-        near = np.abs(y[:, None] - values).argmin(axis=1)
+        away = np.abs(y[:, None] - values)
+        near = (away <= away.min(axis=1, keepdims=True) + NEAR).argmax(axis=1)  # of two as near the first
         cells = [place[tree.apply(x) + r] * len(values) + near for tree, r in zip(trees, roots, strict=False)]
         cells.append((place[-1] + 1) * len(values) + near)  # the law of all rows is one more leaf
         law = np.bincount(np.concatenate(cells), np.tile(copies, TREES + 1)).astype(np.float32)
