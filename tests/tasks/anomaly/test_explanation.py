@@ -177,7 +177,7 @@ def test_another_value_than_that_of_a_constant_column_is_beyond_all_training_row
     np.testing.assert_allclose(np.delete(explanation.rise, 1, axis=1), plain.explain(new[:3]).rise, atol=1e-9)
     save(detector, tmp_path / "d.isopleth")
     np.testing.assert_array_equal(load(tmp_path / "d.isopleth").score_samples(asked), found)
-    np.testing.assert_array_equal(detector.drawn(asked)[0], np.where(np.isnan(asked), constant, asked))
+    np.testing.assert_array_equal(detector.anomalies(asked).drawn[0], np.where(np.isnan(asked), constant, asked))
 
 
 @pytest.mark.parametrize("wild", [1e9, 1e300])

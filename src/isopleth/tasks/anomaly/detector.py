@@ -681,37 +681,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
                     hint = Hint("fit without it, by {exclude}, unless that is what makes rows odd", exclude=[str(name)])
                     warn_user(text, column=str(name), hint=hint)
 
-    def drawn(self, X: Any) -> tuple[np.ndarray, list[str], list[str]]:
-        """Return the columns of numbers and times, for pictures: missing ones stand at their conditional means.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_numeric)
-            The numbers; times as seconds since 1970.
-        names : list of str
-            Their names.
-        times : list of str
-            Those of the names whose columns hold times.
-
-        Raises
-        ------
-        InputError
-            If no column holds numbers or times.
-        """
-        check_is_fitted(self, "offset_")
-        table = enter(self, X)
-        if table.columns is None and not table.missing.any():
-            return table.rows, plain_names(self), []
-        if not table.n_numeric:
-            raise InputError("every column is one of words, so there is nothing to draw; leave the picture out.")
-        return self._drawn(table)
-
     def _drawn(self, table: CheckedRows) -> tuple[np.ndarray, list[str], list[str]]:
+        """Return numbers and times for pictures, missing ones at their conditional means; their names; names of times."""
         numeric = table.n_numeric
         coded = self._coded(table)
         filled = self._rule.complete(self._frame.enter(coded), self._limits)
