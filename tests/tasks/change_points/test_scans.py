@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import ChangePointDetector
+from isopleth.tasks.change_points import detector
 from isopleth.tasks.change_points.embedding import (
     Blocks,
     _filled,
@@ -244,3 +245,14 @@ def test_of_changes_at_one_gap_the_surest_is_kept():
     changes = [Candidate(step, pvalue, "location") for step, pvalue in pvalues.items()]
     assert [one.step for one in one_a_gap(changes[::-1], known)] == [20, 40, 60]
     assert one_a_gap(changes, np.ones(100, dtype=bool)) == changes
+
+
+@pytest.mark.parametrize(("cycles", "block"), [(44, 30.0), (30, 10.0)])
+def test_blocks_are_whole_cycles_where_these_are_many_and_not_their_similar_parts(cycles, block, monkeypatch):
+    t = np.arange(30 * cycles)
+    waves = np.sin(2 * np.pi * t / 10.0) * (1.0 + 0.4 * np.sin(2 * np.pi * t / 30.0))
+    series = waves + 0.2 * np.random.default_rng(13).normal(size=len(t))
+    seen = []
+    monkeypatch.setattr(detector, "scans", lambda values, innovations, cycle, *others: seen.append(cycle) or [])
+    assert ChangePointDetector(random_state=0).fit(series).periods_.tolist() == [30.0]
+    assert seen == [pytest.approx(block, abs=0.1)]

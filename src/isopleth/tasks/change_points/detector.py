@@ -318,8 +318,12 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         level = np.where(missing, rest + season, level)
         # Around 0, so that no logarithm is taken of it.
         rest = rest - rest.mean(axis=0)
-        one_found = isinstance(self.period, str) and self.period == "auto" and len(self.periods_) == 1
-        return rest, level if one_found else rest, known
+        return rest, rest if self._kept_season() is None else level, known
+
+    def _kept_season(self) -> float | None:
+        """Return the period of the season that the scans keep, a single one that was found; None if there is none."""
+        found = isinstance(self.period, str) and self.period == "auto" and len(self.periods_) == 1
+        return float(self.periods_[0]) if found else None
 
     def _fit_telling(
         self,
@@ -347,7 +351,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         if extra > 0.0 or 0.0 < scatter < np.inf:
             calm_level = found.shocks or not len(found.location.changes)
             found = in_stages(found.prepared, (np.inf if calm_level else extra, scatter))
-        cycle = cycle_of(level)
+        cycle = cycle_of(level, self._kept_season())
         changes = self._of_location(values, found, gains, (extra, scatter), rate)
         if not changes and len(found.location.changes):
             found = in_stages(found.prepared, (np.inf, scatter))

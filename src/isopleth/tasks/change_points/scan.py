@@ -262,6 +262,8 @@ _LEAST_LAG = 3
 # Least height of the autocorrelation at a period, as it is and in its standard errors for independent values; and least test
 # statistic of a period, which 0 to 3 % of autoregressions of 0 to .95 with 300 and 2,000 steps reach.
 _PERIODIC, _ERRORS, _LEAST_STATISTIC = 0.1, 4.0, 3.0
+# Ratio of the period of a season to that of the autocorrelation from which the latter is a part of a cycle.
+_PART = 1.5
 # Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
 # cycle before them, and joined cycles would be few.
 _ALIKE, _ALIKE_CYCLES = 0.1, 0.5
@@ -306,13 +308,17 @@ class Scanned:
     block: float
 
 
-def cycle_of(values: np.ndarray) -> float | None:
-    """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give."""
+def cycle_of(values: np.ndarray, season: float | None = None) -> float | None:
+    """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give.
+
+    If the parts of a cycle are similar, this is a part, and neighbouring parts differ without a change: the period of a `season`
+    that was found is taken instead if it is much longer and gives enough blocks.
+    """
     spread = np.maximum(values.std(axis=0), 1e-300)
     length, height, statistic = period_of((values - values.mean(axis=0)) / spread)
-    return (
-        length if height >= max(_PERIODIC, _ERRORS / np.sqrt(len(values))) and statistic >= _LEAST_STATISTIC else None
-    )
+    if height < max(_PERIODIC, _ERRORS / np.sqrt(len(values))) or statistic < _LEAST_STATISTIC:
+        return None
+    return season if season is not None and _PART * length < season <= len(values) / _LEAST else length
 
 
 def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
