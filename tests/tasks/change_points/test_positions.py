@@ -162,3 +162,17 @@ def test_cycles_of_many_steps_are_compared_in_some_and_few_cycles_not_at_all():
     series = turning(0, 20_000, 9_700, 1_000.0)
     assert abs(by_windows(series, np.array([9_200]), np.array([True]), 1_000.0)[0] - 9_700) <= 300
     assert by_windows(series[7_000:], np.array([2_200]), np.array([True]), 1_000.0)[0] == 2_200
+
+
+@pytest.mark.parametrize("known", [0, 3, 12])
+def test_an_interval_reaches_its_neighbours_where_few_values_are_known(known):
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(300, 1)) + 3.0 * (np.arange(300) >= 150)[:, None]
+    there = np.zeros((300, 1), dtype=bool)
+    there[rng.choice(np.arange(60, 240), known, replace=False)] = True
+    there[:30] = there[270:] = True  # beyond the neighbouring changes
+    places = np.array([30, 150, 270])
+    lines = rough = np.zeros(3, dtype=bool)
+    moved, intervals = positions_of(values, places, [(0,)] * 3, lines, rough, 0.9, there)
+    assert moved.tolist() == places.tolist()
+    assert intervals[1].tolist() == [31, 269]

@@ -236,6 +236,9 @@ def test_levels_in_cycles_are_those_that_means_over_cycles_show(origin):
     assert seen_in_cycles(changes, values, cycle) == []
     kept = seen_in_cycles(changes, values + (steps >= 450)[:, None], cycle)
     assert [one.step for one in kept] == [450]
+    assert seen_in_cycles(changes[:1], values[:400] + (steps[:400] >= 200)[:, None], cycle) == []  # ten cycles
+    alike = np.random.default_rng(1).permuted(np.tile([1.0, 2.0, 3.0, 6.0], (225, 1)), axis=1).reshape(-1, 1)
+    assert seen_in_cycles(changes, origin + alike, 4.0) == []
 
 
 def test_of_changes_at_one_gap_the_surest_is_kept():

@@ -156,3 +156,14 @@ def test_whole_periods_begin_a_cycle_however_their_quotient_is_rounded():
         whole = np.arange(0, 1001, round(10 * period))
         assert set(cycle.phases[whole]) == {0}
         assert cycle.phases.max() == cycle.count - 1
+
+
+@pytest.mark.parametrize("size", [0.0, 0.8])
+def test_a_reference_is_compared_without_the_season(size):
+    hours = np.arange(480)
+    season = 4.0 * np.sin(2 * np.pi * hours / 24) + 4.0 * (hours % 24 >= 8)
+    series = season + size * (hours >= 300) + 0.5 * np.random.default_rng(3).normal(size=480)
+    detector = ChangePointDetector(random_state=0).fit(series, reference=series[:200])
+    assert detector.periods_.tolist() == [24]
+    assert detector.kinds_.tolist() == ["level"] * (size > 0.0)
+    assert np.abs(detector.change_points_ - 300).max(initial=0) <= 6

@@ -35,6 +35,8 @@ _PEAK_SHARE = 0.7
 _FALLEN = 0.5
 # A period must be seen this many times.
 _LONGEST_PERIOD = 8
+# Share of the size of values below which differences are rounding errors, which have periods and shapes too: those of a line.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     time = np.linspace(-1.0, 1.0, n)
     rest = values - values.mean(axis=0)
     rest = rest - np.outer(time, time @ rest / (time @ time))
+    rest[:, np.ptp(rest, axis=0) <= _ROUNDING * np.ptp(values, axis=0)] = 0.0
     found = np.mean([autocorrelation(column, n // _LONGEST_PERIOD) for column in rest.T], axis=0)
     lags = np.arange(2, len(found) - 1)
     peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
@@ -176,12 +179,10 @@ def _of_lag(
 ) -> Iterator[np.ndarray]:
     """Yield means of the functions of windows of one lag, for each length scale."""
     count = len(values) - lag + 1
-    if count < 2:
-        return
     places = np.unique(((np.arange(LANDMARKS) + rng.random(LANDMARKS)) * count / LANDMARKS).astype(int))
     landmarks = np.concatenate([lag_windows(values[place : place + lag], lag, normal) for place in places])
     distances = pdist(landmarks)
-    distances = distances[distances > 0.0]
+    distances = distances[distances > _ROUNDING * np.abs(landmarks).max()]
     if not len(distances):
         return
     scale = WIDEST * float(np.median(distances))

@@ -238,7 +238,7 @@ _MOST_PAIRS = 20
 def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[str, tuple[int, ...]]:
     """Tell a jump of level from a change of slope between segments, lines if `lines`, and name the columns that take part."""
     left, right = left[-_FARTHEST:], right[:_FARTHEST]
-    if not lines or min(len(left), len(right)) < 3:
+    if not lines:
         differences = right.mean(axis=0) - left.mean(axis=0)
         spread = np.sqrt(left.var(axis=0) / len(left) + right.var(axis=0) / len(right))
         return "level", _columns(_over(differences, spread))

@@ -122,10 +122,7 @@ class ContrastScan:
 
     def _drift_ahead(self, start: int, place: int, end: int) -> float:
         """Return how much more a line or parabola explains of whitened components than a step at a place."""
-        rows = _components(self._means[start:end])[0]
-        if not rows.any():
-            return 0.0
-        rest = _whitened(rows[None])[0]
+        rest = _whitened(_components(self._means[start:end])[0][None])[0]
         rest = rest - rest.mean(axis=0)
         time = np.arange(len(rest)) - 0.5 * (len(rest) - 1)
         before, n = place - start, len(rest)
@@ -139,10 +136,7 @@ class ContrastScan:
 
     def _past_ahead(self, start: int, place: int, end: int) -> float:
         """Return how much cheaper an autoregression alone describes a segment than one with a step, which must clearly win."""
-        rows = _components(self._means[start:end])[0]
-        if not rows.any():
-            return 0.0
-        white = _whitened(rows[None])[0]
+        white = _whitened(_components(self._means[start:end])[0][None])[0]
         line = white @ (white[place - start :].mean(axis=0) - white[: place - start].mean(axis=0))
         line = (line - line.mean()) / max(float(line.std()), 1e-300)
         n = len(line)
@@ -173,8 +167,7 @@ class ContrastScan:
             for i in range(1, len(places) - 1):
                 start, end = places[i - 1], places[i + 1]
                 rows = _components(self._means[start:end])[0]
-                if rows.any() and end - start >= 2 * self._least:
-                    places[i] = start + int(_scanned(_whitened(rows[None]), self._least)[0][0])
+                places[i] = start + int(_scanned(_whitened(rows[None]), self._least)[0][0])
         steps = [self._refined(*places[i - 1 : i + 2]) for i in range(1, len(places) - 1)]
         return [Found(step, value) for step, value in zip(steps, values, strict=True)]
 
@@ -193,9 +186,8 @@ class ContrastScan:
         )
         # The mean over a block that begins at a part stands for the middle of the block.
         near = np.arange((place - start - 2) * size, (place - start + 2) * size + 1)
-        near = near[(near >= size) & (near <= len(line) - size)]
-        lost = np.concatenate([[0.0], np.cumsum(moving)])[np.clip(near - size // 2, 0, len(moving))]
-        best = near[int(lost.argmin())] if len(near) else (place - start) * size
+        lost = np.concatenate([[0.0], np.cumsum(moving)])[near - size // 2]
+        best = near[int(lost.argmin())]
         return round((start + best / size) * self._blocks.length)
 
 
