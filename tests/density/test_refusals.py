@@ -30,7 +30,7 @@ def fitted(rows=ROWS, kind=SOSREP, **parameters):
         ),
         (lambda: fitted().conditional({"x": 0.0, 0: 0.0}), "column .* twice, by name and by number"),
         (lambda: fitted(ROWS.assign(y=1.0)).conditional({"y": 1.0}), "constant at fit"),
-        (lambda: fitted(ROWS.assign(y=1.0)).marginal(["y"]), "constant at fit"),
+        (lambda: fitted(ROWS.assign(y=1.0)).marginal(["y"]), "one value only at fit"),
         (lambda: fitted(ROWS.assign(gap=np.nan)).conditional({"gap": 1.0}), "'gap', which was left out at fit"),
         (lambda: fitted(category_scale="wide"), "category_scale = 'wide'"),
     ],

@@ -34,6 +34,20 @@ def test_folds_are_the_fits_to_their_training_rows(alpha):
     assert difference.squared_l2("lower_bound") == pytest.approx(-np.mean(losses), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("given", "part"), [({"alpha": 1.0}, np.s_[:, :, 1:2]), ({"length_scale": 0.8}, np.s_[:, 1:2])]
+)
+def test_candidates_for_one_parameter_are_compared_as_in_the_grid_of_both(given, part):
+    x, y = two()
+    whole, some = (LSDD(**{**GRID, **more}).fit(x, y) for more in ({}, given))
+    losses = some.search_path_.fold_losses
+    np.testing.assert_allclose(losses, whole.search_path_.fold_losses[part], rtol=1e-9)
+    scale, alpha = np.unravel_index(np.argmin(losses.mean(axis=0)), losses.shape[1:])
+    taken = [np.ravel({**GRID, **given}[name]) for name in ("length_scale", "alpha")]
+    np.testing.assert_allclose(some.length_scale_, taken[0][scale])
+    assert some.alpha_ == taken[1][alpha]
+
+
 def test_folds_of_the_rkhs_form_are_fits_of_their_own(points):
     x, y = two()
     labels = (np.arange(40) % 2, np.arange(30) % 2)
