@@ -266,9 +266,10 @@ def test_parts_with_weights_and_names():
     close(model.dual_coef_, LSDD(**GIVEN).fit(np.repeat(X, counts.astype(int), axis=0), Y).dual_coef_)
 
 
-def test_parts_are_searched():
+@pytest.mark.parametrize("given", [{}, {"alpha": 1.0}, {"length_scale": 1.0}])
+def test_parts_are_searched(given):
     """One part has the folds of one call; the grids are those of a fit, as long as all rows are looked at first."""
-    free = {"centers": CENTERS, "cv": 3, "random_state": 0}
+    free = {"centers": CENTERS, "cv": 3, "random_state": 0, **given}
     whole = LSDD(**{**free, "cv": (labels(X, 3), labels(Y, 3))}).fit(X, Y)
     model = fit_parts(LSDD(**free), ArrayParts(X), ArrayParts(Y))
     np.testing.assert_allclose(model.search_path_.length_scales, whole.search_path_.length_scales)

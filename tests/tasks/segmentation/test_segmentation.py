@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.integrate import dblquad
 from scipy.linalg import toeplitz
-from scipy.optimize import minimize
-from scipy.stats import multivariate_normal
+from scipy.optimize import minimize, minimize_scalar
+from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student_t
 
 from isopleth.tasks.segmentation.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
@@ -238,6 +238,22 @@ def test_single_wild_values_go_and_steps_stay():
     assert np.abs(cleaned[[10, 40]] - [0.0, 5.0]).max() < 4.0
     np.testing.assert_allclose(np.mean(cleaned[30:]) - np.mean(cleaned[:30]), 5.0, atol=0.5)
     np.testing.assert_array_equal(without_wild_values(np.repeat([0.0, 5.0], 30)), np.repeat([0.0, 5.0], 30))
+
+
+@pytest.mark.parametrize("law", [student_t(3), student_t(5), norm])
+def test_the_gain_of_tails_is_that_of_the_most_likely_student_law(law):
+    x = law.rvs(size=400, random_state=0)
+    x /= np.sqrt(np.mean(x**2))
+
+    def cost(freedom):
+        found = minimize_scalar(
+            lambda log_scale: -2.0 * student_t.logpdf(x, freedom, scale=np.exp(log_scale)).sum(), (-1.0, 0.0)
+        )
+        return found.fun + np.log(400)
+
+    gain = min(0.0, min(map(cost, FREEDOMS)) - 400 * (1.0 + np.log(2.0 * np.pi)))
+    assert tail_gain(x) == pytest.approx(gain, abs=0.02 * abs(gain))
+    assert (gain < 0.0) == (law is not norm)
 
 
 def test_the_cost_of_shocks_at_many_degrees_of_freedom_is_near_the_normal_one():
