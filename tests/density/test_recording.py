@@ -34,6 +34,11 @@ def shop(n=300, seed=0):
     return frame
 
 
+@pytest.fixture(scope="module")
+def model():
+    return SOSREP(frame="scale").fit(shop())
+
+
 @pytest.mark.parametrize(
     ("values", "step"),
     [
@@ -133,8 +138,7 @@ def test_times_are_drawn_at_the_step_of_the_table(unit):
     assert (steps % 2 == 1).any()
 
 
-def test_plain_draws_are_those_of_the_density():
-    model = SOSREP(frame="scale").fit(shop())
+def test_plain_draws_are_those_of_the_density(model):
     plain = model.sample(300, random_state=0)
     assert not plain.isna().any(axis=None)
     assert (plain["count"] % 1.0 != 0.0).any()
@@ -143,18 +147,18 @@ def test_plain_draws_are_those_of_the_density():
     assert full["count"].dtype == np.int64
 
 
-def test_frames_of_all_libraries_and_model_files(tmp_path):
+def test_frames_of_all_libraries_and_model_files(model, tmp_path):
     frame = shop()
-    expected = SOSREP(frame="scale").fit(frame).sample(50, random_state=1, as_recorded=True)
+    expected = model.sample(50, random_state=1, as_recorded=True)
     for X in (pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)):
-        model = SOSREP(frame="scale").fit(X)
-        made = model.sample(50, random_state=1, as_recorded=True)
+        other = SOSREP(frame="scale").fit(X)
+        made = other.sample(50, random_state=1, as_recorded=True)
         assert type(made) is type(X)
         rows = made.to_pandas()
         assert rows["count"].tolist() == expected["count"].tolist()
         assert rows["kind"].tolist() == expected["kind"].tolist()
         assert rows["paid"].isna().tolist() == expected["paid"].isna().tolist()
-        save(model, tmp_path / "m")
+        save(other, tmp_path / "m")
         assert load(tmp_path / "m").sample(50, random_state=1, as_recorded=True).equals(made)
     assert made.schema.field("count").type == pa.int64()
 
@@ -181,8 +185,7 @@ def test_given_values_and_marginals():
     assert one["count"].dtype == np.int64
 
 
-def test_seeds_and_kernels_that_are_no_product():
-    model = SOSREP(frame="scale").fit(shop())
+def test_seeds_and_kernels_that_are_no_product(model):
     one, other = (model.sample(20, random_state=3, as_recorded=True) for _ in range(2))
     assert one.equals(other)
     radial = SOSREP("matern52", frame="scale").fit(np.random.default_rng(0).normal(size=(30, 2)))
