@@ -77,6 +77,11 @@ SAMPLE_SIZE = 2000
 _PATH = click.Path(path_type=Path, readable=False)
 
 
+def _file_option(*names: str, **how: Any) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds an option whose value is a file; the last of the names is its help."""
+    return click.option(*names[:-1], type=_PATH, help=names[-1], **how)
+
+
 class Command(click.Command):
     """Command that is run by the function of its name in the module of its name, imported when it runs.
 
@@ -199,10 +204,9 @@ def table_options(columns: str, about: str) -> Callable[[Callable], Callable]:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object in the place of text.")
 
-report_option = click.option(
+report_option = _file_option(
     "--report",
-    type=_PATH,
-    help="Write a page with the result, a table to sort and pictures to zoom; .html, one file that needs no network.",
+    "Write a page with the result, a table to sort and pictures to zoom; .html, one file that needs no network.",
 )
 
 row_numbers_option = click.option(
@@ -245,10 +249,9 @@ _confidence_option = click.option(
     reads={"file": "file", "reference": "file", "model": "model file"},
 )
 @click.argument("file", type=_PATH)
-@click.option(
+@_file_option(
     "--out",
-    type=_PATH,
-    help="Write line (or row), score, pvalue, label (1: flagged) and certain (1: selected by --fdr) of every row, and with "
+    "Write line (or row), score, pvalue, label (1: flagged) and certain (1: selected by --fdr) of every row, and with "
     "--reference at_least (of the rows up to this one, so many are anomalies); .csv or .parquet.",
 )
 @click.option(
@@ -264,14 +267,12 @@ _confidence_option = click.option(
     show_default=True,
     help="Mark rows as certain at this false discovery rate.",
 )
-@click.option(
-    "--reference", type=_PATH, help="Judge the rows of FILE by this table, whose rows are known to be ordinary."
-)
+@_file_option("--reference", "Judge the rows of FILE by this table, whose rows are known to be ordinary.")
 @table_options("--columns", "Use these columns only.")
 @click.option("--top", type=WholeNumber(min=0), default=10, show_default=True, help="Number of rows to show.")
-@click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
-@click.option("--model", metavar="MODEL", type=_PATH, help="Score the rows with this model instead of fitting one.")
-@click.option("--plot", type=_PATH, help="Draw the anomalies; .png, .svg or .pdf.")
+@_file_option("--save", "save_to", "Keep the fitted model in this file.", metavar="MODEL")
+@_file_option("--model", "Score the rows with this model instead of fitting one.", metavar="MODEL")
+@_file_option("--plot", "Draw the anomalies; .png, .svg or .pdf.")
 @click.option(
     "--explain",
     is_flag=True,
@@ -316,12 +317,10 @@ def anomalies() -> None:
     show_default=True,
     help="Probability with which a series without a change may show one.",
 )
-@click.option(
-    "--out",
-    type=_PATH,
-    help="Write line (or row), time, score and change (what changed, or nothing) of every row; .csv or .parquet.",
+@_file_option(
+    "--out", "Write line (or row), time, score and change (what changed, or nothing) of every row; .csv or .parquet."
 )
-@click.option("--plot", type=_PATH, help="Draw the series, its changes and the score curve; .png, .svg or .pdf.")
+@_file_option("--plot", "Draw the series, its changes and the score curve; .png, .svg or .pdf.")
 @row_numbers_option
 @report_option
 @json_option
@@ -345,10 +344,8 @@ def changes() -> None:
 @click.option(
     "--keep-times", is_flag=True, help="Compare columns of times even if one table has only later times than the other."
 )
-@click.option(
-    "--out", type=_PATH, help="Write file, line (or row) and fitted difference of every row; .csv or .parquet."
-)
-@click.option("--plot", type=_PATH, help="Draw columns and rows; .png, .svg or .pdf.")
+@_file_option("--out", "Write file, line (or row) and fitted difference of every row; .csv or .parquet.")
+@_file_option("--plot", "Draw columns and rows; .png, .svg or .pdf.")
 @click.option("--top", type=WholeNumber(min=1), default=10, show_default=True, help="Show so many columns.")
 @click.option(
     "--resamples",
@@ -371,11 +368,7 @@ def compare() -> None:
 
 
 @click.command(cls=Command, stages="reading fitting writing", short_help="Find known anomalies in an included table.")
-@click.option(
-    "--plot",
-    type=_PATH,
-    help="Where to draw the picture; .png, .svg or .pdf.  [default: isopleth-demo.png, with matplotlib]",
-)
+@_file_option("--plot", "Where to draw the picture; .png, .svg or .pdf.  [default: isopleth-demo.png, with matplotlib]")
 @json_option
 def demo() -> None:
     """Find the anomalies in an included table, in which they are known, and draw them."""
@@ -398,7 +391,7 @@ def demo() -> None:
 @_confidence_option
 @_size_option
 @table_options("--columns", "Use these columns only.")
-@click.option("--plot", type=_PATH, help="Draw the density of each column; .png, .svg or .pdf.")
+@_file_option("--plot", "Draw the density of each column; .png, .svg or .pdf.")
 @report_option
 @json_option
 def expect() -> None:
@@ -413,12 +406,7 @@ def expect() -> None:
     writes="frame",
 )
 @click.argument("file", type=_PATH)
-@click.option(
-    "--out",
-    required=True,
-    type=_PATH,
-    help="Write the table there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.",
-)
+@_file_option("--out", "Write the table there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.", required=True)
 @click.option(
     "--interval", is_flag=True, help="Also write NAME_low and NAME_high for columns of numbers and times with gaps."
 )
@@ -443,7 +431,7 @@ def fill() -> None:
     writes="model",
 )
 @click.argument("file", type=_PATH)
-@click.option("--out", required=True, metavar="MODEL", type=_PATH, help="Keep the fitted model in this file.")
+@_file_option("--out", "Keep the fitted model in this file.", required=True, metavar="MODEL")
 @click.option(
     "--kind",
     type=click.Choice(["density", "score"]),
@@ -483,10 +471,8 @@ def fit() -> None:
     short_help="Watch rows from standard input for a change.",
     reads={"reference": "file"},
 )
-@click.option("--reference", type=_PATH, required=True, help="Table of usual rows, with which the others are compared.")
-@click.option(
-    "--state", type=_PATH, help="Store the position in the stream in this file; if the file exists, continue there."
-)
+@_file_option("--reference", "Table of usual rows, with which the others are compared.", required=True)
+@_file_option("--state", "Store the position in the stream in this file; if the file exists, continue there.")
 @click.option(
     "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
 )
@@ -500,10 +486,9 @@ def fit() -> None:
 )
 @table_options("--columns", "Use these columns only.")
 @ignore_missing_option
-@click.option(
+@_file_option(
     "--metrics",
-    type=_PATH,
-    help="Keep counts of rows and alarms, the statistic and its threshold in this file, in the text format of Prometheus.",
+    "Keep counts of rows and alarms, the statistic and its threshold in this file, in the text format of Prometheus.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each alarm, and nothing else.")
 @report_option
@@ -533,8 +518,8 @@ def monitor() -> None:
     is_flag=True,
     help="Give intervals for the population that the rows of TEST were drawn from, and not for these rows.",
 )
-@click.option("--out", type=_PATH, help="Write class, prior, lower and upper; .csv or .parquet.")
-@click.option("--plot", type=_PATH, help="Draw the shares; .png, .svg or .pdf.")
+@_file_option("--out", "Write class, prior, lower and upper; .csv or .parquet.")
+@_file_option("--plot", "Draw the shares; .png, .svg or .pdf.")
 @raw_text_option
 @report_option
 @json_option
@@ -554,12 +539,10 @@ def prior() -> None:
 )
 @click.argument("file", type=_PATH, required=False)
 @click.option("-n", "--rows", type=WholeNumber(min=1), required=True, help="Number of rows to make.")
-@click.option(
-    "--out", required=True, type=_PATH, help="Write the rows there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy."
-)
+@_file_option("--out", "Write the rows there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.", required=True)
 @click.option("--seed", type=WholeNumber(min=0), default=0, show_default=True, help="Seed of the draws.")
-@click.option("--model", metavar="MODEL", type=_PATH, help="Draw from this density instead of fitting one to FILE.")
-@click.option("--save", "save_to", metavar="MODEL", type=_PATH, help="Keep the fitted density in this file.")
+@_file_option("--model", "Draw from this density instead of fitting one to FILE.", metavar="MODEL")
+@_file_option("--save", "save_to", "Keep the fitted density in this file.", metavar="MODEL")
 @_size_option
 @click.option("--complete", is_flag=True, help="Leave no cell empty.")
 @table_options("--columns", "Use these columns only.")
@@ -585,12 +568,8 @@ def sample() -> None:
 )
 @click.argument("model", type=_PATH)
 @click.argument("file", type=_PATH)
-@click.option(
-    "--out",
-    required=True,
-    metavar="RESULT",
-    type=_PATH,
-    help="Write line (or row) and answers there; .csv, .parquet or .npy.",
+@_file_option(
+    "--out", "Write line (or row) and answers there; .csv, .parquet or .npy.", required=True, metavar="RESULT"
 )
 @table_options("--columns", "Use these columns only.")
 @click.option("--chunk-rows", type=WholeNumber(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")

@@ -547,7 +547,7 @@ class _Look:
         if not self.density.squared:
             return self.terms
         parts = np.zeros_like(self.terms)
-        parts[:, self.pairs.kept] = self.pairs.terms * self.pairs.times_overlaps()
+        parts[:, self.pairs.kept] = self.pairs.terms * self.pairs.times_overlaps
         return parts
 
     @cached_property

@@ -105,12 +105,9 @@ class QuadraticForms:
             return self._matrix[np.ix_(rows, columns)]
         return self.overlaps.between(self.kept[rows], self.kept[columns], self.integrated)
 
-    def times_overlaps(self) -> np.ndarray:
-        """Return the product of the terms with G, of shape (n, k)."""
-        return self._product
-
     @cached_property
-    def _product(self) -> np.ndarray:
+    def times_overlaps(self) -> np.ndarray:
+        """Product of the terms with G, of shape (n, k)."""
         if not len(self.integrated):
             return np.repeat(self.terms.sum(axis=1)[:, None], len(self.kept), axis=1)
         if self._matrix is not None:
@@ -123,7 +120,7 @@ class QuadraticForms:
 
     def total(self) -> np.ndarray:
         """Return the sum over all pairs, of shape (n,)."""
-        return np.asarray(np.einsum("ij,ij->i", self.terms, self._product))
+        return np.asarray(np.einsum("ij,ij->i", self.terms, self.times_overlaps))
 
     def within(self, codes: np.ndarray, size: int) -> np.ndarray:
         """Return for each code the sum over pairs of centres that both have it, of shape (n, size)."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -29,21 +29,8 @@ NEIGHBOURS = 3
 DEFAULT_GRID = tuple(2.0 ** (k / 2) for k in range(-10, 7))
 
 
-class FittedDensity(Protocol):
-    """Density in frame coordinates, at unit length scale, as a search uses it."""
-
-    def log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return the normalised log density of each row."""
-
-    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        """Return the trace of the Hessian of log p plus half of the squared gradient, for each row."""
-
-    def positive(self, z: np.ndarray) -> np.ndarray:
-        """Return a mask of the rows at which f > 0."""
-
-
-# Fits a density to rows in frame coordinates with weights: `fit(kernel, z, weights)`.
-Fit = Callable[[Kernel, np.ndarray, np.ndarray], FittedDensity]
+# Fits a density to rows in frame coordinates with weights, `fit(kernel, z, weights)`, which has the methods of FrameDensity.
+Fit = Callable[[Kernel, np.ndarray, np.ndarray], Any]
 
 # For a multiple of the base scale: the kernel, distinct rows in frame coordinates, in the order of `rows.distinct_rows`, and the
 # logarithm of the volume of the scale, of all rows or of the known cells of each.
@@ -261,7 +248,7 @@ def run_search(
     return path
 
 
-def _losses(criterion: str, fitted: FittedDensity, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _losses(criterion: str, fitted: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the loss of each held-out row and whether f is positive there."""
     positive = fitted.positive(z)
     if criterion == "likelihood":

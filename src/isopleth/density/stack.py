@@ -132,12 +132,9 @@ class StackDensity(FrameDensity):
                 out[:, k] = one.density.log_unnormalized(place.rows / one.scale) - one.log_normalizer + place.log_volume
         return out
 
-    def _weighted(self, y: np.ndarray) -> np.ndarray:
-        return self.log_terms(y) + np.log([one.weight for one in self.components])
-
     def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
         """Return log p at rows."""
-        return np.asarray(logsumexp(self._weighted(z), axis=1))
+        return np.asarray(logsumexp(self.log_terms(z) + np.log([one.weight for one in self.components]), axis=1))
 
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
         """Return the gradient of log p at rows."""

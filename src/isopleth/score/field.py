@@ -6,7 +6,7 @@ import math
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import brentq
@@ -16,22 +16,6 @@ from sklearn.utils import check_random_state
 from isopleth.backend import Array, Backend, namespace, to_numpy
 from isopleth.errors import whole_number
 from isopleth.score.spaces import DirectedPairs, Space, summed
-
-
-class Term(Protocol):
-    """Term of a score: a vector field."""
-
-    def value(self, x: Array) -> Array:
-        """Return the vectors at rows `x`, of shape (n, d)."""
-
-    def divergence(self, x: Array) -> Array:
-        """Return the divergence at rows `x`, of shape (n,)."""
-
-    def energy(self, x: Array) -> Array:
-        """Return a function whose gradient the vectors are, of shape (n,), or raise InputError if there is none."""
-
-    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
-        """Return the sums over k of v_k . s'(x) v_k for directions v_k at rows `x`, of shape (n,)."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +77,7 @@ class ZetaTerm:
 class ScoreField:
     """Score as a sum of terms."""
 
-    terms: tuple[Any, ...]  # instances of KernelTerm, ZetaTerm or GaussianBase
+    terms: tuple[Any, ...]  # instances of Term
 
     @property
     def backend(self) -> Backend:
@@ -239,6 +223,9 @@ def _shrinkage(squares: np.ndarray, variances: np.ndarray, size: float, share: n
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
         inside = slope(low) < 0.0 < slope(high)
         return float(10.0 ** (brentq(slope, low, high, xtol=1e-13) if inside else grid[best]))
+
+
+Term = KernelTerm | ZetaTerm | GaussianBase
 
 
 @dataclass(frozen=True)

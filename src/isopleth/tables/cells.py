@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from isopleth.backend import frame_names
 from isopleth.errors import InputError, quoted
-from isopleth.tables.typed import Numerals, moment, numerals_of, typed
+from isopleth.tables.typed import Numerals, moment, numerals_of, rounded, typed
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
@@ -392,13 +392,7 @@ class Cells:
             return np.append(numbers, np.nan)[self.values]
         if self.exact is not None:
             row = next(i for i, v in enumerate(self.exact) if v is not None and int(float(v)) != v)
-            raise InputError(
-                "{column} holds {value} in {row}, a whole number beyond 2**53 that float64 would round",
-                column=self.name,
-                row=row,
-                value=self.exact[row],
-                hint="subtract a constant first, or leave the column out",
-            )
+            raise rounded(self.name, row, self.exact[row])
         if np.isinf(self.values).any():
             row = int(np.argmax(np.isinf(self.values)))
             raise InputError(

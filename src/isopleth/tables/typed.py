@@ -39,25 +39,25 @@ class Numerals:
         return self.decimal == "." and not self.grouped
 
     @cached_property
-    def pattern(self) -> str:
-        """Regular expression of a number, for Python and Arrow alike."""
-        group = f"[{'.' if self.decimal == ',' else ','}{_BLANKS}]"
-        whole = rf"(?:[0-9]+|[0-9]{{1,3}}(?:{group}[0-9]{{3}})+)" if self.grouped else "[0-9]+"
-        point = re.escape(self.decimal)
-        return rf"^[-+]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?$"
+    def _group(self) -> str:
+        """Regular expression of a sign between groups of digits."""
+        return f"[{'.' if self.decimal == ',' else ','}{_BLANKS}]"
 
     @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
+    def pattern(self) -> str:
+        """Regular expression of a number, for Python and Arrow alike."""
+        whole = rf"(?:[0-9]+|[0-9]{{1,3}}(?:{self._group}[0-9]{{3}})+)" if self.grouped else "[0-9]+"
+        point = re.escape(self.decimal)
+        return rf"^[-+]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?$"
 
     def plain(self, cell: str) -> str | None:
         """Return a number as Python writes it, None where digits and signs stand in another order, words as they are."""
         if self.ordinary:
             return cell
         text = cell.strip()
-        if not self._compiled.match(text):
+        if not re.match(self.pattern, text):
             return None if _WITH_SIGNS.fullmatch(text) else cell
-        return re.sub(rf"[{'.' if self.decimal == ',' else ','}{_BLANKS}]", "", text).replace(",", ".")
+        return re.sub(self._group, "", text).replace(",", ".")
 
     def plain_array(self, cells: Any) -> Any:
         """Return Arrow strings with numbers as Python writes them, if all cells are numbers."""
@@ -65,9 +65,7 @@ class Numerals:
             return cells
         if not compute.all(compute.match_substring_regex(cells, self.pattern), min_count=0).as_py():
             raise pa.ArrowInvalid("a cell that is no number")
-        group = f"[{'.' if self.decimal == ',' else ','}{_BLANKS}]"
-        bare = compute.replace_substring_regex(cells, group, "")
-        return compute.replace_substring(bare, ",", ".")
+        return compute.replace_substring(compute.replace_substring_regex(cells, self._group, ""), ",", ".")
 
 
 def numerals_of(
@@ -232,13 +230,14 @@ def _refuse_rounded(name: str, cells: Any, numbers: Any) -> None:
         word = cells[row].as_py().strip()
         digits = word.lstrip("+-")
         if digits.isdigit() and (len(digits) > _MOST_DIGITS or int(word) != int(values[row])):
-            raise InputError(
-                "{column} holds {value} in {row}, a whole number beyond 2**53 that float64 would round",
-                column=name,
-                row=row,
-                value=word if len(digits) > _MOST_DIGITS else int(word),
-                hint="subtract a constant first, or leave the column out",
-            )
+            raise rounded(name, row, word if len(digits) > _MOST_DIGITS else int(word))
+
+
+def rounded(name: Any, row: int, value: Any) -> InputError:
+    """Return the refusal of a whole number that float64 would round."""
+    text = "{column} holds {value} in {row}, a whole number beyond 2**53 that float64 would round"
+    hint = "subtract a constant first, or leave the column out"
+    return InputError(text, column=name, row=row, value=value, hint=hint)
 
 
 def _all_digits(cells: Any) -> bool:

@@ -341,7 +341,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         # Simulations that cannot change the answer are left out, so each has random numbers of its own.
         of_gains, of_scatter, of_weak = rng.spawn(3)
         gains, scatters = np.zeros(RUNS), np.zeros(RUNS)
-        if len(found.location.changes) or len(found.scatter_changes):
+        if len(found.location.changes) or (found.scatter is not None and len(found.scatter.changes)):
             gains = null_gains(calm.location, calm.precision, len(values), 0, of_gains, tick)
             scatters = self._null_gains_of_scatter(calm, len(values), of_scatter, tick)
             extra, scatter = (surcharge(some, _LOCATION * rate) for some in (gains, scatters))

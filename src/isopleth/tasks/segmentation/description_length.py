@@ -50,11 +50,6 @@ class Description:
     shocks: bool = False  # whether heavy-tailed shocks describe the series more cheaply than changes of location
 
     @property
-    def scatter_changes(self) -> np.ndarray:
-        """First steps of segments whose scatter differs from the one before."""
-        return np.empty(0, dtype=np.intp) if self.scatter is None else self.scatter.changes
-
-    @property
     def innovations(self) -> np.ndarray:
         """Return the prediction errors, each divided by the scatter of its segment."""
         return self.location.innovations
