@@ -1,8 +1,8 @@
 from .feature_sosrep import RandomFeatureSOSREP as RandomFeatureSOSREP
-from .grid import GridDensity as GridDensity
 from .hutchinson import hutchinson_loss as hutchinson_loss
 from .imputer import DensityImputer as DensityImputer
 from .kde import KDE as KDE
+from .kde import GridDensity as GridDensity
 from .search import Search as Search
 from .search import SearchPath as SearchPath
 from .sosrep import SOSREP as SOSREP

@@ -15,14 +15,13 @@ from isopleth.backend import Backend
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
-from isopleth.density.recording import Drawn, Recording
+from isopleth.density.recording import Drawn, Recording, write_cells
 from isopleth.errors import InputError, quoted, warn_user, whole_number
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.scales import ScaledColumns
 from isopleth.tables.cells import as_frame
 from isopleth.tables.checks import encoded_rows, on_host
-from isopleth.tables.filling import write_cells
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
 
 # Draws by which the distribution of draws in each column is known.

@@ -22,7 +22,7 @@ from isopleth.rows import distinct_rows, merge_equal
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
 from isopleth.scales import RULES, deviations, is_auto, loss_units, median, medians, resolve_length_scale
-from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm
+from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm, score_target
 from isopleth.score.pullback import (
     auto_frames,
     chain,
@@ -33,7 +33,6 @@ from isopleth.score.pullback import (
     value_and_divergence,
     without_far,
 )
-from isopleth.score.sampling import score_target
 from isopleth.score.selection import NEARLY_CONSTANT, Rows
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff
