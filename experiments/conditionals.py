@@ -12,8 +12,8 @@ the log density; ``coverage``, the share of values inside the central interval o
 ``seconds`` of a fit and all answers.
 
 - ``expect``: the density of ``isopleth expect``, a SOSREP whose scales have the largest leave-one-out likelihood of all columns.
-- ``marginal``: the same in ``frame="marginal"``. ``KDE``: as ``expect`` with a kernel density estimate. ``SOSREP()``: the default
-  of the library.
+- ``marginal``: the same in ``frame="marginal"``. ``SOSREP()``: the default of the library, which is ``marginal`` with a smaller
+  `tol` in tables with words. ``KDE``: as ``expect`` with a kernel density estimate.
 - ``kernel``: the conditional kernel estimate, a weighted sum of Gaussian kernels of the target in which the weights are products
   of Gaussian kernels of the numbers and of Aitchison and Aitken's of the words; all widths maximise the leave-one-out likelihood
   of the target given the others (Hall, Racine, Li, JASA 99, 2004).

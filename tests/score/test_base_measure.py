@@ -17,27 +17,43 @@ def rows(n=60, dim=4, seed=0):
     return rng.normal(size=(n, dim)) @ rng.normal(size=(dim, dim)) + 3.0
 
 
-def test_shrinkage_has_the_least_loss_of_rows_left_out():
-    X, w = rows(), np.random.default_rng(1).integers(1, 4, size=60).astype(float)
+def test_shrinkage_and_width_have_the_least_loss_of_rows_left_out():
+    X, w = rows(24), np.random.default_rng(1).integers(1, 4, size=24).astype(float)
 
-    def loss(rho):
+    def loss(rho, wider):
         total = 0.0
         for i, x in enumerate(X):
             others = np.delete(X, i, axis=0)
             mean = np.average(others, axis=0, weights=np.delete(w, i))
             S = np.cov(others.T, aweights=np.delete(w, i), ddof=0)
             size = np.trace(np.cov(X.T, aweights=w, ddof=0)) / 4
-            P = np.linalg.inv((1.0 - rho) * S + rho * size * np.eye(4))
+            P = np.linalg.inv(wider * ((1.0 - rho) * S + rho * size * np.eye(4)))
             total += w[i] * (0.5 * np.sum((P @ (x - mean)) ** 2) - np.trace(P))
         return total
 
     base, S = GaussianBase.fit(X, w), np.cov(X.T, aweights=w, ddof=0)
     size = np.trace(S) / 4
-    rho = 1.0 - (base.variances[-1] - base.variances[0]) / np.ptp(np.linalg.eigvalsh(S))
-    np.testing.assert_allclose(np.trace(covariance(base)), 4 * size)
+    wider = np.trace(covariance(base)) / (4 * size)
+    rho = 1.0 - (base.variances[-1] - base.variances[0]) / np.ptp(np.linalg.eigvalsh(S)) / wider
     np.testing.assert_allclose(base.mean, np.average(X, axis=0, weights=w))
     assert 1e-6 < rho < 0.5
-    assert loss(rho) < min(loss(rho * 1.02), loss(rho / 1.02))
+    assert loss(rho, 1.0) < min(loss(rho * 1.02, 1.0), loss(rho / 1.02, 1.0))
+    assert wider > 1.02
+    assert loss(rho, wider) < min(loss(rho, wider * 1.01), loss(rho, wider / 1.01))
+
+
+def test_few_normal_rows_do_not_make_scores_too_large():
+    """The inverse of the covariance of 24 rows of 4 columns is 1.35 times too large on average."""
+    sizes, errors = [], []
+    for seed in range(40):
+        X = np.random.default_rng(seed).normal(size=(24, 4))
+        precision = np.linalg.inv(covariance(GaussianBase.fit(X, np.ones(24))))
+        plain = np.linalg.inv(np.cov(X.T, bias=True))
+        sizes.append([np.trace(precision) / 4, np.trace(plain) / 4])
+        errors.append([np.sum((each - np.eye(4)) ** 2) for each in (precision, plain)])
+    found, plain = np.mean(sizes, axis=0)
+    assert found < 1.1 < 1.25 < plain
+    assert np.mean(errors, axis=0)[0] < 0.25 * np.mean(errors, axis=0)[1]
 
 
 @pytest.mark.parametrize("condition", [1.0, 100.0, 1e4])

@@ -115,7 +115,7 @@ class ScoreField:
 
 @dataclass(frozen=True)
 class GaussianBase:
-    r"""Gaussian base measure with a shrunk covariance, :math:`\Sigma = (1 - \rho) S + \rho\, \tfrac{\operatorname{tr} S}{d} I`.
+    r"""Gaussian base measure, :math:`\Sigma = v\, ((1 - \rho) S + \rho\, \tfrac{\operatorname{tr} S}{d} I)`, S the covariance.
 
     Parameters
     ----------
@@ -143,8 +143,9 @@ class GaussianBase:
     def fit(cls, z: np.ndarray, weights: np.ndarray) -> Self:
         r"""Fit to rows with weights that count repetitions.
 
-        :math:`\rho` minimises the Hyvarinen loss of each row under the fit to the others. So it vanishes where the rows determine
-        small eigenvalues, which a shrinkage chosen by the squared error of the covariance buries.
+        :math:`\rho` and :math:`v \ge 1` minimise the Hyvarinen loss of each row under the fit to the others. So the shrinkage
+        vanishes where the rows determine small eigenvalues, which one chosen by the squared error of the covariance buries; and v
+        makes up for the inverse of S, which is too large on average, the more so the fewer rows there are for each column.
         """
         share = weights / weights.sum()
         mean = share @ z
@@ -156,8 +157,8 @@ class GaussianBase:
         variances = np.clip(variances, 0.0, None)
         size = float(variances.mean())
         some = slice(None, None, -(-len(rows) // _SHRUNK_BY))
-        rho = _shrinkage(np.square(rows[some] @ axes), variances, size, share[some])
-        return cls(mean, axes, unit * (unit * ((1.0 - rho) * variances + rho * size)))
+        rho, wider = _shrinkage(np.square(rows[some] @ axes), variances, size, share[some])
+        return cls(mean, axes, unit * (unit * wider * ((1.0 - rho) * variances + rho * size)))
 
     def over(self, factor: float) -> GaussianBase:
         """Return the measure of the rows divided by `factor`."""
@@ -202,21 +203,26 @@ _SHRUNK_BY = 4096
 _SMALLEST, _GRID = -8.0, 17
 
 
-def _shrinkage(squares: np.ndarray, variances: np.ndarray, size: float, share: np.ndarray) -> float:
-    """Return the shrinkage of least leave-one-out Hyvarinen loss, from squared coordinates on the principal axes."""
+def _shrinkage(squares: np.ndarray, variances: np.ndarray, size: float, share: np.ndarray) -> tuple[float, float]:
+    """Return rho and then v of least leave-one-out Hyvarinen loss, from squared coordinates on the principal axes."""
     p = share[:, None] if np.ptp(share) > 0.0 else share[:1, None]
     rest = 1.0 - p
     if size == 0.0 or not (rest > 0.0).all():
-        return 1.0
+        return 1.0, 1.0
 
-    def loss(exponent: complex) -> complex:
+    def parts(exponent: complex) -> tuple[complex, complex]:
+        """Return the means of the squared score and of minus its divergence, for v = 1."""
         rho = 10.0**exponent
         inverse = 1.0 / ((1.0 - rho) / rest * variances + rho * size)
         change = (1.0 - rho) * p[:, 0] / rest[:, 0] ** 2
         left = 1.0 - change * np.sum(squares * inverse, axis=1)
         length = np.sum(squares * inverse**2, axis=1) / left
         trace = np.sum(inverse, axis=1) + change * length
-        return complex(share @ (0.5 * length / left / rest[:, 0] ** 2 - trace))
+        return complex(share @ (length / left / rest[:, 0] ** 2)), complex(share @ trace)
+
+    def loss(exponent: complex) -> complex:
+        square, trace = parts(exponent)
+        return 0.5 * square - trace
 
     grid = np.linspace(_SMALLEST, 0.0, _GRID)
 
@@ -228,7 +234,9 @@ def _shrinkage(squares: np.ndarray, variances: np.ndarray, size: float, share: n
         best = int(np.nanargmin(losses)) if np.isfinite(losses).any() else _GRID - 1
         low, high = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
         inside = slope(low) < 0.0 < slope(high)
-        return float(10.0 ** (brentq(slope, low, high, xtol=1e-13) if inside else grid[best]))
+        exponent = brentq(slope, low, high, xtol=1e-13) if inside else grid[best]
+        square, trace = parts(exponent)
+        return float(10.0**exponent), max(1.0, square.real / trace.real)
 
 
 Term = KernelTerm | ZetaTerm | GaussianBase
