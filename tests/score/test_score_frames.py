@@ -93,7 +93,7 @@ def test_traces_along_directions_are_those_of_the_jacobian(space, kernel):
         partial(NuMethod, steps=9),
         partial(Landweber, steps=9),
         partial(KernelScore, base="gaussian", regularizer=Tikhonov(0.1, truncated=False)),
-        partial(NystromKEF, landmarks=SKEWED[:20], regularizer=Tikhonov(0.1)),
+        partial(NystromKEF, base="gaussian", landmarks=SKEWED[:20], regularizer=Tikhonov(0.1)),
     ],
     ids=["stein", "kef", "ssge", "nu", "landweber", "fixed", "landmarks"],
 )
