@@ -239,7 +239,10 @@ def test_evidence_adds_up_and_the_strongest_is_named(rows):
 def test_rises_that_are_equal_up_to_rounding_are_in_the_order_of_the_columns():
     rise = np.array([[1.0, 2.0, 2.0 + 1e-13, 0.0, 2.0 - 1e-12]])
     none = np.zeros((1, 5))
-    assert Explanation(list("abcde"), none, rise, none, none, none, -np.ones(1)).top(9) == [["b", "c", "e", "a"]]
+    evidence = {"joint": np.array([1.0]), "columns": np.array([1.0 + 1e-13])}
+    explanation = Explanation(list("abcde"), none, rise, none, none, none, -np.ones(1), evidence)
+    assert explanation.top(9) == [["b", "c", "e", "a"]]
+    assert explanation.leading_evidence() == ["joint"]
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,7 @@ class Explanation(Result):
             "rank neighbours" or "conditionals".
         """
         kinds = list(self.evidence)
-        strongest = np.argmax(np.stack(list(self.evidence.values()), axis=1), axis=1)
-        return [kinds[k] for k in strongest]
+        return [kinds[falling(adds)[0]] for adds in np.stack(list(self.evidence.values()), axis=1)]
 
     def describe(self, row: int, k: int = 3) -> str:
         """Return the leading columns of one row as a line of text.
