@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from isopleth import ClassPriorEstimator, DataWarning, InputError, load, save
+from isopleth import ClassPriorEstimator, DataWarning, InputError
 from isopleth.tasks.class_prior.shares import clearly_less, held_out_losses
 
 CORNERS = 2.0 * np.eye(3)
@@ -200,16 +200,6 @@ class TestInput:
         with pytest.raises(InputError, match="all rows of X are equal"):
             fitted(np.ones((40, 3)))
 
-    def test_the_number_of_threads_changes_no_bit(self):
-        one, three = (fitted(draw(Y), Y, n_jobs=jobs) for jobs in (1, 3))
-        assert one.alpha_ == three.alpha_
-        np.testing.assert_array_equal(one.estimate(NEW).covariance, three.estimate(NEW).covariance)
-
-    @pytest.mark.parametrize("confidence_level", [0.0, 1.0, 95, "high"])
-    def test_levels(self, confidence_level):
-        with pytest.raises(InputError, match="expected a number between 0 and 1"):
-            fitted().estimate(NEW, confidence_level=confidence_level)
-
     def test_a_fit_that_fails_leaves_nothing(self):
         estimator = fitted()
         with pytest.raises(InputError):
@@ -300,15 +290,6 @@ class TestResult:
         assert list(table.columns) == ["class", "prior", "lower", "upper"]
         assert table["prior"].sum() == pytest.approx(1.0)
         np.testing.assert_allclose(priors.covariance.sum(axis=0), 0.0, atol=1e-12)
-
-    def test_it_comes_back_from_a_file_with_its_names(self, tmp_path):
-        frame = pd.DataFrame(X, columns=["a", "b", "c"])
-        estimator = fitted(frame, pd.Series(np.where(Y == 1, "ill", "healthy")))
-        save(estimator, tmp_path / "model.isopleth")
-        again = load(tmp_path / "model.isopleth")
-        new = pd.DataFrame(NEW, columns=["a", "b", "c"])
-        assert again.estimate(new).to_dict() == estimator.estimate(new).to_dict()
-        assert again.feature_names_in_.tolist() == ["a", "b", "c"]
 
     def test_plot(self):
         pytest.importorskip("matplotlib")

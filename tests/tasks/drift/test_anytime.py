@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import isopleth
 from isopleth import InputError
 from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import anytime
@@ -147,27 +146,6 @@ def test_units_of_the_columns_change_nothing():
     plain = AnytimeDriftMonitor(random_state=0).fit(reference).update(stream)
     scaled = AnytimeDriftMonitor(random_state=0).fit(reference * units).update(stream * units)
     np.testing.assert_array_equal(plain.statistic, scaled.statistic)
-
-
-def test_how_rows_are_cut_changes_no_bit():
-    X = np.random.default_rng(6).normal(size=(200, 3))
-    X[120:] += 1.0
-    monitor = fitted(dim=3)
-    start = monitor.state_
-    whole = monitor.update(X)
-    monitor.state_ = start
-    parts = [monitor.update(part) for part in np.split(X, [1, 2, 50, 121, 199])]
-    np.testing.assert_array_equal(np.concatenate([part.statistic for part in parts]), whole.statistic)
-    assert [row for part in parts for row in part] == list(whole)
-
-
-def test_a_saved_monitor_continues(tmp_path):
-    X = np.random.default_rng(7).normal(size=(90, 2))
-    monitor = fitted()
-    monitor.update(X[:40])
-    isopleth.save(monitor, tmp_path / "monitor")
-    again = isopleth.load(tmp_path / "monitor")
-    np.testing.assert_array_equal(again.update(X[40:]).statistic, monitor.update(X[40:]).statistic)
 
 
 def test_names_of_columns_and_refusals():
