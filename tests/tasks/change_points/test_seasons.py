@@ -8,7 +8,7 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector, InputError
-from isopleth.tasks.change_points.periods import Cycle, period_of_differences, seasons_of
+from isopleth.tasks.change_points.periods import Cycle, period_of_differences, seasonal, seasons_of
 from isopleth.tasks.change_points.scan import cycle_of
 
 HOURS = 8 * 168
@@ -167,3 +167,13 @@ def test_a_reference_is_compared_without_the_season(size):
     assert detector.periods_.tolist() == [24]
     assert detector.kinds_.tolist() == ["level"] * (size > 0.0)
     assert np.abs(detector.change_points_ - 300).max(initial=0) <= 6
+
+
+@pytest.mark.parametrize("cycles", [3, 5])
+def test_a_cycle_that_rises_leaves_no_steps_between_cycles(cycles):
+    t = np.arange(50 * cycles)
+    saw = 3.0 * (t % 50) / 50
+    rising = seasonal((saw + 0.1 * t)[:, None], [[Cycle.of_steps(len(t), 50.0)]])
+    np.testing.assert_allclose(rising[:, 0], saw - saw.mean(), atol=1e-9)
+    noise = 0.1 * np.random.default_rng(0).normal(size=len(t))
+    assert ChangePointDetector(period=50, random_state=0).fit(saw + noise).change_points_.tolist() == []

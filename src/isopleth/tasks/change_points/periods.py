@@ -77,12 +77,15 @@ def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
     phases = cycle.phases[known]
     counts = np.bincount(phases, minlength=cycle.count)
     time = np.linspace(-1.0, 1.0, len(column))
-    # Means of phases along a line would rise within the cycle, like teeth of a saw.
-    rest, past = column[known] - column[known].mean(), time[known] - time[known].mean()
-    rest = rest - past * (past @ rest / max(float(past @ past), 1e-300))
 
     def mean(values: np.ndarray) -> np.ndarray:
         return np.bincount(phases, values, cycle.count) / np.maximum(counts, 1)
+
+    # Means of phases along a line would rise within the cycle, like teeth of a saw. The line is that within phases, since the
+    # cycle itself may rise, which would leave steps between cycles.
+    apart = time[known] - mean(time[known])[phases]
+    rest = column[known] - column[known].mean()
+    rest = rest - time[known] * (apart @ rest / max(float(apart @ apart), 1e-300))
 
     def season(of_phases: np.ndarray) -> np.ndarray:
         out = of_phases - of_phases[counts > 0].mean()
@@ -94,7 +97,6 @@ def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
 
     if not cycle.growing:
         return np.asarray(season(mean(rest))[cycle.phases])
-    apart = time[known] - mean(time[known])[phases]
     slopes = season(mean(apart * rest) / np.maximum(mean(apart**2), 1e-12))[cycle.phases] * time
     return np.asarray(slopes + season(mean(rest - slopes[known]))[cycle.phases])
 

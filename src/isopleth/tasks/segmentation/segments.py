@@ -59,7 +59,7 @@ class Noise:
         out = np.empty(len(residuals))
         for start, end in pairwise(bounds):
             own = residuals[start:end]
-            left = filtered(self.predictors[-1], [1.0], own)
+            left = np.convolve(self.predictors[-1], own)[: len(own)]
             for i in range(min(self.order, len(own))):
                 left[i] = self.predictors[i] @ own[i::-1] / np.sqrt(self.variances[i])
             out[start:end] = left
@@ -67,7 +67,7 @@ class Noise:
 
     def series(self, innovations: np.ndarray) -> np.ndarray:
         """Return a stationary series with these innovations."""
-        out = filtered([1.0], self.predictors[-1], innovations)
+        out = innovations.copy()
         if self.order:  # the first values have no past: they follow the stationary distribution
             for i in range(min(self.order, len(out))):
                 past = self.predictors[i][1:] @ out[i - 1 :: -1][:i] if i else 0.0
@@ -92,7 +92,7 @@ def fitted_noise(residuals: np.ndarray, bounds: np.ndarray, most: int) -> Noise:
         power = ahead @ ahead + behind @ behind
         if len(here) < 4 or power <= 0.0:
             break
-        reflection = float(np.clip(2.0 * (ahead @ behind) / power, -STABLE, STABLE))
+        reflection = min(max(2.0 * float(ahead @ behind) / float(power), -STABLE), STABLE)
         forward[here], backward[here] = ahead - reflection * behind, behind - reflection * ahead
         found.append(reflection)
         criterion += n * np.log1p(-(reflection**2)) + np.log(n)
