@@ -142,13 +142,13 @@ def page(found: pd.DataFrame) -> str:
     out = []
     reported = np.array([is_reported(name) for name in losses.index])
     for title, half in (("choosing half", losses[~reported]), ("reported half", losses[reported])):
-        out += [f"{title}, {len(half)} tables", f"{'':<15}{'median':>9}{'quartiles':>20}   ahead of"]
-        out += [f"{'':<47}" + "".join(f"{name:>14}" for name in half) + f"{'seconds':>9}"]
+        out += [f"{title}, {len(half)} tables", f"{'':<15}{'median':>11}{'quartiles':>22}   ahead of"]
+        out += [f"{'':<51}" + "".join(f"{name:>14}" for name in half) + f"{'seconds':>9}"]
         for name in half:
             gain = half[name] - half["fitted normal"]
             low, middle, high = gain.quantile([0.25, 0.5, 0.75])
             ahead = "".join(f"{(half[name] < half[other]).sum():>14}" for other in half)
-            out.append(f"{name:<15}{middle:>9.3f}{low:>10.3f}{high:>10.3f}   {ahead}{seconds[name]:>9.2f}")
+            out.append(f"{name:<15}{middle:>11.4g}{low:>11.4g}{high:>11.4g}   {ahead}{seconds[name]:>9.2f}")
         out.append("")
     return "\n".join(out)
 

@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import imputation, made_rows
+from experiments import imputation, made_rows, scores_of_tables
 
 
 @pytest.fixture
@@ -89,3 +89,17 @@ def test_made_rows_are_judged(data):
     assert found["SOSREP Gaussian", "copies"] < 0.1
     assert all(0.0 <= found[method, "accuracy"] <= 1.0 for method, _ in found)
     assert "processor seconds" in made_rows.page(out)
+
+
+def test_scores_of_tables_go_on_and_make_a_page(tmp_path, capsys):
+    (tmp_path / "adbench").mkdir()
+    np.savez(tmp_path / "adbench" / "heavy.npz", X=np.random.default_rng(0).standard_t(3, size=(400, 3)))
+    out = tmp_path / "s.csv"
+    arguments = ["--data", str(tmp_path), "--out", str(out), "--rows", "200", "--methods"]
+    scores_of_tables.main([*arguments, "fitted normal"])
+    scores_of_tables.main([*arguments, "fitted normal", "Student t"])
+    found = {line["method"]: float(line["loss"]) for line in lines(out)}
+    assert len(lines(out)) == 2
+    assert found["Student t"] < found["fitted normal"] < 0.0
+    scores_of_tables.main(["--page", str(out)])
+    assert "half, 1 tables" in capsys.readouterr().out
