@@ -15,9 +15,10 @@ def description() -> list[str]:
     memory = (
         os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30 if hasattr(os, "sysconf") else float("nan")
     )
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     found = {package: _version(package) for package in PACKAGES}
     return [
-        f"{_processor()}, {os.cpu_count()} processors, {memory:.0f} GiB, {platform.system()}, "
+        f"{_processor()}, {processors} processor{'s' * (processors > 1)}, {memory:.0f} GiB, {platform.system()}, "
         f"Python {platform.python_version()}, float64",
         ", ".join(f"{package} {found}" for package, found in found.items()),
     ]
