@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from isopleth import ClassPriorEstimator, DataWarning, InputError
+from isopleth.tasks.class_prior.estimator import ClassPriors
 from isopleth.tasks.class_prior.shares import clearly_less, held_out_losses
 
 CORNERS = 2.0 * np.eye(3)
@@ -364,4 +365,12 @@ def test_says_that_rows_without_a_difference_tell_nothing():
     assert "next to nothing" in str(alike)
     assert "next to nothing" not in str(
         apart.estimate(rng.normal(size=(40, 2)) + 5.0 * np.repeat([[0.0], [1.0]], 20, axis=0))
+    )
+
+
+def test_names_the_classes_of_which_the_rows_tell_nothing():
+    ends = np.array([[0.0, 1.0], [0.1, 0.3], [0.0, 0.95]])
+    found = ClassPriors(np.array(["F", "I", "M"]), np.array([0.4, 0.2, 0.4]), *ends.T, np.eye(3), 0.95, 300)
+    assert found.to_dict()["summary"][0].startswith(
+        "These rows say next to nothing about the shares of F and M: label more"
     )

@@ -20,7 +20,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.progress import Progress, ReportsProgress
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
-from isopleth.results.text import counted
+from isopleth.results.text import counted, in_words
 from isopleth.rows import merge_equal
 from isopleth.scales import ScaledColumns, deviations, refuse_sizes
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, on_host
@@ -546,12 +546,13 @@ class ClassPriors(Result):
         return "\n".join([*self._lines(" "), *self._doubt()])
 
     def _doubt(self) -> list[str]:
-        """Return a sentence if every interval is so wide that the rows say next to nothing."""
-        if float((self.upper - self.lower).min()) < _NEARLY_ALL:
+        """Return a sentence if intervals are so wide that the rows say next to nothing, of which classes if not of all."""
+        vague = self.classes[self.upper - self.lower >= _NEARLY_ALL].tolist()
+        if not vague:
             return []
-        return [
-            "These rows say next to nothing about the shares: label more rows, or add columns in which the classes differ."
-        ]
+        which = "" if len(vague) == len(self.classes) else f" of {in_words([str(name) for name in vague])}"
+        advice = "label more rows, or add columns in which the classes differ"
+        return [f"These rows say next to nothing about the shares{which}: {advice}."]
 
     def _lines(self, gap: str) -> list[str]:
         cells = zip(self.classes.tolist(), self.priors, self.lower, self.upper, strict=True)
