@@ -299,7 +299,7 @@ def _weeks(rng: Rng, times: pd.DatetimeIndex, level: np.ndarray) -> pd.Series:
     hours, length = times.hour + times.minute / 60.0, len(times)
     start, end = rng.uniform(5.0, 9.0), rng.uniform(16.0, 21.0)
     day = rng.uniform(1.0, 3.0) * ((hours >= start) & (hours < end)) + np.sin(2.0 * np.pi * hours / 24.0)
-    weekend = rng.uniform(1.0, 3.0) * (times.dayofweek >= 5)
+    weekend = rng.uniform(1.0, 3.0) * (times.day_of_week >= 5)
     values = day - weekend + _autoregressive(rng, length, 0.8) + level
     series = pd.Series(np.where(rng.random(length) < 0.03, np.nan, values), index=times)
     return series.drop(times[rng.choice(length, 70, replace=False)])
