@@ -147,7 +147,6 @@ def themselves(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
 
 METHODS: dict[str, Maker] = {
     "SOSREP()": drawn(lambda: SOSREP(n_jobs=1)),
-    "SOSREP Gaussian": drawn(lambda: SOSREP(length_scale="leave_one_out", n_jobs=1)),
     "SOSREP product Laplacian": drawn(lambda: SOSREP(ProductLaplacian(), "leave_one_out", n_jobs=1)),
     "KDE Gaussian": drawn(lambda: KDE(length_scale="leave_one_out", n_jobs=1)),
     "KDE product Laplacian": drawn(lambda: KDE(ProductLaplacian(), "leave_one_out", n_jobs=1)),

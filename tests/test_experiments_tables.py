@@ -81,12 +81,12 @@ def test_made_rows_are_judged(data):
     out = data / "m.csv"
     arguments = ["--data", str(data), "--out", str(out), "--tables", "credit_a", "--seeds", "0"]
     made_rows.main(
-        [*arguments, "--methods", "SOSREP Gaussian", "the rows themselves", "bootstrap and noise", "Gaussian copula"]
+        [*arguments, "--methods", "SOSREP()", "the rows themselves", "bootstrap and noise", "Gaussian copula"]
     )
     found = {(line["method"], line["figure"]): float(line["value"]) for line in lines(out)}
     assert found["the rows themselves", "near"] == 1.0
     assert found["the rows themselves", "copies"] == 1.0
-    assert found["SOSREP Gaussian", "copies"] < 0.1
+    assert found["SOSREP()", "copies"] < 0.1
     assert all(0.0 <= found[method, "accuracy"] <= 1.0 for method, _ in found)
     assert "processor seconds" in made_rows.page(out)
 
