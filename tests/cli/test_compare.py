@@ -13,6 +13,7 @@ import pytest
 from cli import shell
 from cli.shell import rows_of
 from isopleth import two_sample_test
+from isopleth.cli.compare import labels_of_one_kind
 
 run = partial(shell.run, "compare")
 as_json = partial(shell.found, "compare")
@@ -335,8 +336,18 @@ def test_groups_have_the_same_labels_in_text_and_in_typed_files(tmp_path):
     table.to_csv(tmp_path / "a.csv", index=False)
     table.to_csv(tmp_path / "b.csv", index=False)
     table.to_parquet(tmp_path / "b.parquet")
-    in_text, typed = (as_json(tmp_path / "a.csv", tmp_path / b, "--groups", "patient") for b in ("b.csv", "b.parquet"))
-    assert in_text["pvalue"] == typed["pvalue"]
+    table.assign(patient=table["patient"] + 0.0).to_parquet(tmp_path / "floats.parquet")
+    in_text, *typed = (
+        as_json(tmp_path / "a.csv", tmp_path / name, "--groups", "patient")["pvalue"]
+        for name in ("b.csv", "b.parquet", "floats.parquet")
+    )
+    assert typed == [in_text, in_text]
+
+
+def test_groups_with_many_digits_stay_apart():
+    long = np.array([1234567.25, 1234567.5])
+    for other in (np.array([1, 2]), np.array(["1234567.25", "x"])):
+        assert len(set(labels_of_one_kind(long, other)[0].tolist())) == 2
 
 
 def months(folder, gaps):

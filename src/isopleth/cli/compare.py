@@ -9,7 +9,6 @@ import numpy as np
 
 from isopleth.cli.run import Run
 from isopleth.errors import InputError
-from isopleth.results.text import cell_text
 from isopleth.tables.table import FileTable
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test
@@ -50,9 +49,13 @@ def compare(
 
 def labels_of_one_kind(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return labels of two files as words if one of the files, a text, has words only: its 7 is the other's number 7."""
-    if first.dtype.kind == second.dtype.kind:
+    if (first.dtype.kind == "U") == (second.dtype.kind == "U"):
         return first, second
-    return np.array([cell_text(label) for label in first]), np.array([cell_text(label) for label in second])
+    return _in_words(first), _in_words(second)
+
+
+def _in_words(labels: np.ndarray) -> np.ndarray:
+    return np.array([str(int(x) if isinstance(x, float) and x.is_integer() else x) for x in labels.tolist()])
 
 
 def columns(
