@@ -106,7 +106,7 @@ def test_qualification(regularizer, r, saturates):
     """The largest residual times sigma^r decreases with alpha like alpha^r."""
     sigma = np.linspace(0, 1, 4001) ** 2
     alphas = np.array([4e-4, 1e-4])
-    worst = [np.abs((1 - sigma * f.filter(sigma, 1.0)) * sigma**r).max() for f in regularizer.path(alphas)]
+    worst = [np.abs((1 - sigma * f.filter(sigma, 1.0)) * sigma**r).max() for f in map(regularizer.at, alphas)]
     order = np.log(worst[0] / worst[1]) / np.log(4)
     if saturates:
         assert order < r - 0.5

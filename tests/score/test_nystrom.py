@@ -11,7 +11,7 @@ from isopleth.kernels import IMQ, Gaussian
 from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.field import GaussianBase
 from isopleth.score.spaces import SPACES
-from isopleth.score.statistics import NystromStatistics, NystromSystem
+from isopleth.score.statistics import NystromStatistics
 
 # The frame of the papers, in which length scales have the units of the columns.
 scale_score = partial(KernelScore, frame="scale")
@@ -166,16 +166,6 @@ def test_filters_by_the_symmetric_root(space, regularizer):
     g = basis @ np.diag(regularizer.filter(sigma, sigma[-1])) @ basis.T
     want = -root @ g @ root @ system.rhs
     assert distance(system.solve(regularizer), want) < 1e-8
-    assert distance(system.solve_path([Tikhonov(), regularizer])[1], want) < 1e-8
-
-
-def test_paths_agree_with_single_solutions():
-    z = mixture(200, 2)
-    space = SPACES["curl_free"](IMQ(dim=2))
-    system = NystromStatistics(space, z[:15]).accumulate(z).system()
-    regularizers = Tikhonov().path([1.0, 0.1, 1e-3])
-    for one, of_path in zip(map(system.solve, regularizers), system.solve_path(regularizers), strict=True):
-        assert distance(of_path, one) < 1e-8
 
 
 def test_landmarks_that_coincide_or_nearly_so_count_once():
@@ -245,8 +235,6 @@ def test_few_landmarks_do_nearly_as_well_as_all_samples(method):
 def test_full_forms_are_refused():
     with pytest.raises(InputError, match="truncated=True"):
         scale_nystrom(regularizer=Tikhonov(truncated=False)).fit(mixture(20, 2))
-    with pytest.raises(InputError, match="truncated=True"):
-        NystromSystem(np.eye(2), np.eye(2), np.ones((2, 1)), 1e-16).solve_path([Tikhonov(truncated=False)])
 
 
 @pytest.mark.parametrize(

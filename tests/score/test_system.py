@@ -80,7 +80,7 @@ def test_a_path_is_its_members(monkeypatch, dense):
     monkeypatch.setattr(module, "DENSE", dense)
     s = build(n=60, kernel="matern52")
     for one in (Tikhonov(), Tikhonov(truncated=False), NuIteration(steps=1), SpectralCutoff(threshold=1.0)):
-        regularizers = one.path([0.3, 0.1, 0.03])
+        regularizers = [one.at(alpha) for alpha in (0.3, 0.1, 0.03)]
         assert [type(r) for r in regularizers] == [type(one)] * 3
         got, factors = multipliers_of_path(s, regularizers, ACCURACY, dense > 0)
         for r, multipliers, factor in zip(regularizers, got, factors, strict=True):

@@ -70,7 +70,7 @@ class Coordinates(NamedTuple):
         counts: np.ndarray,
         cv: int,
         backend: Backend,
-        verbose: bool | int = False,
+        verbose: bool | int,
     ) -> Rows:
         """Return distinct rows as cross-validation takes them; `counts` are the weights without far rows."""
         scale = self.length_scale

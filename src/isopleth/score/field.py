@@ -318,13 +318,13 @@ class _Fitted(Frame):
 def score_target(model: ScoreEstimator) -> Target:
     """Return the target of a fitted score; the chains move in its frame coordinates."""
     centers = to_numpy(model._centers)
-    weights = to_numpy(model.weights_) if hasattr(model, "weights_") else np.ones(len(centers))
+    weights = to_numpy(getattr(model, "weights_", np.empty(0)))
     if len(weights) != len(centers):  # landmarks, which count alike
         weights = np.ones(len(centers))
     confinement = Confinement.of(centers, weights) if model.base_ is None else None
 
     def wider(factor: float) -> Target:
-        return _target(_widened(model, factor), factor, centers, weights, confinement)
+        return _target(_widened(model, factor, weights), factor, centers, weights, confinement)
 
     found = _target(model, 1.0, centers, weights, confinement)
     return Target(found.evaluate, centers, weights, wider, model._frame.inverse)
@@ -350,11 +350,7 @@ def _target(
     return Target(evaluate, centers, weights)
 
 
-def _widened(model: ScoreEstimator, factor: float) -> ScoreEstimator:
+def _widened(model: ScoreEstimator, factor: float, weights: np.ndarray) -> ScoreEstimator:
     """Return a score fitted to the same rows with wider kernels and otherwise as `model` was fitted."""
-    weights = to_numpy(model.weights_) if hasattr(model, "weights_") else None
-    centers = to_numpy(model.centers_)
-    if weights is not None and len(weights) != len(centers):
-        weights = None
     chosen = {**model.chosen(), "length_scale": factor * to_numpy(model.length_scale_), "frame": _Fitted(model._map)}
-    return clone(model).set_params(**chosen).fit(centers, sample_weight=weights)
+    return clone(model).set_params(**chosen).fit(to_numpy(model.centers_), sample_weight=weights)

@@ -31,6 +31,9 @@ def _constraints(without: tuple[str, ...], own: dict[str, list[Any]]) -> dict[st
 class _Preset(KernelScore):
     """Score estimator of a paper, whose length scale is the median distance unless it is given."""
 
+    cv = 5
+    verbose: bool | int = False
+
     def _searches_scale(self) -> bool:
         return False
 
@@ -80,7 +83,7 @@ class Stein(_Preset):
     True
     """
 
-    space, base, cv = "diagonal", None, 5
+    space, base = "diagonal", None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         ("space", "base", "verbose"), {**_ALPHA, "out_of_sample": [StrOptions({"principled", "augmented"})]}
@@ -213,8 +216,6 @@ class SSGE(_Preset):
     True
     """
 
-    cv = 5
-
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         (),
         {
@@ -304,7 +305,7 @@ class KEF(_Preset):
     True
     """
 
-    space, cv = "curl_free", 5
+    space = "curl_free"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         ("space",), {**_ALPHA, "truncated": ["boolean"]}
@@ -385,8 +386,6 @@ class NuMethod(_Preset):
     >>> bool(score[0, 0] < -0.5)
     True
     """
-
-    cv = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         (), {**_ALPHA, **_STEPS, "nu": [Interval(Real, 0, None, closed="neither")]}
@@ -471,8 +470,6 @@ class Landweber(_Preset):
     >>> bool(score[0, 0] < -0.5)
     True
     """
-
-    cv = 5
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         (), {**_ALPHA, **_STEPS, "step_size": [None, Interval(Real, 0, None, closed="neither")]}

@@ -293,20 +293,17 @@ class NystromSystem:
         InputError
             For the full form of Tikhonov, which has a term at every sample.
         """
-        _refuse_full_form(regularizer)
         if not isinstance(regularizer, Tikhonov):
             return self._filtered(regularizer)
+        if not regularizer.truncated:
+            raise InputError(
+                "the full form of Tikhonov regularisation has a term at every sample, not at landmarks alone; use truncated=True."
+            )
         spectrum = Spectrum.of(self.squares + regularizer.alpha * self.gram)
         least = max(self.eps, self.gram.shape[0] * float(np.finfo(np.float64).eps))
         ones = namespace(spectrum.values).ones_like(spectrum.values)
         inverse = divided(ones, spectrum.values, spectrum.values > least * spectrum.largest)
         return -spectrum.apply(lambda _: inverse, self.rhs)
-
-    def solve_path(self, regularizers: Sequence[Regularizer]) -> list[Array]:
-        """Solve for several regularizers by one decomposition of L, with ``rank_tolerance`` for Tikhonov too."""
-        for regularizer in regularizers:
-            _refuse_full_form(regularizer)
-        return [self._filtered(regularizer) for regularizer in regularizers]
 
     @property
     def largest(self) -> float:
@@ -328,10 +325,3 @@ class NystromSystem:
         root = xp.sqrt(xp.take(gram.values, kept, axis=0))
         basis = (xp.take(gram.vectors.T, kept, axis=0) / root[:, None]).T
         return basis, Spectrum.of(basis.T @ self.squares @ basis)
-
-
-def _refuse_full_form(regularizer: Regularizer) -> None:
-    if isinstance(regularizer, Tikhonov) and not regularizer.truncated:
-        raise InputError(
-            "the full form of Tikhonov regularisation has a term at every sample, not at landmarks alone; use truncated=True."
-        )

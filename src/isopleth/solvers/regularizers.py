@@ -6,7 +6,7 @@ import math
 import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from numbers import Integral, Real
@@ -70,10 +70,6 @@ class Regularizer(ABC):
     @abstractmethod
     def at(self, alpha: float) -> Self:
         """Return the same regulariser with strength `alpha`."""
-
-    def path(self, alphas: Sequence[float]) -> list[Self]:
-        """Return the same regulariser for each of `alphas`, which share one eigendecomposition or Krylov basis."""
-        return [self.at(alpha) for alpha in alphas]
 
 
 @dataclass(frozen=True)
