@@ -7,8 +7,6 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from isopleth import LSDD, InputError
-from isopleth.difference import KDEDifference
-from isopleth.difference.figures import plot_difference
 
 contour = pytest.importorskip("matplotlib.contour")
 
@@ -119,21 +117,17 @@ def test_many_rows_are_thinned():
         ({"masses": [1.0]}, "expected numbers between 0 and 1"),
         ({"rows": np.zeros((2, 1))}, "expected a tuple of two"),
         ({"labels": ["X"]}, "expected two names"),
-        ({"confidence_level": 2.0}, "expected a number between 0 and 1"),
-        ({"confidence_level": [0.5, 0.9]}, "expected a number between 0 and 1"),
         ({"masses": "half"}, "expected numbers between 0 and 1"),
         ({"labels": None}, "expected two names"),
     ],
 )
 def test_what_cannot_be_drawn_is_said(change, message):
     with pytest.raises(InputError, match=message):
-        plot_difference(TestOneColumn.difference, **change)
+        TestOneColumn.difference.plot(**change)
 
 
 def test_three_columns_and_no_fit():
     with pytest.raises(InputError, match="has 3 columns; fit it to the one or two"):
         LSDD(**SETTINGS).fit(*two(3)).plot()
     with pytest.raises(NotFittedError):
-        plot_difference(LSDD())
-    with pytest.raises(InputError, match="of type KDEDifference; expected a fitted LSDD"):
-        plot_difference(KDEDifference())
+        LSDD().plot()

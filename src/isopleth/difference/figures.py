@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.difference import LSDD
 from isopleth.errors import InputError
 from isopleth.inference import normal_quantile
 from isopleth.results.charts import Chart, Contours, dots, robust_range, robust_z, some
@@ -33,7 +31,9 @@ from isopleth.tables.checks import check_mass, enter, plain_names
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_GRID = 120
+    from isopleth.difference.lsdd import LSDD
+
+_GRID, _CONFIDENCE = 120, 0.95
 # Of the range of the centres: no wider is the rim, which has the width of a length scale.
 _MARGIN = 0.25
 # Robust deviations beyond which a centre may lie outside the frame, if no more than this share of them does at either
@@ -68,16 +68,11 @@ def plot_difference(
     masses: Sequence[float] = (0.5, 0.8, 0.95),
     rows: Any = None,
     labels: Sequence[str] = ("X", "Y"),
-    confidence_level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a fitted density difference of one or two columns; :meth:`isopleth.LSDD.plot` describes the parameters."""
-    if not isinstance(difference, LSDD):
-        raise InputError(f"difference is of type {type(difference).__name__}; expected a fitted LSDD.")
-    check_is_fitted(difference, "dual_coef_")
     if labels is None or len(labels) != 2:
         raise InputError(f"labels = {labels!r}: expected two names, one a sample.")
-    quantile = normal_quantile(confidence_level)
     names = [column_label(str(label)) for label in labels]
     columns = np.flatnonzero(~np.isnan(to_numpy(difference.length_scale_)))
     if len(columns) > 2:
@@ -88,12 +83,12 @@ def plot_difference(
     picture = _picture(difference, columns, masses)
     ax = given_or_new(ax, 4.8)
     if len(columns) == 1:
-        _draw_line(ax, picture, names, quantile)
+        _draw_line(ax, picture, names)
     else:
         _draw_plane(ax, picture)
     ax.set_title(_title(picture, names), loc="left", fontsize=10)
     notes = _draw_dots(ax, picture, samples, names)
-    write_note(ax, [*notes, _distance_note(difference, confidence_level)])
+    write_note(ax, [*notes, _distance_note(difference)])
     return ax
 
 
@@ -132,10 +127,10 @@ def _shades(sample: int, count: int) -> list[str]:
     return fills(count) if sample == 0 else list(_REDS[-count:])
 
 
-def _draw_line(axes: Axes, picture: _Picture, names: list[str], quantile: float) -> None:
+def _draw_line(axes: Axes, picture: _Picture, names: list[str]) -> None:
     x = np.linspace(picture.low[0], picture.high[0], 4 * _GRID)
     height = picture.at(picture.difference.difference, x[:, None])
-    reach = quantile * picture.at(picture.difference.difference_std, x[:, None])
+    reach = normal_quantile(_CONFIDENCE) * picture.at(picture.difference.difference_std, x[:, None])
     for sample, sign in enumerate((1.0, -1.0)):
         shades = _shades(sample, len(picture.masses))
         for level, shade in zip(picture.thresholds[sample], shades, strict=True):
@@ -173,10 +168,10 @@ def _title(picture: _Picture, names: list[str]) -> str:
     return f"Regions with {shares} of the excess\nof {names[0]} (blue) and of {names[1]} (vermillion)"
 
 
-def _distance_note(difference: LSDD, level: float) -> str:
-    low, high = difference.squared_l2_interval(level)
+def _distance_note(difference: LSDD) -> str:
+    low, high = difference.squared_l2_interval(_CONFIDENCE)
     doubt = ": equal densities are not excluded" if low == 0.0 else ""
-    return f"squared L2 distance {low:.3g} to {high:.3g} ({percent(level)}){doubt}"
+    return f"squared L2 distance {low:.3g} to {high:.3g} ({percent(_CONFIDENCE)}){doubt}"
 
 
 def _draw_dots(axes: Axes, picture: _Picture, samples: list[np.ndarray], names: list[str]) -> list[str]:

@@ -400,6 +400,7 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         MissingExtraError
             If matplotlib is not installed.
         """
+        check_is_fitted(self, "dual_coef_")
         encoding = getattr(self, "_encoding", None)
         if encoding is not None and encoding.scaled.any():
             raise InputError("plot draws one or two columns of numbers; this difference has words or missing cells.")
