@@ -117,6 +117,11 @@ def empty_sums(features: int) -> FeatureStatistics:
     return FeatureStatistics(RandomFeatures(waves, n_jobs=1), np.full(features, 0.01))
 
 
+def added(sums: FeatureStatistics, rows: np.ndarray, weights: None = None) -> FeatureStatistics:
+    """Add rows of weight 1."""
+    return sums.accumulate(rows, np.ones(len(rows)))
+
+
 def quickest(work: Callable[[], Any], times: int) -> float:
     """Return the processor seconds of the fastest of several runs; slower runs shared the machine."""
     found = []
@@ -134,7 +139,7 @@ def of_rows(features: int, times: int) -> tuple[float, float, float]:
     rows = np.random.default_rng(0).normal(size=(PART, COLUMNS))
     start, used = time.perf_counter(), time.thread_time()
     survey = quickest(lambda: FirstPass(COLUMNS, 2001).add(rows), times)
-    row = quickest(lambda: empty_sums(features).accumulate(rows), times)
+    row = quickest(lambda: added(empty_sums(features), rows), times)
     return survey / PART, row / PART, (time.thread_time() - used) / (time.perf_counter() - start)
 
 
@@ -145,7 +150,7 @@ def of_pass(client: Client, features: int, partitions: int, times: int) -> tuple
     found = []
     for _ in range(times + 1):
         used, here, start = processors_of(client), time.process_time(), time.perf_counter()
-        DaskParts(X).sums(partial(empty_sums, features), FeatureStatistics.accumulate)
+        DaskParts(X).sums(partial(empty_sums, features), added)
         seconds, here = time.perf_counter() - start, time.process_time() - here
         found.append((seconds, processors_of(client) - used, here))
     seconds, workers, scheduler = (min(of) for of in zip(*found, strict=True))
@@ -169,7 +174,7 @@ def measured(client: Client, features: int, times: int) -> Costs:
     time.sleep(5.0)
     idle = (processors_of(client) - used) / 5.0 / len(places)
     rows = np.random.default_rng(0).normal(size=(2000, COLUMNS))
-    sums = empty_sums(features).accumulate(rows)
+    sums = added(empty_sums(features), rows)
     solve = quickest(sums.solve, times)
     check = quickest(lambda: model(features).fit(rows), times)
     return Costs(survey, row, worker, scheduler, begin, solve, check, idle, len(pickle.dumps(sums)), share)

@@ -118,7 +118,7 @@ def test_a_sum_that_is_not_positive_has_an_infinite_loss():
     X = mixture(60, 1)
     model = SOSREP(kernel=SDO(order=4), length_scale=0.1, frame="scale").fit(X)
     axis = np.linspace(-3, 6, 3000)[:, None]
-    values = model._fitted().expansion.value(model._enter(axis)[2])
+    values = model._fitted().expansion.value(model._frame.enter(axis))
     assert (values < 0).any()
     assert np.isfinite(model.hyvarinen_loss(axis[values > 0]))
     assert model.hyvarinen_loss(axis) == np.inf

@@ -12,7 +12,6 @@ import pytest
 from scipy.stats import chisquare, kstest
 
 from isopleth.density.column_density import ColumnDensity, patterns_of
-from isopleth.errors import InputError
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel
 
 SIZES = (3, 2)
@@ -219,7 +218,7 @@ def test_draws_have_the_conditional_law(factor, squared):
 @KINDS
 def test_samples_have_the_density(factor, squared):
     p = density(factor, squared, m=5)
-    drawn = p.sample(6000, np.random.default_rng(4))
+    drawn = p.draw(6000, np.random.default_rng(4))[0]
     empty = np.full((1, 4), NAN)
     pairs = np.array(list(itertools.product(range(3), range(2))), dtype=float)
     expected = np.exp(p.marginal([2, 3]).log_density(pairs))
@@ -239,7 +238,7 @@ def test_samples_have_the_density(factor, squared):
 def test_answers_do_not_depend_on_memory_or_threads(squared, monkeypatch):
     rng = np.random.default_rng(0)
     p = density(GAUSSIAN_FACTOR, squared, m=150)
-    z = p.sample(200, rng)
+    z = p.draw(200, rng)[0]
     z[rng.uniform(size=z.shape) < 0.4] = NAN
     tight = replace(p, memory_limit=2e5, n_jobs=1)
     threads = replace(p, n_jobs=3)
@@ -256,7 +255,7 @@ def test_answers_do_not_depend_on_memory_or_threads(squared, monkeypatch):
 def test_patterns_that_share_columns_have_the_answers_of_each_by_itself(factor):
     rng = np.random.default_rng(4)
     p = replace(density(factor, squared=True, m=40), visible=np.array([0, 2, 3]))  # column 1 is always integrated out
-    rows = p.sample(60, rng)
+    rows = p.draw(60, rng)[0]
     rows[rng.random(rows.shape) < 0.4] = NAN
     together = p.log_density(rows), p.impute(rows), p.category_probabilities(rows, 1)
     alone = [(p.log_density(row), p.impute(row), p.category_probabilities(row, 1)) for row in rows[:, None]]
@@ -267,7 +266,7 @@ def test_patterns_that_share_columns_have_the_answers_of_each_by_itself(factor):
 @FACTORS
 def test_answers_stay_within_the_memory_limit(factor):
     p = density(factor, True, m=800, memory_limit=2.0**23, n_jobs=2)
-    z = p.sample(300, np.random.default_rng(0))
+    z = p.draw(300, np.random.default_rng(0))[0]
     z[:, 1] = NAN
     z[150:, 2] = NAN
     _ = p.log_normalizer
@@ -288,15 +287,3 @@ def test_rows_are_grouped_by_what_they_lack():
     z = np.array([[1.0, NAN], [1.0, 2.0], [3.0, NAN], [NAN, NAN]])
     groups = {tuple(g.missing.tolist()): g.rows.tolist() for g in patterns_of(z)}
     assert groups == {(): [1], (1,): [0, 2], (0, 1): [3]}
-
-
-def test_what_cannot_be_asked_is_refused():
-    p = density(GAUSSIAN_FACTOR, True)
-    with pytest.raises(InputError, match="every column"):
-        p.conditional(dict.fromkeys(range(4), 0.0))
-    with pytest.raises(InputError, match="column 4 does not exist"):
-        p.marginal([4])
-    with pytest.raises(InputError, match="twice"):
-        p.marginal([1, 1])
-    with pytest.raises(InputError, match="confidence_level"):
-        p.intervals(np.full((1, 4), NAN), confidence_level=1.0)

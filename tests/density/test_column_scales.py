@@ -65,10 +65,9 @@ def test_the_likelihood_and_its_gradient(factor):
 @pytest.mark.parametrize("factor", FACTORS)
 def test_no_other_scales_near_by_are_better(factor):
     here = problem(factor, n=45, gaps=0.0)
-    found = leave_one_out_scales(here.kernel, here.Z, here.weights)
-    theta = np.concatenate([np.log(found.factors), np.log(found.rho / (1 - found.rho))])
+    factors, rho = leave_one_out_scales(here.kernel, here.Z, here.weights)
+    theta = np.concatenate([np.log(factors), np.log(rho / (1 - rho))])
     best = here(theta)[0]
-    assert best == pytest.approx(-found.log_likelihood, abs=1e-9)
     rng = np.random.default_rng(1)
     for _ in range(20):
         other = np.clip(theta + 0.1 * rng.normal(size=4), np.log([0.1, 0.1, 1e-4, 1e-4]), None)

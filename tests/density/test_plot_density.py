@@ -179,7 +179,7 @@ class TestCall:
 
     def test_unfitted_is_refused(self):
         with pytest.raises(NotFittedError):
-            plot_density(SOSREP(frame="scale"))
+            SOSREP(frame="scale").plot()
 
     def test_without_matplotlib_the_extra_is_named(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
+from scipy.optimize import brentq
 
 from isopleth.density.corrections import Calibration, LinearTrend, shares_of, smooth_law
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
-from isopleth.errors import InputError, probability
+from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import LOG_VALUE
@@ -23,7 +24,6 @@ from isopleth.progress import unheard
 _NEGLIGIBLE = 1e-15
 # Total mass of the centres that are left out when quantiles are computed.
 _QUANTILE_MASS = 1e-7
-_SECANT_STEPS = 60
 # Draws whose mean fills a gap of a column that is mapped by a curve, and a step of which multiples are spread evenly over [0, 1].
 _DRAWS, _GOLDEN = 200, 0.6180339887498949
 # Cells of rows and centres nearer than this, in length scales, are equal.
@@ -395,7 +395,6 @@ class ColumnDensity:
         calibration: Calibration | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Compute central intervals of missing numbers given the row; a calibration moves centres along its line to the row."""
-        probability("confidence_level", confidence_level)
         lower, upper = Z.copy(), Z.copy()
         ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
 
@@ -466,23 +465,15 @@ class ColumnDensity:
 
     # ---- other densities --------------------------------------------------------------------------------------------
 
-    def marginal(self, columns: Sequence[int]) -> ColumnDensity:
+    def marginal(self, columns: np.ndarray) -> ColumnDensity:
         """Return the density of some of the columns, numbers first; the others are integrated out."""
-        chosen = _checked_columns(columns, self.dim)
-        if (np.diff(self.numeric[chosen].astype(int)) > 0).any():
-            raise InputError("columns has a numeric column after a categorical one; name numeric columns first.")
-        return replace(self, visible=self.columns[chosen])
+        return replace(self, visible=self.columns[columns])
 
     def conditional(self, given: Mapping[int, float]) -> ColumnDensity:
-        """Return the density of the other columns given the values of some columns."""
-        known = _checked_columns(list(given), self.dim)
-        values = np.array([[float(given[int(j)]) for j in known]])
-        if len(known) == self.dim:
-            raise InputError("given has a value for every column; leave at least one out.")
-        if not np.isfinite(values).all():
-            raise InputError("given has a value that is not a finite number; leave the column out instead.")
+        """Return the density of the other columns given the values of some columns, not of all."""
+        known = np.array(list(given))
         z = np.full((1, self.dim), np.nan)
-        z[:, known] = values
+        z[:, known] = list(given.values())
         _, a = self._terms(z, np.sort(known), self.n_jobs)
         rest = np.setdiff1d(np.arange(self.centers.shape[1]), self.columns[known])
         heavy = a[0] > 0.0
@@ -513,10 +504,6 @@ class ColumnDensity:
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])
         order = rng.permutation(n_samples)
         return out[order], i[order], j[order]
-
-    def sample(self, n_samples: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw independent rows, of shape (n_samples, d); categories as whole numbers."""
-        return self.draw(n_samples, rng)[0]
 
 
 @dataclass(frozen=True)
@@ -569,42 +556,10 @@ def _one_a_row(weights: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 def _quantile(cumulative: Callable[[float], float], level: float, low: float, high: float) -> float:
-    """Find where a continuous distribution function passes `level`, by the Illinois form of the secant rule."""
+    """Find where a continuous distribution function passes `level`; it does so near the range from `low` to `high`."""
     width = max(1.0, high - low)
     while cumulative(low) > level:
         low -= width
     while cumulative(high) < level:
         high += width
-    below, above = cumulative(low) - level, cumulative(high) - level
-    side = 0
-    for _ in range(_SECANT_STEPS):
-        if high - low <= 1e-12 * (1.0 + abs(low)) or below == above:
-            break
-        t = high - above * (high - low) / (above - below)
-        if not low < t < high:
-            t = 0.5 * (low + high)
-        value = cumulative(t) - level
-        if abs(value) < 1e-12:
-            return t
-        if value > 0.0:
-            high, above = t, value
-            below *= 0.5 if side == 1 else 1.0
-            side = 1
-        else:
-            low, below = t, value
-            above *= 0.5 if side == -1 else 1.0
-            side = -1
-    return 0.5 * (low + high)
-
-
-def _checked_columns(columns: Sequence[int], dim: int) -> np.ndarray:
-    """Return column numbers; raise InputError if there is none, one does not exist, or one is named twice."""
-    chosen = np.asarray(list(columns), dtype=np.intp)
-    if chosen.ndim != 1 or not len(chosen):
-        raise InputError("no column was named; expected at least one.")
-    wrong = [int(j) for j in chosen if not 0 <= j < dim]
-    if wrong:
-        raise InputError(f"column {wrong[0]} does not exist; expected numbers from 0 to {dim - 1}.")
-    if len(np.unique(chosen)) < len(chosen):
-        raise InputError("a column was named twice; name each once.")
-    return chosen
+    return float(brentq(lambda t: cumulative(t) - level, low, high, xtol=1e-12))

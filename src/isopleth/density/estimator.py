@@ -26,12 +26,13 @@ from isopleth.density.stack import (
     FrameOptions,
     StackDensity,
     StackRule,
-    fit_in_frames,
+    chosen_members,
     frames_by_name,
+    rows_with_kernels,
 )
 from isopleth.errors import InputError
 from isopleth.frames import BoundedMap, Frame, Scale
-from isopleth.kernels import Gaussian, Kernel, get_kernel
+from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators.threads import interruptible
 from isopleth.progress import ReportsProgress
 from isopleth.rows import distinct_rows
@@ -217,18 +218,16 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         """Fit kernels in other frames than that of scaled columns; `frame` is centred."""
         frame = frame.scaled(deviations(frame.centre(rows), weights))
         y = frame.enter(rows)
-        options = FrameOptions.of(self.length_scale, frames, self._rules(), y, weights)
+        options = FrameOptions.of(self.length_scale, frames, self._rules(), kernel, y, weights)
         rule = self._stack_rule(options, kernel, backend, len(y))
-        found = fit_in_frames(
-            options, rule, y, weights, frame.log_volume, self._most_kernels, self.memory_limit, self.n_jobs
-        )
-        for name, value in found.attributes.items():
-            setattr(self, name, value)
-        self._set_fit(kernel, frame, bounds, found.report)
-        self.components_, self.unit_ = found.density.components, frame.by_column(frame.scale)
+        members, path = chosen_members(rule, y, weights, frame.log_volume)
+        chosen, mass = rows_with_kernels(y, weights, self._most_kernels, self.memory_limit, self.n_jobs)
+        density, report = rule.fitted(members, y, weights, chosen, mass)
+        self._set_fit(kernel, frame, bounds, path | report)
+        self.components_, self.unit_ = density.components, frame.by_column(frame.scale)
         kernels = np.full(len(rows), -1)
-        kernels[found.chosen] = np.arange(len(found.chosen))
-        self._keep(found.density, X, np.where(place >= 0, kernels[place], -1), y[found.chosen], found.mass)
+        kernels[chosen] = np.arange(len(chosen))
+        self._keep(density, X, np.where(place >= 0, kernels[place], -1), y[chosen], mass)
         self.log_normalizer_ = frame.log_volume
 
     def _stack_rule(self, options: FrameOptions, kernel: Kernel, backend: Backend, rows: int) -> StackRule:
@@ -238,9 +237,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
             rough = copy(rough)
             rough.tol = max(ROUGH, rough.tol)
         verbose = getattr(self, "verbose", False)
-        normals = options.normals if isinstance(kernel, Gaussian) else frozenset()
-        how = (options.frames, options.rule, options.factors, normals, kernel)
-        return StackRule(*how, self._fit_frame, rough._fit_frame, backend, workers, verbose)
+        return StackRule(options, kernel, self._fit_frame, rough._fit_frame, backend, workers, verbose)
 
     def _set_fit(self, kernel: Kernel, frame: ScaledColumns, bounds: BoundedMap, report: dict[str, Any]) -> None:
         """Set the attributes common to all densities but the normaliser; that is set last and marks the model as fitted."""
@@ -283,11 +280,6 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
     def _parallel_copy(self, backend: Backend, rows: int, columns: int) -> tuple[Self, int]:
         """Return an estimator that fits to folds of so many rows, and how many of its fits run at once in threads."""
         return self, 1
-
-    def _enter(self, X: Any) -> tuple[CheckedRows, np.ndarray, np.ndarray]:
-        """Return the checked rows, a mask of those inside the bounds, and these in frame coordinates."""
-        table = self._checked(X)
-        return table, *self._framed(table)
 
     def _checked(self, X: Any) -> CheckedRows:
         """Return the checked rows of a question to a fitted density."""
@@ -460,7 +452,12 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         >>> int(np.argmin(losses))
         1
         """
-        _, inside, z = self._enter(X)
+        table = self._checked(X)
+        if table.missing.any():
+            raise InputError(
+                "X has missing cells, for which this is not defined; drop those rows or fill them with impute."
+            )
+        inside, z = self._framed(table)
         kernel = self._kernel
         if kernel.bound_dim == 1 and kernel.smoothness <= 0.5:
             raise InputError(

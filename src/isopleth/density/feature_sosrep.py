@@ -314,6 +314,9 @@ class FeatureDensity(FrameDensity):
         known = f > self.features.noise
         return np.where(known, 2.0 * np.log(np.where(known, f, 1.0)), -np.inf)
 
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.log_unnormalized(z), self.grad_log_density(z)
+
     def grad_log_density(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`2\,\nabla f/f`, NaN where f is not above the noise."""
         return (

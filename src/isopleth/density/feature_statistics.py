@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 from isopleth.backend import Array, namespace
-from isopleth.errors import InputError, refuse_too_large
+from isopleth.errors import refuse_too_large
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
 from isopleth.progress import Progress
@@ -64,7 +64,6 @@ class FeatureStatistics:
     def __init__(self, features: RandomFeatures, coefficients: Array) -> None:
         self.features = features
         self.coefficients = coefficients
-        check_memory(features.size, features.memory_limit)
         each = 8 * features.size**2
         # Each thread has its own matrix; half of the memory is for the features of rows.
         spare = int(0.5 * features.memory_limit / each) - _MATRICES
@@ -78,9 +77,8 @@ class FeatureStatistics:
         square = xp.zeros((size, size), dtype=w.dtype, device=w.device)
         return _Sums(0.0, xp.zeros_like(w), square)
 
-    def accumulate(self, chunk: Array, weights: Any = None, verbose: bool | int = False) -> Self:
-        """Add rows."""
-        weights = _checked(chunk, weights, int(self.features.frequencies.shape[1]))
+    def accumulate(self, chunk: Array, weights: Array, verbose: bool | int = False) -> Self:
+        """Add rows with their weights."""
         blocks = self.features.blocks(chunk.shape[0], self._free)
         workers = max(1, min(self._workers, len(blocks)))
 
@@ -109,40 +107,30 @@ class FeatureStatistics:
         out.below += float(xp.sum(xp.where(f > self.features.noise, xp.zeros_like(v), v)))
 
     def merge(self, other: FeatureStatistics) -> Self:
-        """Add the sums of `other`."""
-        for what, mine, theirs in (
-            ("features", self.features.frequencies, other.features.frequencies),
-            ("coefficients", self.coefficients, other.coefficients),
-        ):
-            if mine.shape != theirs.shape or not bool(namespace(mine).all(mine == theirs)):
-                raise InputError(f"sums of other {what} cannot be merged; accumulate with one and the same.")
+        """Add the sums of `other`, which has the same features and coefficients."""
         self._sums.add(other._sums)
         return self
 
     def solve(self) -> Array:
         """Return the Newton step (T,). Its matrix, the identity plus a positive semi-definite one, is never singular."""
         xp = namespace(self.coefficients)
-        matrix = self._sums.curvature / self._weight()
+        matrix = self._sums.curvature / self._sums.total
         matrix += xp.eye(self.features.size, dtype=matrix.dtype, device=matrix.device)
         with ONE_BLAS_THREAD:
             return interruptible(matrix.shape[0] ** 3, xp.linalg.solve, matrix, -self.gradient)
 
     @property
-    def total_weight(self) -> float:
-        """Sum V of the weights."""
-        return self._sums.total
-
-    @property
     def objective(self) -> float:
         """Value of J at the coefficients."""
         return (
-            0.5 * float(namespace(self.coefficients).sum(self.coefficients**2)) - self._sums.objective / self._weight()
+            0.5 * float(namespace(self.coefficients).sum(self.coefficients**2))
+            - self._sums.objective / self._sums.total
         )
 
     @property
     def gradient(self) -> Array:
         """Gradient of J at the coefficients, an array of shape (T,)."""
-        return self.coefficients - self._sums.slope / self._weight()
+        return self.coefficients - self._sums.slope / self._sums.total
 
     @property
     def residual(self) -> float:
@@ -154,28 +142,7 @@ class FeatureStatistics:
     @property
     def share_below(self) -> float:
         """Share of the weight where f is not above the noise of the features."""
-        return self._sums.below / self._weight()
-
-    def _weight(self) -> float:
-        if not self._sums.total > 0.0:
-            raise InputError("no rows of positive weight have been accumulated; there is nothing to solve.")
-        return self._sums.total
-
-
-def _checked(chunk: Array, weights: Any, columns: int) -> Array:
-    xp = namespace(chunk)
-    if chunk.ndim != 2 or chunk.shape[1] != columns or chunk.dtype not in (xp.float32, xp.float64):
-        raise InputError(
-            f"chunk has shape {chunk.shape} and dtype {chunk.dtype}; expected {columns} columns, float64 or float32."
-        )
-    if not bool(xp.all(xp.isfinite(chunk))):
-        raise InputError("chunk has values that are not finite; drop their rows first.")
-    if weights is None:
-        return xp.ones((chunk.shape[0],), dtype=chunk.dtype, device=chunk.device)
-    weights = xp.asarray(weights, dtype=chunk.dtype, device=chunk.device)
-    if weights.shape != (chunk.shape[0],) or not bool(xp.all(xp.isfinite(weights) & (weights >= 0.0))):
-        raise InputError(f"weights: expected {chunk.shape[0]} finite numbers >= 0, one a row of the chunk.")
-    return weights
+        return self._sums.below / self._sums.total
 
 
 # Returns the sums over all rows at given coefficients.

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
 from isopleth.density.search import Search
@@ -55,7 +54,6 @@ class Section:
     @classmethod
     def of(cls, density: Any, columns: Any) -> Self:
         """Return the density itself if `columns` are all it has, and one of the same kind fitted to them if it has more."""
-        check_is_fitted(density, "centers_")
         names = plain_names(density)
         chosen = _chosen(columns, names)
         for j in chosen:

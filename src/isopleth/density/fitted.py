@@ -19,7 +19,6 @@ from isopleth.operators import Operator
 from isopleth.operators.blocks import Matrix
 from isopleth.operators.threads import check_stopped
 from isopleth.progress import Progress
-from isopleth.sampling.target import Target
 
 
 class FrameDensity(ABC):
@@ -48,12 +47,12 @@ class FrameDensity(ABC):
         return self.log_unnormalized(z) - self.log_normalizer
 
     @abstractmethod
-    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return the gradient of log p at rows `z`, of shape (n, d)."""
-
     def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the unnormalised log density at rows `z`, and its gradient."""
-        return self.log_unnormalized(z), self.grad_log_density(z)
+
+    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
+        """Return the gradient of log p at rows `z`, of shape (n, d)."""
+        return self.evaluate(z)[1]
 
     def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
         r"""Return :math:`\Delta \log p + |\nabla \log p|^2/2` at rows `z`; defined only where :meth:`positive` is true."""
@@ -323,18 +322,3 @@ def _by_all(
     ).matvec(alpha)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.nan_to_num(own.value(rows) ** 2 / (alpha.sum() * squares))
-
-
-def density_target(
-    fitted: FrameDensity,
-    z: np.ndarray,
-    weights: np.ndarray,
-    fit_wider: Callable[[float], FrameDensity],
-    leave: Callable[[np.ndarray], np.ndarray],
-) -> Target:
-    """Return the target of chains in the frame of a density. ``fit_wider(factor)`` has larger scales; `leave` maps to rows."""
-
-    def wider(factor: float) -> Target:
-        return Target(fit_wider(factor).evaluate, z, weights)
-
-    return Target(fitted.evaluate, z, weights, wider, leave)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Self
@@ -83,10 +84,7 @@ def mass_near(
     landmarks: np.ndarray, rows: np.ndarray, weights: np.ndarray, memory_limit: float, n_jobs: int | None
 ) -> np.ndarray:
     """Return the summed weights of the rows nearest to each landmark, by Euclidean distances."""
-    d = rows.shape[1]
-    unbounded = BoundedMap(np.full(d, -np.inf), np.full(d, np.inf))
-    near = _Near(_Standard(unbounded, np.zeros(d), np.ones(d)), landmarks, memory_limit, n_jobs)
-    return near.mass(rows, weights)
+    return _Near(np.asarray, landmarks, memory_limit, n_jobs).mass(rows, weights)
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,13 @@ def _add_counts(near: _Near, counts: _Counts, rows: np.ndarray, weights: np.ndar
 class _Near:
     """Search of the landmark nearest to each row."""
 
-    def __init__(self, enter: _Standard, landmarks: np.ndarray, memory_limit: float, n_jobs: int | None) -> None:
+    def __init__(
+        self,
+        enter: Callable[[np.ndarray], np.ndarray],
+        landmarks: np.ndarray,
+        memory_limit: float,
+        n_jobs: int | None,
+    ) -> None:
         self._enter, self._landmarks = enter, enter(landmarks)
         self._half = 0.5 * (self._landmarks**2).sum(axis=1)
         self._workers = effective_n_jobs(n_jobs)

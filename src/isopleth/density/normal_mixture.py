@@ -71,10 +71,6 @@ class NormalMixture(FrameDensity):
             out[place] = logsumexp(logs, axis=0)
         return out
 
-    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return the gradient of log p at rows."""
-        return self.evaluate(z)[1]
-
     def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log p and its gradient at rows."""
         log_p, gradient = np.empty(len(z)), np.empty(z.shape)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.estimator import DensityEstimator
-from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity, density_target
+from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.hot_deck import MOST_CENTERS, completed
 from isopleth.density.recording import Recording
 from isopleth.density.search import Search
@@ -289,20 +289,6 @@ class RowKernelDensity(DensityEstimator):
         """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
         return self._of_kinds or bool(table.missing.any()) or self._kernel.by_columns
 
-    def _enter(self, X: Any) -> tuple[CheckedRows, np.ndarray, np.ndarray]:
-        check_is_fitted(self, "log_normalizer_")
-        if self._of_kinds:
-            raise InputError(
-                "this needs a density of complete rows of numbers, and the model was fitted to words or missing cells; fit it to "
-                "complete rows of the numeric columns."
-            )
-        table, inside, z = super()._enter(X)
-        if table.missing.any():
-            raise InputError(
-                "X has missing cells, for which this is not defined; drop those rows or fill them with impute."
-            )
-        return table, inside, z
-
     def _log_density(self, table: CheckedRows) -> np.ndarray:
         if not self._by_columns(table):
             return super()._log_density(table)
@@ -484,7 +470,7 @@ class RowKernelDensity(DensityEstimator):
         frames = frames_by_name(self.frame, self._kernel.bound_dim)
         asked = self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale
         rule = self._rules()[asked if isinstance(asked, str) else "scott"]
-        how = self._stack_rule(FrameOptions(frames, rule, (), frozenset(), None), self._kernel, backend, len(z))
+        how = self._stack_rule(FrameOptions(frames, rule), self._kernel, backend, len(z))
         members = StackDensity(self.components_).members
         return how.fitted(members, z, weights, np.arange(len(z)), weights, wider)[0]
 
@@ -575,7 +561,13 @@ class RowKernelDensity(DensityEstimator):
             density = self._fit_frame(self._kernel, backend.array(z / factor), backend.array(weights))[0]
             return rescaled(density, factor, z.shape[1])
 
-        return density_target(self._fitted(), z, weights, wider, self._rows_at)
+        return Target(
+            self._fitted().evaluate,
+            z,
+            weights,
+            lambda factor: Target(wider(factor).evaluate, z, weights),
+            self._rows_at,
+        )
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
         """Draw one or two columns: the curve and the regions of highest density below it, or the isopleths of these regions.

@@ -16,7 +16,7 @@ from isopleth.operators.threads import map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts
 from isopleth.scales import RULES
-from isopleth.tables.checks import on_host
+from isopleth.tables.checks import given_numbers
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
 _LARGEST = float(np.finfo(np.float64).max)
@@ -159,34 +159,26 @@ class Search:
         return "likelihood"
 
 
-def _numbers(values: Any) -> np.ndarray | None:
-    """Return positive, finite numbers in at most one axis; None for anything else."""
-    try:
-        given = np.asarray(values)
-    except (TypeError, ValueError):
-        return None
-    if given.dtype.kind not in "iuf" or given.ndim > 1:
-        return None
-    given = given.astype(np.float64)
-    return given if (np.isfinite(given) & (given > 0)).all() else None
-
-
 def _checked_grid(grid: Any) -> tuple[float, ...]:
-    factors = _numbers(on_host(grid, "grid"))
-    if factors is None or factors.ndim == 0 or len(np.unique(factors)) < 2:
-        raise InputError(f"grid = {grid!r}: expected at least two different positive factors of the base scale.")
+    expected = "at least two different positive factors of the base scale"
+    factors = given_numbers("grid", grid, expected)
+    if factors.ndim != 1 or not _are_scales(factors) or len(np.unique(factors)) < 2:
+        raise InputError(f"grid = {grid!r}: expected {expected}.")
     return tuple(factors.tolist())
 
 
 def _checked_base(base: Any) -> Any:
     if isinstance(base, str) and base in RULES:
         return base
-    scales = _numbers(on_host(base, "base"))
-    if scales is None or scales.size == 0:
-        raise InputError(
-            f"base = {base!r}: expected 'auto', 'scott', 'median', a positive number or one for each column."
-        )
+    expected = "'auto', 'scott', 'median', a positive number or one for each column"
+    scales = given_numbers("base", base, expected)
+    if scales.ndim > 1 or scales.size == 0 or not _are_scales(scales):
+        raise InputError(f"base = {base!r}: expected {expected}.")
     return tuple(scales.tolist()) if scales.ndim else float(scales)
+
+
+def _are_scales(numbers: np.ndarray) -> bool:
+    return bool((np.isfinite(numbers) & (numbers > 0)).all())
 
 
 def _checked_cv(cv: Any) -> int | float:

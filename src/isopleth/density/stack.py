@@ -6,23 +6,26 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import mass_near
 from isopleth.density.normal_mixture import fit_normal_mixture, shrunken_normal
 from isopleth.density.search import Search, path_of_factors
 from isopleth.errors import InputError
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame
-from isopleth.kernels import Kernel
+from isopleth.kernels import Gaussian, Kernel
 from isopleth.operators.threads import check_stopped, map_threads
 from isopleth.progress import Progress
 from isopleth.rows import held_out_parts, sample_places
 from isopleth.scales import Rule, resolve_length_scale
+from isopleth.score.field import ScoreField
+from isopleth.score.pullback import chain, divided_by, value_and_divergence
+from isopleth.score.spaces import DirectedPairs, summed
 
 # Multiples of the rule for the length scale in each frame of a stack. Half of the columns of a table may have no gaps in its
 # values, and another half nothing but gaps: no single factor suits all.
@@ -136,10 +139,6 @@ class StackDensity(FrameDensity):
         """Return log p at rows."""
         return np.asarray(logsumexp(self.log_terms(z) + np.log([one.weight for one in self.components]), axis=1))
 
-    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        """Return the gradient of log p at rows."""
-        return self.evaluate(z)[1]
-
     def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return log p and its gradient in one pass: a mean by the posterior probabilities of the components."""
         log_p, gradient = np.full(len(z), -np.inf), np.zeros(z.shape)
@@ -160,35 +159,10 @@ class StackDensity(FrameDensity):
         one = self.components[0]
         if len(self.components) > 1 or not isinstance(one.density, ExpansionDensity):
             return super().hyvarinen_terms(z)
-        t = one.map.forward(z)
-        bend = one.map.laplacian(z)
-        volume, slope = one.map.laplacian_log_volume(z), one.map.grad_log_volume(z)
-        inner = one.density.grad_log_density(t / one.scale) / one.scale
-        pulled = one.map.pullback(z, inner)
-        trace = self._trace_of_hessian(one, z, t / one.scale, pulled)
-        total = pulled + slope
-        return np.asarray(trace + (inner * bend).sum(axis=1) + volume + 0.5 * (total * total).sum(axis=1))
-
-    @staticmethod
-    def _trace_of_hessian(one: Component, x: np.ndarray, z: np.ndarray, pulled: np.ndarray) -> np.ndarray:
-        """Return tr(J^T H J), J the Jacobian of z in x and H the Hessian of the log density in z."""
-        density = cast(ExpansionDensity, one.density)
-        f = density.expansion
-        centers, alpha = to_numpy(f.centers), to_numpy(f.coefficients)
-        rows = [one.map.pullback(x, np.tile(row, (len(x), 1))) for row in np.diag(1.0 / one.scale)]
-        jacobian = np.stack(rows, axis=1)
-        out = np.empty(len(z))
-        for i in range(len(z)):
-            check_stopped()
-            step = z[i] - centers
-            s = np.sum(step * step, axis=1)
-            along = np.sum((step @ jacobian[i]) ** 2, axis=1)
-            second = 4.0 * f.kernel.derivative(s, 2) * np.where(s > 0.0, along / np.where(s > 0.0, s, 1.0), 0.0)
-            first = 2.0 * f.kernel.derivative(s, 1) * np.sum(jacobian[i] ** 2)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                out[i] = alpha @ (first + second) / (alpha @ f.kernel(s))
-        power = 2.0 if isinstance(density, RootDensity) else 1.0
-        return power * out - (pulled * pulled).sum(axis=1) / power
+        field, frame = ScoreField((_Slope(one.density),)), chain(one.map, divided_by(one.scale))
+        limit = one.density.expansion.memory_limit
+        value, divergence = value_and_divergence(field, frame, z, np.ones(z.shape[1]), limit)
+        return np.asarray(divergence + 0.5 * (value * value).sum(axis=1))
 
     def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
         """Draw components by their weights, then rows of each."""
@@ -203,26 +177,86 @@ class StackDensity(FrameDensity):
 
 
 @dataclass(frozen=True)
-class StackRule:
-    """Parts of a stack: frames, rule and multiples of the length scale, and how its weights are chosen."""
+class _Slope:
+    """Gradient of a log density, as a term of a score."""
+
+    density: ExpansionDensity
+
+    @property
+    def centers(self) -> Array:
+        """The centres of the kernels."""
+        return self.density.expansion.centers
+
+    def value(self, x: Array) -> np.ndarray:
+        """Return the gradient at rows `x`."""
+        return self.density.grad_log_density(to_numpy(x))
+
+    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Return the sums of second derivatives of the log density along directions."""
+        f, power = self.density.expansion, 2.0 if isinstance(self.density, RootDensity) else 1.0
+        pairs = DirectedPairs(x, to_numpy(f.centers), directions, f.kernel)
+        bent = summed(pairs, to_numpy(f.coefficients), DirectedPairs.second, memory_limit)
+        along = np.sum(self.value(x) * directions, axis=2)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return power * bent / self.density._evaluate(f.value, x) - (along**2).sum(axis=0) / power
+
+
+@dataclass(frozen=True)
+class FrameOptions:
+    """Frames, rule and multiples that the parameters of an estimator ask for."""
 
     frames: Mapping[str, Frame]  # frames by name
-    rule: Rule  # rule for the length scales in the coordinates of a frame
-    factors: tuple[float, ...]  # its multiples
-    normals: frozenset[str]  # frames in which a mixture of normal densities is a candidate too
-    kernel: Kernel  # bound to the number of columns
-    # fit, rough_fit: fits of the final components, and of those that are only compared
-    fit: Fitter
-    rough_fit: Fitter
-    backend: Backend = NUMPY  # where rows are fitted
-    workers: int = 1  # number of rough fits at the same time
-    verbose: bool | int = False  # whether to show progress
+    rule: Rule  # rule for length scales in the coordinates of a frame
+    factors: tuple[float, ...] = ()  # its multiples
+    normals: bool = False  # whether a mixture of normal densities in each frame is a candidate too
+    search: Search | None = None  # search that chooses one of these
+
+    @classmethod
+    def of(
+        cls,
+        length_scale: Any,
+        frames: Mapping[str, Frame],
+        rules: Mapping[str, Rule],
+        kernel: Kernel,
+        y: np.ndarray,
+        weights: np.ndarray,
+    ) -> FrameOptions:
+        """Read `length_scale`: the name of a rule, a factor of Scott's rule, or a Search."""
+        search = length_scale if isinstance(length_scale, Search) else None
+        asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
+        if np.ndim(asked) > 0:
+            raise InputError(
+                f"{what} has numbers for each column, which have a meaning in frame='scale' only; take that, or one number: a "
+                "multiple of Scott's rule in the coordinates of the frame."
+            )
+        names = [f"column {j}" for j in range(y.shape[1])]
+        scale = resolve_length_scale(asked, y, weights, names, np.ones(y.shape[1], dtype=bool), what, rules)
+        if isinstance(asked, str):
+            several = asked == "auto" and len(frames) > 1
+            factors = tuple(search.factors) if search else FACTORS if several else (1.0,)
+            return cls(frames, rules[asked], factors, several and not search and isinstance(kernel, Gaussian), search)
+        factor = float(scale[0])
+        factors = tuple(factor * search.factors) if search else (factor,)
+        return cls(frames, rules["scott"], factors, search=search)
 
     @property
     def candidates(self) -> list[tuple[str, float]]:
         """Frame and factor of each candidate."""
-        own = {name: (NORMALS,) if name in self.normals else () for name in self.frames}
-        return [(name, factor) for name in self.frames for factor in (*self.factors, *own[name])]
+        return [(name, factor) for name in self.frames for factor in (*self.factors, *[NORMALS] * self.normals)]
+
+
+@dataclass(frozen=True)
+class StackRule:
+    """How the components of a stack are compared and fitted."""
+
+    options: FrameOptions
+    kernel: Kernel  # bound to the number of columns
+    # fit, rough_fit: fits of the final components, and of those that are only compared
+    fit: Fitter
+    rough_fit: Fitter
+    backend: Backend  # where rows are fitted
+    workers: int  # number of rough fits at the same time
+    verbose: bool | int  # whether to show progress
 
     def fitted(
         self,
@@ -232,11 +266,11 @@ class StackRule:
         chosen: np.ndarray,
         mass: np.ndarray,
         wider: float = 1.0,
-    ) -> tuple[StackDensity, list[dict[str, Any]]]:
-        """Fit a mixture with length scales that are `wider`, and return the reports of the fits of its components too."""
+    ) -> tuple[StackDensity, dict[str, Any]]:
+        """Fit a mixture with length scales that are `wider`, and return attributes of the solver by name too."""
         found, reports = [], []
         names = {name for name, _, _ in members}
-        maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
+        maps = fit_maps({name: frame for name, frame in self.options.frames.items() if name in names}, rows, weights)
         everywhere = Mapped(rows)
         mapped = everywhere if len(chosen) == len(rows) else Mapped(rows[chosen])
         with Progress("fits in frames", len(members), self.verbose) as tick:
@@ -250,13 +284,13 @@ class StackRule:
                         reports.append(report)
                     found.append(replace(one, weight=share))
                     tick()
-        return StackDensity(tuple(found)), reports
+        return StackDensity(tuple(found)), _joined(reports)
 
     def _component(
         self, name: str, fitted: FrameMap, t: np.ndarray, mass: np.ndarray, factor: float, fit: Fitter
     ) -> tuple[Component, dict[str, Any]]:
         check_stopped()
-        scale = self.rule(t, mass)
+        scale = self.options.rule(t, mass)
         scale = factor * np.maximum(scale, LEAST_SCALE * scale.max())
         kernel = replace(self.kernel, dim=t.shape[1])
         density, report = fit(kernel, self.backend.array(t / scale), self.backend.array(mass))
@@ -265,17 +299,17 @@ class StackRule:
 
     def held_out(self, rows: np.ndarray, weights: np.ndarray, cv: int | float) -> np.ndarray:
         """Return log densities by candidates fitted, frames included, without the fold of the row; NaN for rows not held out."""
-        folds = held_out_parts(len(rows), cv)
-        out = np.full((len(rows), len(self.candidates)), np.nan)
+        folds, candidates = held_out_parts(len(rows), cv), self.options.candidates
+        out = np.full((len(rows), len(candidates)), np.nan)
 
         def judge(fold: np.ndarray) -> np.ndarray:
             train, w = rows[~fold], weights[~fold]
             keep = train.min(axis=0) < train.max(axis=0)
             if not keep.any():
-                return np.zeros((int(fold.sum()), len(self.candidates)))
-            maps, mapped = fit_maps(self.frames, train[:, keep], w), Mapped(train[:, keep])
+                return np.zeros((int(fold.sum()), len(candidates)))
+            maps, mapped = fit_maps(self.options.frames, train[:, keep], w), Mapped(train[:, keep])
             parts = []
-            for name, factor in self.candidates:
+            for name, factor in candidates:
                 t = mapped.at(maps[name]).rows
                 normal = math.isnan(factor)
                 parts.append(
@@ -286,7 +320,7 @@ class StackRule:
                 tick()
             return StackDensity(tuple(parts)).log_terms(rows[fold][:, keep])
 
-        with Progress("choice of weights", len(folds) * len(self.candidates), self.verbose) as tick:
+        with Progress("choice of weights", len(folds) * len(candidates), self.verbose) as tick:
             found = map_threads(judge, folds, max(1, min(self.workers, len(folds))))
         for fold, logs in zip(folds, found, strict=True):
             out[fold] = logs
@@ -426,85 +460,17 @@ class StackPath:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
-class FrameOptions:
-    """Frames, rule and multiples that the parameters of an estimator ask for."""
-
-    frames: Mapping[str, Frame]  # frames by name
-    rule: Rule  # rule for length scales in the coordinates of a frame
-    factors: tuple[float, ...]  # its multiples
-    normals: frozenset[str]  # frames in which a mixture of normal densities is a candidate too
-    search: Search | None  # search that chooses one of these
-
-    @classmethod
-    def of(
-        cls,
-        length_scale: Any,
-        frames: Mapping[str, Frame],
-        rules: Mapping[str, Rule],
-        y: np.ndarray,
-        weights: np.ndarray,
-    ) -> FrameOptions:
-        """Read `length_scale`: the name of a rule, a factor of Scott's rule, or a Search."""
-        search = length_scale if isinstance(length_scale, Search) else None
-        asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
-        if np.ndim(asked) > 0:
-            raise InputError(
-                f"{what} has numbers for each column, which have a meaning in frame='scale' only; take that, or one number: a "
-                "multiple of Scott's rule in the coordinates of the frame."
-            )
-        names = [f"column {j}" for j in range(y.shape[1])]
-        scale = resolve_length_scale(asked, y, weights, names, np.ones(y.shape[1], dtype=bool), what, rules)
-        if isinstance(asked, str):
-            several = asked == "auto" and len(frames) > 1
-            factors = tuple(search.factors) if search else FACTORS if several else (1.0,)
-            normals = frozenset(frames) if several and not search else frozenset[str]()
-            return cls(frames, rules[asked], factors, normals, search)
-        factor = float(scale[0])
-        factors = tuple(factor * search.factors) if search else (factor,)
-        return cls(frames, rules["scott"], factors, frozenset(), search)
-
-
-@dataclass(frozen=True)
-class FramedFit:
-    """Result of a fit."""
-
-    density: StackDensity
-    # chosen, mass: (m,): places of the rows that have kernels, and their weights
-    chosen: np.ndarray
-    mass: np.ndarray
-    report: dict[str, Any]  # attributes of the solver
-    attributes: dict[str, Any]  # path of the choice
-
-
-def fit_in_frames(
-    options: FrameOptions,
-    rule: StackRule,
-    y: np.ndarray,
-    weights: np.ndarray,
-    log_volume: float,
-    most_kernels: int,
-    memory_limit: float,
-    n_jobs: int | None,
-) -> FramedFit:
-    """Choose weights by held-out rows `y`, in standard deviations, and fit the components that have some."""
-    members, attributes = _members(options, rule, y, weights, log_volume)
-    chosen, mass = _kernels(y, weights, most_kernels, memory_limit, n_jobs)
-    density, reports = rule.fitted(members, y, weights, chosen, mass)
-    return FramedFit(density, chosen, mass, _joined(reports), attributes)
-
-
-def _members(
-    options: FrameOptions, rule: StackRule, y: np.ndarray, weights: np.ndarray, log_volume: float
+def chosen_members(
+    rule: StackRule, y: np.ndarray, weights: np.ndarray, log_volume: float
 ) -> tuple[list[Member], dict[str, Any]]:
-    candidates = rule.candidates
+    """Choose weights by held-out rows `y`, in standard deviations; return the members with weight, and the path by name."""
+    candidates, search = rule.options.candidates, rule.options.search
     if len(candidates) == 1:
         return [(*candidates[0], 1.0)], {}
-    if len(y) < FEWEST and options.search is None:
+    if len(y) < FEWEST and search is None:
         return [(candidates[0][0], 1.0, 1.0)], {}
     judged = sample_places(len(y), MOST_JUDGED)
     rows, w = y[judged], weights[judged]
-    search = options.search
     logs = rule.held_out(rows, w, folds_for(len(rows)) if search is None else search.cv)
     held = ~np.isnan(logs).any(axis=1)
     logs, w = logs[held] - log_volume, w[held]
@@ -520,11 +486,11 @@ def _members(
             f"criterion = {search.criterion!r} needs second derivatives, which densities in frames do not have; take "
             "Search(criterion='likelihood'), or frame='scale'."
         )
-    by_factor = [[k for k, (_, f) in enumerate(candidates) if f == factor] for factor in rule.factors]
+    by_factor = [[k for k, (_, f) in enumerate(candidates) if f == factor] for factor in rule.options.factors]
     shares_at = [mixture_weights(logs[:, places], w) for places in by_factor]
     with np.errstate(divide="ignore"):
         terms = [-logsumexp(logs[:, p] + np.log(s), axis=1) for p, s in zip(by_factor, shares_at, strict=True)]
-    path_found = path_of_factors(search, np.array(rule.factors), np.array(terms), w, y.shape[1])
+    path_found = path_of_factors(search, np.array(rule.options.factors), np.array(terms), w, y.shape[1])
     best = path_found.best_index
     members = [
         (*candidates[k], float(share)) for k, share in zip(by_factor[best], shares_at[best], strict=True) if share > 0.0
@@ -539,7 +505,7 @@ def _with_kernels(shares: np.ndarray, means: np.ndarray, kernels: np.ndarray) ->
     return (1.0 - lacking) * shares + lacking * (np.arange(len(shares)) == best)
 
 
-def _kernels(
+def rows_with_kernels(
     y: np.ndarray, weights: np.ndarray, most: int, memory_limit: float, n_jobs: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows have kernels, and their weights: those of the rows that they are nearest to."""

@@ -12,7 +12,7 @@ kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ from isopleth.density.column_density import patterns_of
 from isopleth.density.fitted import ExpansionDensity, RootDensity
 from isopleth.density.normal_mixture import NormalMixture
 from isopleth.density.stack import Component, StackDensity
-from isopleth.errors import InputError, probability, refuse_too_large
+from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import ColumnMap, ComposedMap, FrameMap, ScaleMap
 from isopleth.kernels import Gaussian
 
@@ -236,7 +236,7 @@ class StackColumns:
         return np.stack([one.log_density(z) for one in self.parts], axis=1) + self.log_weights
 
     def _of(self, observed: np.ndarray) -> StackColumns:
-        return self if len(observed) == self.dim else self.marginal(observed.tolist())
+        return self if len(observed) == self.dim else self.marginal(observed)
 
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Return the log density of the observed cells of each row; 0 where there are none."""
@@ -261,17 +261,16 @@ class StackColumns:
             out[place] = sum(share[:, None] * g for share, g in zip(shares.T, gradients, strict=True))
         return out
 
-    def marginal(self, columns: Sequence[int]) -> StackColumns:
+    def marginal(self, columns: np.ndarray) -> StackColumns:
         """Return the density of some of the columns."""
-        places = np.array(columns, dtype=np.intp)
-        return replace(self, parts=tuple(one.marginal(places) for one in self.parts), columns=self.columns[places])
+        return replace(self, parts=tuple(one.marginal(columns) for one in self.parts), columns=self.columns[columns])
 
     def conditional(self, given: Mapping[int, float]) -> StackColumns:
         """Return the density of the other columns where some have values."""
         places, values = np.array(list(given), dtype=np.intp), np.array(list(given.values()))
         if not len(places):
             return self
-        logs = self.marginal(places.tolist())._logs(values[None])[0]
+        logs = self.marginal(places)._logs(values[None])[0]
         kept = np.flatnonzero(logs > logs.max() - _DEPTH)
         parts = tuple(self.parts[k].conditional(places, values) for k in kept)
         rest = np.setdiff1d(np.arange(self.dim), places)
@@ -335,7 +334,6 @@ class StackColumns:
         self, Z: np.ndarray, confidence_level: float, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return quantiles of draws of missing cells given the observed ones."""
-        probability("confidence_level", confidence_level)
         low, high = Z.copy(), Z.copy()
         for i in np.flatnonzero(np.isnan(Z).any(axis=1)):
             drawn = self._given(Z[i]).draw(_DRAWS, np.random.default_rng(_SEED))[0]

@@ -16,7 +16,7 @@ from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
 from isopleth.density.recording import Drawn, Recording, write_cells
-from isopleth.errors import InputError, quoted, warn_user, whole_number
+from isopleth.errors import InputError, probability, quoted, warn_user, whole_number
 from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
 from isopleth.scales import ScaledColumns
@@ -283,6 +283,7 @@ class TableDensity(ColumnAnswers):
         self, rows: np.ndarray, confidence_level: float, calibration: Calibration | None = None, *, of_fit: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of the intervals of encoded rows, by column of the table; `of_fit` as for :meth:`fill`."""
+        probability("confidence_level", confidence_level)
         points = self._checked_points(rows)
         ends, own = [], self.density.own_centers(points) if of_fit else None
         moved = () if calibration is None else (calibration,)
@@ -356,7 +357,7 @@ class TableDensity(ColumnAnswers):
         places = [self._place(name, "columns") for name in asked]
         if not places or len(set(places)) < len(places):
             raise InputError(f"columns = {columns!r}: expected different columns, at least one.")
-        return self._some(places, lambda visible: self.density.marginal(visible.tolist()))
+        return self._some(places, self.density.marginal)
 
     def _given(self, given: Any) -> dict[int, float]:
         """Encoded values by place of their column."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self
 
@@ -42,16 +42,6 @@ _LEAST_FITTED_RHO, _MOST_FITTED_RHO = 1e-4, 0.95
 _STEPS = 100
 # Relative change of the likelihood at which the search ends: where it stops earlier, the last bits of the data decide when.
 _FLAT = 1e-13
-
-
-@dataclass(frozen=True)
-class ColumnScales:
-    """Scales of the columns of a table."""
-
-    factors: np.ndarray  # (p,): factors of the length scales of numeric columns
-    rho: np.ndarray  # (q,): values of unlike categories
-    # mean leave-one-out log density of the known cells of a row, in units of the scales at the beginning
-    log_likelihood: float
 
 
 @dataclass(eq=False)
@@ -116,8 +106,8 @@ class LeaveOneOut:
 
 def leave_one_out_scales(
     kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray, *, fixed_rho: bool = False
-) -> ColumnScales:
-    """Choose scales by the leave-one-out likelihood of a kernel density estimate.
+) -> tuple[np.ndarray, np.ndarray]:
+    """Choose factors of length scales, and values of unlike categories, by the likelihood of a kernel density estimate.
 
     Of many rows 500 are used, whose scales become those of all rows by the rate :math:`n^{-1/(4 + d)}`. Extreme numbers are drawn
     in.
@@ -152,7 +142,7 @@ def leave_one_out_scales(
         rho[known[p:] - kernel.n_numeric] = np.clip(
             fewer**2 / (1.0 + np.exp(-found.x[p:])), _LEAST_FITTED_RHO, _MOST_FITTED_RHO
         )
-    return ColumnScales(factors, rho, -float(found.fun))
+    return factors, rho
 
 
 def _drawn_in(column: np.ndarray) -> np.ndarray:
@@ -183,12 +173,6 @@ def _filled_problem(kernel: ColumnKernel, Z: np.ndarray, weights: np.ndarray) ->
 
 def _logit(share: float | np.ndarray) -> np.ndarray:
     return np.asarray(np.log(share) - np.log1p(-np.asarray(share)))
-
-
-def of_squares(scales: ColumnScales, kernel: ColumnKernel) -> ColumnScales:
-    """Return the scales of a kernel whose square has the ones given: those for the square of a sum of kernels."""
-    wider = 2.0 ** (0.5 if math.isinf(kernel.smoothness) else 1.0)
-    return replace(scales, factors=wider * scales.factors, rho=np.sqrt(scales.rho))
 
 
 def frequency_rho(
@@ -316,8 +300,8 @@ class TableScales:
             return found
         kernel, z, _ = found.at(1.0)
         fixed_rho = not isinstance(category_scale, str)
-        best = _column_scales(kernel, z, rows.weights, squared=squared, fixed_rho=fixed_rho)
-        return cls(rows, factor, scale * best.factors, best.rho)
+        factors, rho = _column_scales(kernel, z, rows.weights, squared=squared, fixed_rho=fixed_rho)
+        return cls(rows, factor, scale * factors, rho)
 
     def at(self, times: float) -> tuple[ColumnKernel, np.ndarray, np.ndarray]:
         """Return kernel, rows and log volume of the known numbers of each at a multiple of the scales."""
@@ -364,21 +348,20 @@ def _merged(numbers: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tupl
 
 def _column_scales(
     kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray, *, squared: bool, fixed_rho: bool
-) -> ColumnScales:
-    """Return scales by :func:`leave_one_out_scales`; `kernel` has those that the search begins with."""
-    found = leave_one_out_scales(kernel, z, weights, fixed_rho=fixed_rho)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return :func:`leave_one_out_scales`, for squares of sums those of a kernel whose square has them."""
+    factors, rho = leave_one_out_scales(kernel, z, weights, fixed_rho=fixed_rho)
     if not squared:
-        return found
-    squares = of_squares(found, kernel)
-    return replace(squares, rho=found.rho) if fixed_rho else squares
+        return factors, rho
+    wider = 2.0 ** (0.5 if math.isinf(kernel.smoothness) else 1.0)
+    return wider * factors, rho if fixed_rho else np.sqrt(rho)
 
 
 def leave_one_out(factor: Factor, squared: bool, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the length scales of :func:`leave_one_out_scales` for complete rows of numbers."""
     scale = RULES["scott"](rows, weights)
     kernel = ColumnKernel(rows.shape[1], factor)
-    found = _column_scales(kernel, rows / scale, weights, squared=squared, fixed_rho=False)
-    return np.asarray(scale * found.factors)
+    return np.asarray(scale * _column_scales(kernel, rows / scale, weights, squared=squared, fixed_rho=False)[0])
 
 
 def weights_of(centers: np.ndarray, z: np.ndarray, weights: np.ndarray) -> np.ndarray:

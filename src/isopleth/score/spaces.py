@@ -222,7 +222,7 @@ class Diagonal(Space):
 
     def zeta_trace(self, pairs: DirectedPairs) -> np.ndarray:
         r"""Return :math:`-2\varphi' \sum_k |v_k|^2 - 4\varphi'' \sum_k (u \cdot v_k)^2`."""
-        return -2.0 * pairs.first * pairs.sizes - 4.0 * pairs.derivative(2) * pairs.squares
+        return -pairs.second()
 
 
 class CurlFree(Space):
@@ -460,6 +460,10 @@ class DirectedPairs:
     def derivative(self, order: int) -> np.ndarray:
         """Return a derivative of the kernel, times a power of s as :meth:`Kernel.derivative` has it."""
         return np.asarray(self.kernel.derivative(self.s, order))
+
+    def second(self) -> np.ndarray:
+        """Return the sums over k of second derivatives of the kernel along v_k."""
+        return 2.0 * self.first * self.sizes + 4.0 * self.derivative(2) * self.squares
 
     @cached_property
     def bend(self) -> np.ndarray:
