@@ -273,25 +273,6 @@ def _inverse(a: Array) -> Array:
     return a
 
 
-def _convolved(s: Array, work: Workspace) -> Array:
-    """Compute 1/agm(1, sqrt(1 + s/4)), agm being the arithmetic-geometric mean."""
-    xp = namespace(s)
-    s *= 0.25
-    s += 1.0
-    a = overwrite(xp.sqrt, s)
-    g = work.copy("geometric mean", a)
-    g[...] = 1.0
-    digits = float(xp.finfo(a.dtype).eps)
-    while bool(xp.any(a - g > 4.0 * digits * a)):
-        middle = work.copy("arithmetic mean", a)
-        middle += g
-        middle *= 0.5
-        g *= a
-        g = overwrite(xp.sqrt, g)
-        a[...] = middle
-    return _inverse(a)
-
-
 @register("imq")
 @dataclass(frozen=True)
 class IMQ(RationalQuadratic):
@@ -341,18 +322,3 @@ class IMQ(RationalQuadratic):
             root *= share
         root *= factor
         return root
-
-    def self_convolution(self) -> SelfConvolution:
-        r"""Return a complete elliptic integral, in one dimension.
-
-        .. math:: \int \varphi(|z|^2)\, \varphi(|z - r|^2)\, dz = \frac{4}{\sqrt{r^2 + 4}}\, K(k)
-            = \frac{\pi}{\operatorname{agm}(1, \sqrt{1 + r^2/4})}, \qquad k^2 = \frac{r^2}{r^2 + 4}
-
-        The arithmetic-geometric mean gives it to the last digits at every distance, in a dozen square roots or fewer.
-
-        Raises
-        ------
-        InputError
-            In two dimensions and more, where the square has no integral.
-        """
-        return SelfConvolution(math.log(math.pi), _convolved) if self.square_integrable else super().self_convolution()
