@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from scipy.special import fdtri, gammaincinv, ndtri
 from scipy.stats import binom, rankdata
 
@@ -91,16 +92,10 @@ def storey_number(p_values: np.ndarray) -> float:
 
 def falling_density(ends: np.ndarray, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the steps of the slope of the least concave majorant (Grenander 1956): their right ends and heights."""
-    x, y = np.append(0.0, ends), np.append(0.0, shares)
-    corners = [0]
-    for i in range(1, len(x)):
-        while len(corners) > 1:
-            a, b = corners[-2:]
-            if (y[b] - y[a]) * (x[i] - x[b]) > (y[i] - y[b]) * (x[b] - x[a]):
-                break
-            corners.pop()
-        corners.append(i)
-    return x[corners[1:]], np.diff(y[corners]) / np.diff(x[corners])
+    widths = np.diff(ends, prepend=0.0)
+    found = isotonic_regression(np.diff(shares, prepend=0.0) / widths, weights=widths, increasing=False)
+    last = found.blocks[1:] - 1
+    return ends[last], found.x[last]
 
 
 def anomaly_probabilities(among: np.ndarray, p_values: np.ndarray, references: float = np.inf) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -334,14 +335,8 @@ def _solve(records: np.ndarray, count: int, run_length: float, ceiling: float) -
 
     candidates = np.sort(records[:, 2])
     candidates = candidates[: np.searchsorted(candidates, ceiling, side="right")]
-    low, high = 0, len(candidates) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if run_lengths(float(candidates[middle])).mean() < run_length:
-            low = middle + 1
-        else:
-            high = middle
-    threshold = float(candidates[low])
+    place = bisect_left(range(len(candidates) - 1), run_length, key=lambda i: run_lengths(candidates[i]).mean())
+    threshold = float(candidates[place])
     return threshold, run_lengths(threshold)
 
 
