@@ -8,7 +8,7 @@ from scipy.stats import kstest
 
 from isopleth import SOSREP
 from isopleth.density import fitted
-from isopleth.density.fitted import RadiusDraws, sample_square
+from isopleth.density.fitted import radius_draws, sample_square
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import IMQ, SDO, Gaussian, Laplacian, Matern, RationalQuadratic, Sobolev
 
@@ -27,7 +27,7 @@ KERNELS = [
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
 def test_radii_follow_the_square_of_the_kernel(kernel, dim):
     bound = kernel.bind(dim)
-    drawn = np.sort(RadiusDraws.of(bound).sample(100_000, np.random.default_rng(0)))
+    drawn = np.sort(radius_draws(bound).sample(100_000, np.random.default_rng(0)))
     r = np.geomspace(drawn[0] / 10, 1.2 * drawn[-1], 100_001)
     density = r**dim * np.asarray(bound(r**2)) ** 2  # of log r
     whole = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
@@ -36,7 +36,7 @@ def test_radii_follow_the_square_of_the_kernel(kernel, dim):
 
 def test_the_bound_of_the_table_holds_between_its_nodes():
     for kernel in KERNELS:
-        draws = RadiusDraws.of(kernel.bind(2))
+        draws = radius_draws(kernel.bind(2))
         t = 0.5 * (draws.t[1:] + draws.t[:-1])
         middle = np.exp(fitted._log_radial(draws.kernel, t) - draws.log_peak)
         assert (middle <= fitted._BOUND * 0.5 * (draws.density[1:] + draws.density[:-1]) + 1e-24).all()
@@ -97,7 +97,7 @@ def test_the_share_that_is_accepted_is_the_one_stated():
             - bound.self_convolution().log_constant
         )
         assert share >= 1 / 80
-        radii, count = RadiusDraws.of(bound).sample(50_000, rng), 50_000
+        radii, count = radius_draws(bound).sample(50_000, rng), 50_000
         direction = rng.normal(size=(count, 2))
         alpha = expansion.coefficients / expansion.coefficients.sum()
         i, j = rng.choice(80, count, p=alpha), rng.choice(80, count, p=alpha)

@@ -209,16 +209,6 @@ class RadiusDraws:
     density: np.ndarray
     log_peak: float  # logarithm of that value
 
-    @classmethod
-    def of(cls, kernel: Kernel) -> RadiusDraws:
-        """Return the draws for a kernel, with the table of its radial density."""
-        coarse = np.linspace(-60.0, 60.0, 24_001)
-        values = _log_radial(kernel, coarse)
-        inside = np.flatnonzero(values > values.max() - _DEPTH)
-        t = np.linspace(coarse[max(0, inside[0] - 1)], coarse[min(len(coarse) - 1, inside[-1] + 1)], _CELLS + 1)
-        values = _log_radial(kernel, t)
-        return cls(kernel, t, np.exp(values - values.max()), float(values.max()))
-
     def sample(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Draw `n` radii."""
         cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (self.density[1:] + self.density[:-1]))])
@@ -247,8 +237,13 @@ def _log_radial(kernel: Kernel, t: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def radius_draws(kernel: Kernel) -> RadiusDraws:
-    """Return the draws for a kernel; the tables of the last few kernels are kept."""
-    return RadiusDraws.of(kernel)
+    """Return the draws for a kernel, with the table of its radial density; those of the last few kernels are kept."""
+    coarse = np.linspace(-60.0, 60.0, 24_001)
+    values = _log_radial(kernel, coarse)
+    inside = np.flatnonzero(values > values.max() - _DEPTH)
+    t = np.linspace(coarse[max(0, inside[0] - 1)], coarse[min(len(coarse) - 1, inside[-1] + 1)], _CELLS + 1)
+    values = _log_radial(kernel, t)
+    return RadiusDraws(kernel, t, np.exp(values - values.max()), float(values.max()))
 
 
 def sample_square(

@@ -18,7 +18,7 @@ from isopleth.frames import Frame, FrameMap, Scale, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators.threads import ONE_BLAS_THREAD
 from isopleth.progress import ReportsProgress
-from isopleth.rows import distinct_rows, merge_equal
+from isopleth.rows import distinct_rows
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
 from isopleth.scales import RULES, deviations, is_auto, loss_units, median, medians, resolve_length_scale
@@ -153,8 +153,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         self._forget()
         table = enter(self, X, sample_weight, reset=True, min_samples=2)
         backend = table.backend
-        merge = distinct_rows if self._samples_rows(len(table.rows)) else merge_equal
-        rows, weights, place = merge(table.rows, table.weights)
+        rows, weights, place = distinct_rows(table.rows, table.weights)
         with ONE_BLAS_THREAD:  # the products of small matrices cost more with several threads than they gain
             space, z, base = self._resolve_frame(rows, weights, backend)
             fitted = self._fit_frame(space, z, weights, base, backend)
@@ -164,10 +163,6 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
             setattr(self, name, value)
         self.grad_log_density_ = self._at_rows(table.rows, place, to_numpy(fitted.at_samples))
         return table.finish(self)
-
-    def _samples_rows(self, n: int) -> bool:
-        """Tell whether folds or samples are drawn from `n` rows, so that their order must not depend on that of the columns."""
-        return True
 
     def _forget(self) -> None:
         """Delete the results of an earlier fit, so that a fit that fails does not leave a mixture of two models."""

@@ -15,7 +15,7 @@ from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.scales import MEDIAN_ROWS, deviations, is_auto
+from isopleth.scales import deviations, is_auto
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FACTORS, Candidates, select
@@ -212,9 +212,6 @@ class KernelScore(ScoreEstimator):
         """Tell whether the frame, the length scale, the base or the regularizer is left to cross-validation."""
         searches = self._searches_scale() or is_auto(self.frame)
         return searches or self.base == "auto" or self._fixed_regularizer() is None
-
-    def _samples_rows(self, n: int) -> bool:
-        return n > MEDIAN_ROWS or self._is_chosen()
 
     def _choose_coordinates(
         self, space: Space, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray, backend: Backend
