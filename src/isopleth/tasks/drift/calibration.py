@@ -334,9 +334,9 @@ def _solve(records: np.ndarray, count: int, run_length: float, ceiling: float) -
         return out
 
     candidates = np.sort(records[:, 2])
-    candidates = candidates[: np.searchsorted(candidates, ceiling, side="right")]
+    candidates = candidates[: np.searchsorted(candidates, ceiling, side="right")].tolist()
     place = bisect_left(range(len(candidates) - 1), run_length, key=lambda i: run_lengths(candidates[i]).mean())
-    threshold = float(candidates[place])
+    threshold = candidates[place]
     return threshold, run_lengths(threshold)
 
 
