@@ -202,7 +202,7 @@ def test_marginals_remember_which_cells_were_filled():
     model = SOSREP(length_scale=0.05, frame="scale").fit(rows)
     asked = rows[::2].copy()
     part = model.marginal([0, 1])
-    own = part.density.own_centers(part._points(asked[:, :2]))
+    own = part.density.own_centers(part.coordinates.enter(asked[:, :2]))
     assert own is not None
     assert (own >= 0).any()
     given = model.conditional({2: 0.0})

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.errors import InputError, probability
 from isopleth.results.charts import Chart, Series
 from isopleth.tables.cells import TRUTH
@@ -25,11 +26,12 @@ _DAYS, _DAY = np.timedelta64(3, "D"), 86400.0  # seconds
 class ColumnAnswers:
     """Answers for each column by itself, whatever the others are; dicts by the name of the column.
 
-    A subclass is a density with `columns`, `names`, `density`, `frame`, `n_numeric` and the methods that this one calls.
+    A subclass is a density with `columns`, `names`, `density`, `coordinates` and the methods that this one calls.
     """
 
     columns: Schema
     density: Any
+    coordinates: ColumnCoordinates
 
     def mean(self) -> dict[Any, Any]:
         """Return the mean of each column of numbers or times.
@@ -128,14 +130,14 @@ class ColumnAnswers:
                 raise InputError("{column} holds words; ask for probabilities() of it", column=column.name)
             row = self._nothing()
             row[0, j] = number = encode_cell(column, value)
-            kept = self.frame.keep  # type: ignore[attr-defined]
+            at, kept = self.coordinates, self.coordinates.frame.keep
             if not kept[j]:  # a column that was constant at fit
-                found[column.name] = float(number >= self.constants[j])  # type: ignore[attr-defined]
-            elif not self._inside(row)[0]:  # type: ignore[attr-defined]
-                found[column.name] = float(number >= self.bounds.high[j])  # type: ignore[attr-defined]
+                found[column.name] = float(number >= at.constants[j])
+            elif not at.inside(row)[0]:
+                found[column.name] = float(number >= at.bounds.high[j])
             else:
                 inner = int(np.cumsum(kept)[j] - 1)
-                place_in_frame = float(self._points(row)[0, inner])  # type: ignore[attr-defined]
+                place_in_frame = float(at.enter(row)[0, inner])
                 found[column.name] = min(max(self.density.cumulative(inner, place_in_frame), 0.0), 1.0)
         return found
 
@@ -152,7 +154,7 @@ class ColumnAnswers:
         row = np.full((1, self.density.dim), np.nan)
         for place, column in enumerate(self.columns.columns):
             if column.kind == "categorical":
-                j = int(self._encoded_places([place])[0]) - self.n_numeric + self.frame.dim  # type: ignore[attr-defined]
+                j = int(self._encoded_places([place])[0]) - self.coordinates.n_numeric + self.coordinates.frame.dim  # type: ignore[attr-defined]
                 shares = self.density.category_probabilities(row, j)[0]
                 words = (False, True) if column.levels == TRUTH else (*column.levels, OTHER_WORDS)
                 pairs = sorted(zip(words, shares.tolist(), strict=True), key=lambda pair: -pair[1])
@@ -245,7 +247,7 @@ class ColumnAnswers:
 
     def _varies(self, column: Column) -> bool:
         place = int(self._encoded_places([self.columns.columns.index(column)])[0])  # type: ignore[attr-defined]
-        return place >= self.n_numeric or bool(self.frame.keep[place])  # type: ignore[attr-defined]
+        return place >= self.coordinates.n_numeric or bool(self.coordinates.frame.keep[place])
 
     def _nothing(self) -> np.ndarray:
         """Return one encoded row of which nothing is known."""

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, requires_gradient, to_numpy
+from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.debias import Drift, moved
 from isopleth.density.fitted import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
@@ -286,14 +287,10 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         check_is_fitted(self, "log_normalizer_")
         return enter(self, X)
 
-    def _framed(self, table: CheckedRows) -> tuple[np.ndarray, np.ndarray]:
-        """Return a mask of the rows inside the bounds, and these in frame coordinates."""
-        inside = np.asarray(self._bounds.inside(table.rows).all(axis=1))
-        return inside, self._frame.enter(self._bounds.forward(table.rows[inside]))
-
-    def _log_slope(self, X: np.ndarray) -> np.ndarray:
-        """Return the log Jacobian of the map of bounded columns to the real line, at rows inside the bounds."""
-        return np.asarray(self._bounds.log_slopes(X)[:, self._frame.keep].sum(axis=1))
+    @property
+    def _coordinates(self) -> ColumnCoordinates:
+        """Return the map of rows to frame coordinates."""
+        return ColumnCoordinates(self._bounds, self._frame, np.full(len(self._frame.keep), np.nan))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Compute the normalised log density of each row.
@@ -348,13 +345,8 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         return density
 
     def _log_density(self, table: CheckedRows) -> np.ndarray:
-        inside, z = self._framed(table)
-        out = np.full(len(inside), -np.inf)
-        if len(z):
-            out[inside] = (
-                self._fitted().log_unnormalized(z) - self.log_normalizer_ + self._log_slope(table.rows[inside])
-            )
-        return out
+        constant, density = self.log_normalizer_ - self._frame.log_volume, self._fitted()
+        return self._coordinates.log_density(table.rows, lambda z: density.log_unnormalized(z) - constant)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Compute the sum of the log densities of rows.
@@ -401,16 +393,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         return out
 
     def _gradient(self, table: CheckedRows) -> np.ndarray:
-        inside, z = self._framed(table)
-        out = np.full((len(inside), self.n_features_in_), np.nan)
-        if len(z):
-            gradient = np.zeros((len(z), self.n_features_in_))
-            gradient[:, self._frame.keep] = self._fitted().grad_log_density(z) / self._frame.scale
-            rows = table.rows[inside]
-            gradient = self._bounds.pullback(rows, gradient) + self._bounds.grad_log_volume(rows)
-            gradient[:, ~self._frame.keep] = 0.0
-            out[inside] = gradient
-        return out
+        return self._coordinates.gradient(table.rows, self._fitted().grad_log_density)
 
     def hyvarinen_loss(self, X: Any) -> float:
         r"""Compute the mean Hyvarinen loss of rows, :math:`\operatorname{tr} \nabla^2 \log p + |\nabla \log p|^2/2`, exactly.
@@ -457,15 +440,15 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
             raise InputError(
                 "X has missing cells, for which this is not defined; drop those rows or fill them with impute."
             )
-        inside, z = self._framed(table)
-        kernel = self._kernel
+        at = self._coordinates
+        inside, kernel = at.inside(table.rows), self._kernel
         if kernel.bound_dim == 1 and kernel.smoothness <= 0.5:
             raise InputError(
                 f"the Hyvarinen loss of {kernel!r} in one column leaves out its kinks at the centres; "
                 "fit with a smoother kernel, such as 'matern32', 'matern52' or 'gaussian'."
             )
         density = self._fitted()
-        if not inside.all() or not density.positive(z).all():
+        if not inside.all() or not density.positive(z := at.enter(table.rows)).all():
             return float("inf")
         terms = density.hyvarinen_terms(z)
         if kernel.smoothness <= 1.0:

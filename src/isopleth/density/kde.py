@@ -392,7 +392,7 @@ class KDE(RowKernelDensity):
         super()._keep(density, X, place, z, weights)
         if self.debias:
             self.rows_ = self.centers_
-            self.centers_ = self._rows_at(z)
+            self.centers_ = self._coordinates.leave(z)
 
     def _fitted_rows(self) -> np.ndarray:
         return to_numpy(self.rows_) if self.debias else super()._fitted_rows()

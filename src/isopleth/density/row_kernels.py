@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.density.column_density import ColumnDensity
+from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.estimator import DensityEstimator
 from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.hot_deck import MOST_CENTERS, completed
@@ -234,7 +235,7 @@ class RowKernelDensity(DensityEstimator):
         self.category_scale_ = np.full(self.n_features_in_, np.nan)
         self.category_scale_[places[table.n_numeric :]] = product.rho
         self.centers_ = np.full((len(self._points), self.n_features_in_), np.nan)
-        self.centers_[:, places] = self._table_density()._rows(self._points)
+        self.centers_[:, places] = self._coordinates.leave(self._points)
         self.log_normalizer_ = density.log_normalizer + self._frame.log_volume
         return None if complete else donors_of(product, z, rows.weights, rows.keep)
 
@@ -262,22 +263,23 @@ class RowKernelDensity(DensityEstimator):
         """Return the density as one of a table, which answers for missing cells."""
         columns = getattr(self, "schema_", None) or self._number_columns()
         recording = getattr(self, "_recording", None)
-        if self._of_kinds:
-            density = self._column_density(
-                cast(ColumnKernel, self._kernel), self._points, self.dual_coef_, self._filled
-            )
-            constants, library = self._constants, self._library
-            return TableDensity(density, columns, self._frame, self._bounds, constants, library, recording)
-        centers = to_numpy(self.centers_)
-        points = self._frame.enter(self._bounds.forward(centers))
         found: Any
+        if self._of_kinds:
+            kernel = cast(ColumnKernel, self._kernel)
+            found = self._column_density(kernel, self._points, self.dual_coef_, self._filled)
+            return TableDensity(found, columns, self._coordinates, self._library, recording)
+        points = self._coordinates.enter(to_numpy(self.centers_))
         if self._is_stack:
             found = StackColumns.of(StackDensity(self.components_), points, self.memory_limit)
         else:
             factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
             found = self._column_density(ColumnKernel(self._frame.dim, factor), points, self.dual_coef_)
-        constants = np.where(self._frame.keep, np.nan, centers[0])
-        return TableDensity(found, columns, self._frame, self._bounds, constants, None, recording)
+        return TableDensity(found, columns, self._coordinates, None, recording)
+
+    @property
+    def _coordinates(self) -> ColumnCoordinates:
+        constants = self._constants if self._of_kinds else to_numpy(self.centers_[:1, ...])[0]
+        return ColumnCoordinates(self._bounds, self._frame, constants)
 
     def _column_density(
         self, kernel: ColumnKernel, points: np.ndarray, coefficients: Array, filled: np.ndarray | None = None
@@ -414,7 +416,7 @@ class RowKernelDensity(DensityEstimator):
         return one_fit, workers
 
     def _fitted_scaled(self) -> ExpansionDensity:
-        z = Backend.of(self.dual_coef_).array(self._frame.enter(self._bounds.forward(to_numpy(self.centers_))))
+        z = Backend.of(self.dual_coef_).array(self._coordinates.enter(to_numpy(self.centers_)))
         expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
         return self._density_type(expansion)
 
@@ -448,14 +450,13 @@ class RowKernelDensity(DensityEstimator):
                 "level_set compares complete rows, and the fit has rows with missing cells; fill them first."
             )
         if self._of_kinds:
-            numbers = self._table_density()._rows(self._points)[:, : len(self._frame.keep)]
-            z = self._points
+            rows, z = self._coordinates.leave(self._points), self._points
         else:
-            numbers = self._fitted_rows()
-            z = self._frame.enter(self._bounds.forward(numbers))
+            rows = self._fitted_rows()
+            z = self._coordinates.enter(rows)
         weights = np.asarray(to_numpy(self.weights_))
         held_out = cross_fitted(z, weights, lambda rows, w, test: self._refitted(rows, w).log_density(test))
-        held_out += self._log_slope(numbers) - self._frame.log_volume
+        held_out += self._coordinates.log_slopes(rows)
         levels = weighted_quantile(held_out, weights, 1.0 - asked)
         return backend.array(levels) if asked.ndim else float(levels)
 
@@ -535,14 +536,7 @@ class RowKernelDensity(DensityEstimator):
             return Backend.of(self.dual_coef_).array(drawn)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         z = cast(Any, self._fitted()).sample(n_samples, rng, self.verbose)
-        return Backend.of(self.dual_coef_).array(self._rows_at(z))
-
-    def _rows_at(self, z: np.ndarray) -> np.ndarray:
-        """Return rows in the units of the data, with the values of constant columns, at frame coordinates `z`."""
-        center = to_numpy(self.centers_[:1, ...])
-        rows = self._bounds.inverse(self._frame.leave(z, self._bounds.forward(center)[0]))
-        rows[:, ~self._frame.keep] = center[:, ~self._frame.keep]
-        return rows
+        return Backend.of(self.dual_coef_).array(self._coordinates.leave(z))
 
     def _sampling_target(self) -> Target:
         """Return what Markov chains draw from."""
@@ -552,7 +546,7 @@ class RowKernelDensity(DensityEstimator):
                 "chains move in complete rows of numbers with kernels of distances; the sample method of this model draws "
                 "exactly from it."
             )
-        z, weights = self._frame.enter(self._bounds.forward(to_numpy(self.centers_))), to_numpy(self.weights_)
+        z, weights = self._coordinates.enter(to_numpy(self.centers_)), to_numpy(self.weights_)
         backend = Backend.of(self.dual_coef_)
 
         def wider(factor: float) -> FrameDensity:
@@ -566,7 +560,7 @@ class RowKernelDensity(DensityEstimator):
             z,
             weights,
             lambda factor: Target(wider(factor).evaluate, z, weights),
-            self._rows_at,
+            self._coordinates.leave,
         )
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:

@@ -14,12 +14,11 @@ from sklearn.utils import check_random_state
 from isopleth.backend import Backend
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
+from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
 from isopleth.density.recording import Drawn, Recording, write_cells
 from isopleth.errors import InputError, probability, quoted, warn_user, whole_number
-from isopleth.frames import BoundedMap
 from isopleth.progress import Progress
-from isopleth.scales import ScaledColumns
 from isopleth.tables.cells import as_frame
 from isopleth.tables.checks import encoded_rows, on_host
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
@@ -48,12 +47,8 @@ class TableDensity(ColumnAnswers):
         The density in frame coordinates, kept numeric columns before codes.
     columns : Schema
         The columns of the table.
-    frame : ScaledColumns
-        Shift and scale of its numeric columns.
-    bounds : BoundedMap
-        Their bounds.
-    constants : array of shape (n_numeric,)
-        Values of the numeric columns that the frame does not keep.
+    coordinates : ColumnCoordinates
+        Bounds, shift and scale of its numeric columns.
     library : str, optional
         Library of the frames that draws are returned as; None for arrays.
     recording : Recording, optional
@@ -72,9 +67,7 @@ class TableDensity(ColumnAnswers):
 
     density: ColumnDensity
     columns: Schema
-    frame: ScaledColumns
-    bounds: BoundedMap
-    constants: np.ndarray
+    coordinates: ColumnCoordinates
     library: str | None = None
     recording: Recording | None = None
 
@@ -86,27 +79,13 @@ class TableDensity(ColumnAnswers):
     @property
     def n_numeric(self) -> int:
         """Number of numeric columns and times."""
-        return len(self.frame.keep)
+        return self.coordinates.n_numeric
 
     # ---- rows -------------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any) -> tuple[np.ndarray, Backend]:
         backend = Backend.of(X)
         return encoded_rows(on_host(X, "X"), self.columns), backend
-
-    def _inside(self, rows: np.ndarray) -> np.ndarray:
-        return np.asarray(self.bounds.inside(rows[:, : self.n_numeric]).all(axis=1))
-
-    def _points(self, rows: np.ndarray) -> np.ndarray:
-        """Encoded rows inside the bounds in frame coordinates."""
-        numbers = self.frame.enter(self.bounds.forward(rows[:, : self.n_numeric]))
-        return np.ascontiguousarray(np.column_stack([numbers, rows[:, self.n_numeric :]]))
-
-    def _rows(self, points: np.ndarray) -> np.ndarray:
-        """Encoded rows of points in frame coordinates."""
-        numbers = self.bounds.inverse(self.frame.leave(points[:, : self.frame.dim], np.zeros(self.n_numeric)))
-        numbers[:, ~self.frame.keep] = self.constants[~self.frame.keep]
-        return np.column_stack([numbers, points[:, self.frame.dim :]])
 
     def _by_column(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded cells in the order of the columns of the table."""
@@ -116,29 +95,11 @@ class TableDensity(ColumnAnswers):
 
     def log_density(self, rows: np.ndarray) -> np.ndarray:
         """Log density of the known cells of encoded rows."""
-        out = np.full(len(rows), -np.inf)
-        inside = self._inside(rows)
-        if inside.any():
-            some = rows[inside]
-            numbers = some[:, : self.n_numeric]
-            volume = self.bounds.log_slopes(numbers)[:, self.frame.keep] - np.log(self.frame.scale)
-            volume[np.isnan(numbers[:, self.frame.keep])] = 0.0
-            out[inside] = self.density.log_density(self._points(some)) + volume.sum(axis=1)
-        return out
+        return self.coordinates.log_density(rows, self.density.log_density)
 
     def gradient(self, rows: np.ndarray) -> np.ndarray:
         """Gradient of :meth:`log_density` in the columns of the table; NaN in missing cells, words and rows outside bounds."""
-        encoded = np.full(rows.shape, np.nan)
-        inside = self._inside(rows)
-        if inside.any():
-            numbers = rows[inside][:, : self.n_numeric]
-            found = np.zeros(numbers.shape)
-            slopes = self.density.grad_log_density(self._points(rows[inside]))
-            found[:, self.frame.keep] = slopes[:, : self.frame.dim] / self.frame.scale
-            found = self.bounds.pullback(numbers, found) + self.bounds.grad_log_volume(numbers)
-            found[:, ~self.frame.keep] = 0.0
-            encoded[inside, : self.n_numeric] = np.where(np.isnan(numbers), np.nan, found)
-        return self._by_column(encoded)
+        return self._by_column(self.coordinates.gradient(rows, self.density.grad_log_density))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Compute the log density of the known cells of each row, the others being integrated and summed out.
@@ -190,25 +151,27 @@ class TableDensity(ColumnAnswers):
         with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), verbose) as tick:
             found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
-        filled = self._rows(found)
+        filled = self.coordinates.leave(found)
         gaps = np.isnan(rows)
-        curved = gaps[:, : self.n_numeric] & self.bounds.curved & self.frame.keep
+        curved = gaps[:, : self.n_numeric] & self.coordinates.bounds.curved & self.coordinates.frame.keep
         if strategy == "mean" and curved.any():
             some = np.flatnonzero(curved.any(axis=1))
-            means = self.density.means_of_draws(points[some], self._rows, None if own is None else own[some])
+            means = self.density.means_of_draws(
+                points[some], self.coordinates.leave, None if own is None else own[some]
+            )
             numbers = filled[:, : self.n_numeric]
             numbers[some] = np.where(curved[some], means[:, : self.n_numeric], numbers[some])
         return np.where(gaps, filled, rows)
 
     def _checked_points(self, rows: np.ndarray) -> np.ndarray:
-        inside = self._inside(rows)
+        inside = self.coordinates.inside(rows)
         if not inside.all():
             raise InputError(f"row {int(np.argmin(inside))} of X is on or beyond the bounds, where the density is 0.")
-        return self._points(rows)
+        return self.coordinates.enter(rows)
 
     def _unknown(self, points: np.ndarray) -> np.ndarray:
         """Mask of the codes that stand for words which no training row has."""
-        return np.asarray(points[:, self.frame.dim :] == np.array(self._known_sizes, dtype=float))
+        return np.asarray(points[:, self.coordinates.frame.dim :] == np.array(self._known_sizes, dtype=float))
 
     @property
     def _known_sizes(self) -> list[int]:
@@ -219,7 +182,7 @@ class TableDensity(ColumnAnswers):
         self, points: np.ndarray, found: np.ndarray, strategy: str, rng: np.random.Generator, own: np.ndarray | None
     ) -> np.ndarray:
         """Fill gaps by words of the training rows only: by the likeliest one, or by draws that are made again."""
-        asked = np.isnan(points[:, self.frame.dim :])
+        asked = np.isnan(points[:, self.coordinates.frame.dim :])
         for _ in range(_ROUNDS if strategy == "draw" else 0):
             again = np.flatnonzero((self._unknown(found) & asked).any(axis=1))
             if not len(again):
@@ -228,7 +191,7 @@ class TableDensity(ColumnAnswers):
         wrong = self._unknown(found) & asked
         for j in np.flatnonzero(wrong.any(axis=0)):
             rows = np.flatnonzero(wrong[:, j])
-            place = self.frame.dim + int(j)
+            place = self.coordinates.frame.dim + int(j)
             shares = self.density.category_probabilities(points[rows], place, None if own is None else own[rows])
             found[rows, place] = shares[:, : self._known_sizes[j]].argmax(axis=1)
         return found
@@ -288,7 +251,7 @@ class TableDensity(ColumnAnswers):
         ends, own = [], self.density.own_centers(points) if of_fit else None
         moved = () if calibration is None else (calibration,)
         for end in self.density.intervals(points, confidence_level, own, *moved):
-            found = np.where(np.isnan(rows), self._rows(end), rows)
+            found = np.where(np.isnan(rows), self.coordinates.leave(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self._by_column(found))
         return ends[0], ends[1]
@@ -319,9 +282,9 @@ class TableDensity(ColumnAnswers):
         """Return a density of some columns of the table; `density` returns that of columns by their places in this one."""
         columns = self.columns.take(places)
         encoded = self._encoded_places([places[i] for i in columns.order])
-        numeric = encoded[encoded < self.n_numeric]
-        kept = (np.cumsum(self.frame.keep) - 1)[numeric[self.frame.keep[numeric]]]
-        words = encoded[encoded >= self.n_numeric] - self.n_numeric + self.frame.dim
+        frame, numeric = self.coordinates.frame, encoded[encoded < self.n_numeric]
+        kept = (np.cumsum(frame.keep) - 1)[numeric[frame.keep[numeric]]]
+        words = encoded[encoded >= self.n_numeric] - self.n_numeric + frame.dim
         visible = np.concatenate([kept, words]).astype(np.intp)
         if not len(visible):
             names = quoted(columns.names)
@@ -329,9 +292,7 @@ class TableDensity(ColumnAnswers):
         return TableDensity(
             density(visible),
             columns,
-            self.frame.take(numeric),
-            self.bounds.take(numeric),
-            self.constants[numeric],
+            self.coordinates.take(numeric),
             self.library,
             None if self.recording is None else self.recording.take(encoded, visible),
         )
@@ -502,14 +463,14 @@ class TableDensity(ColumnAnswers):
         else:
             points, weights = density.centers[:, density.columns], density.row_weights()
         sizes = (0,) * self.n_numeric + self.columns.sizes
-        rows, drawn = recording.exact(self._rows(points)), recording.record(usual, usual, rng)
+        rows, drawn = recording.exact(self.coordinates.leave(points)), recording.record(usual, usual, rng)
         return Selection.of(rows, weights, drawn, sizes, int(rng.integers(2**31)))
 
     def _gaps(self, rows: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw which cells of drawn rows are missing."""
         density = self.density
         kernel = density.kernel.take(density.columns)
-        points = self._points(rows), self._points(others)
+        points = self.coordinates.enter(rows), self.coordinates.enter(others)
         return cast(Recording, self.recording).missing(kernel, *points, rng, density.memory_limit, density.n_jobs)
 
     def _draws(self, n: int, rng: np.random.Generator) -> Drawn:
@@ -520,5 +481,5 @@ class TableDensity(ColumnAnswers):
             if not len(again):
                 break
             points[again], first[again], second[again] = self.density.draw(len(again), rng)
-        centers = self._rows(self.density.centers[:, self.density.columns])
-        return Drawn(self._rows(points), centers[first], centers[second])
+        centers = self.coordinates.leave(self.density.centers[:, self.density.columns])
+        return Drawn(self.coordinates.leave(points), centers[first], centers[second])
