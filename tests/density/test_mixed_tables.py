@@ -84,6 +84,21 @@ def test_marginals_conditionals_and_means_are_integrals(kind, gaps):
 
 
 @KINDS
+@pytest.mark.parametrize("bounds", [None, {"x": (-10.0, None)}])
+def test_words_alone_have_a_density_in_the_default_frame(kind, bounds):
+    model = kind(bounds=bounds).fit(table(gaps=0.2))
+    pairs = pd.DataFrame(list(itertools.product(WORDS[:3], [True, False])), columns=["colour", "wet"])
+    alone = model.marginal(["colour", "wet"])
+    gaps = pairs.assign(x=np.nan, y=np.nan)[NAMES]
+    np.testing.assert_allclose(alone.score_samples(pairs), model.score_samples(gaps), rtol=1e-9)
+    given = model.conditional({"x": 0.3, "y": 0.2})
+    shares = given.marginal(["wet"]).score_samples(pd.DataFrame({"wet": [True, False]}))
+    assert np.exp(shares).sum() == pytest.approx(1.0)
+    assert given.sample(5, random_state=0).notna().all(axis=None)
+    assert alone.impute(pairs.assign(colour=None)).notna().all(axis=None)
+
+
+@KINDS
 @KERNELS
 def test_intervals_hold_their_share_and_draws_follow(kind, kernel):
     model = kind(kernel=kernel, frame="scale").fit(table(gaps=0.1))

@@ -239,6 +239,14 @@ _REACH = 9.0
 _STEPS = 60
 
 
+def _by_column(function: Callable[[int, np.ndarray], np.ndarray], Y: np.ndarray) -> np.ndarray:
+    """Return `function` of each column, of which there may be none: a marginal of words has a map of no columns."""
+    out = np.empty(Y.shape)
+    for j in range(Y.shape[1]):
+        out[:, j] = function(j, Y[:, j])
+    return out
+
+
 @dataclass(frozen=True)
 class MarginalMap(ColumnMap):
     r"""Map :math:`t_j = \Phi^{-1}(F_j(x_j))` of each column.
@@ -276,8 +284,9 @@ class MarginalMap(ColumnMap):
     def at(self, X: Array) -> MapAt:
         with np.errstate(over="ignore"):
             Y = limited((np.asarray(to_numpy(X), dtype=np.float64) - self.shift) / self.unit)
-        columns = [self._value(j, Y[:, j]) for j in range(self.dim)]
-        t, log_slopes, gradients = (np.stack(parts, axis=1) for parts in zip(*columns, strict=True))
+        t, log_slopes, gradients = values = np.empty((3, *Y.shape))
+        for j in range(self.dim):
+            values[:, :, j] = self._value(j, Y[:, j])
         parts = (t, log_slopes - np.log(self.unit), gradients / self.unit)
         return MapAt.of_columns(*(like(part, X) for part in parts))
 
@@ -296,7 +305,7 @@ class MarginalMap(ColumnMap):
     def _columns(self, X: np.ndarray, function: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
         with np.errstate(over="ignore"):
             Y = limited((X - self.shift) / self.unit)
-        return np.stack([function(j, Y[:, j]) for j in range(self.dim)], axis=1)
+        return _by_column(function, Y)
 
     def _value(self, j: int, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return t, log t' and the derivative of log t' in y of one column."""
@@ -334,8 +343,7 @@ class MarginalMap(ColumnMap):
 
     @by_numpy
     def inverse(self, Z: np.ndarray) -> np.ndarray:
-        out = np.stack([self._inverse(j, Z[:, j]) for j in range(self.dim)], axis=1)
-        return out * self.unit + self.shift
+        return _by_column(self._inverse, Z) * self.unit + self.shift
 
     def _inverse(self, j: int, t: np.ndarray) -> np.ndarray:
         knots = self.knots[j]
