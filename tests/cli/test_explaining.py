@@ -49,17 +49,18 @@ def test_the_table_says_which_columns_and_what_would_be_better(file):
 
 
 def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
-    run(file, "--explain", "--top", 3, "--out", tmp_path / "out.csv")
+    run(file, "--explain", "--top", 40, "--out", tmp_path / "out.csv")
     rows = rows_of(tmp_path / "out.csv")
     assert list(rows[0]) == ["line", "score", "pvalue", "label", "certain", "explained_by", "best", "rise"]
     detector = AnomalyDetector(random_state=0).fit(X)
-    shown = detector.training_scores_.argsort()[: max(3, int((detector.training_labels_ < 0).sum()))]
+    shown = detector.training_scores_.argsort()[:40]
     explanation = detector.explain(X[shown])
     for i, rise, best in zip(shown, explanation.rise, explanation.best, strict=True):
         first = rise.argmax()
         assert rows[i]["explained_by"] == "abc"[first]
         assert float(rows[i]["rise"]) == rise[first]
         assert float(rows[i]["best"]) == best[first]
+    assert explanation.rise.max(axis=1).min() < 1.0  # the least reason is one
     others = [row for i, row in enumerate(rows) if i not in shown and row["label"] == "0"]
     assert {(row["explained_by"], row["best"], row["rise"]) for row in others} == {("", "nan", "nan")}
 
@@ -96,6 +97,7 @@ def test_most_flagged_rows_of_a_large_file_are_left_out_and_it_is_said(file, tmp
         "isopleth: of 12 flagged rows the 5 least likely are explained; a larger --top explains more.\n"
     )
     assert sum(bool(row["explained_by"]) for row in rows_of(out)) == 5
+    assert run(new, "--model", tmp_path / "model", "--explain", "--top", 2).stderr == ""  # the others are not shown
     assert run(new, "--model", tmp_path / "model", "--explain", "--top", 12, "--out", out).stderr == ""
     assert all(row["explained_by"] for row in rows_of(out))
 
