@@ -13,6 +13,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.setdefault(variable, "1")
     threadpool_limits(1)
 
+import gc
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -32,6 +33,13 @@ hypothesis.settings.load_profile("isopleth")
 # Shells start background jobs with interrupts ignored; tests of Ctrl-C would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ.pop("COLUMNS", None)  # without the width of a terminal, tables have one row a line
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the modules and tests, which stay to the end: looking through them again takes CPU seconds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

@@ -28,23 +28,26 @@ from isopleth.kernels import ProductLaplacian
 from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein, Tikhonov
 from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
 
-# Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each.
+# Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each, some 60 fits; so they are quick.
 BASIC = [
     SOSREP(landmarks=15, frame="scale"),
-    KDE(),
+    KDE(frame="scale"),
     DensityImputer(),
     RandomFeatureSOSREP(n_frequencies=10),
-    KernelScore(length_scale=1.5, regularizer=Tikhonov(0.1)),
+    KernelScore(length_scale=1.5, regularizer=Tikhonov(0.1), frame="scale"),
     Stein(),
-    NystromKEF(space="diagonal", landmarks=4, regularizer=Tikhonov(0.1), random_state=0),
+    NystromKEF(space="diagonal", landmarks=4, regularizer=Tikhonov(0.1), random_state=0, frame="scale"),
     AnomalyDetector(n_estimators=25),
-    AnomalyDetector(novelty=True),
+    AnomalyDetector(novelty=True, fast=True),
     DriftMonitor(window=8, expected_run_length=20),
     ClassPriorEstimator(random_state=0),
 ]
 # Classes that differ from a basic one in default parameters only, and values of parameters: they run the code of a basic one
 # between `fit` and the mathematics, which the tests of each package compare.
 VARIANTS = [
+    AnomalyDetector(novelty=True),
+    KDE(),
+    KernelScore(length_scale=1.5, regularizer=Tikhonov(0.1)),
     SOSREP(),
     SOSREP(kernel="laplacian", length_scale="median", frame="scale"),
     KernelScore(cv=2),

@@ -120,7 +120,7 @@ def kinds_of(estimator):
         yield "words"
 
 
-SLOW = VARIANTS[2:]  # the default density, and a score that is chosen by folds, are quick
+SLOW = VARIANTS[5:]  # those before run code that no basic estimator runs, and are quick
 
 CASES = [
     pytest.param(
