@@ -36,7 +36,7 @@ from isopleth import AnomalyDetector
 from isopleth.inference import conformal_p_values
 from isopleth.results.figures import BLUE, GREY, VERMILLION, new_figure, save_figure
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, Certificate, SplitScores
-from isopleth.tasks.anomaly.table import NEW, Limits
+from isopleth.tasks.anomaly.training_table import NEW, Limits
 
 try:
     from nonconform.fdr import FDPCertificate

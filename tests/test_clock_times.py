@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from isopleth.tables.typed import axis_of, seconds_of, time_text
+from isopleth.tables.text_types import axis_of, seconds_of, time_text
 
 ROME = timezone(timedelta(hours=1))
 

@@ -20,9 +20,9 @@ from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
 from isopleth.cli.commands import program
 from isopleth.cli.process import ALARM_CODE
+from isopleth.tables.file_table import FileTable
 from isopleth.tables.read import Reading, read_table
 from isopleth.tables.stream import FileRows, RowStream
-from isopleth.tables.table import FileTable
 
 _COLUMNS = (None, None, ["a"], ["x1", "x2"], ["height", "age"], ["none"])
 

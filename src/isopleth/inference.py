@@ -12,6 +12,9 @@ from scipy.stats import binom, rankdata
 from isopleth.errors import probability
 from isopleth.rows import rounding_of
 
+# p-value up to which sentences and titles say that something differs.
+LEVEL = 0.05
+
 # Statistics that differ by less than this share of themselves, or of 1, differ by rounding.
 _ROUNDING = 1e-8
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import expm
 from scipy.optimize import minimize_scalar
 
-from isopleth.density.table_fit import frequency_rho, heat_rho
+from isopleth.density.column_scales import frequency_rho, heat_rho
 
 
 @pytest.mark.parametrize("squared", [True, False])

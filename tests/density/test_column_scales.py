@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from isopleth import KDE, SOSREP
+from isopleth.density.column_scales import LeaveOneOut, leave_one_out_scales
 from isopleth.density.hot_deck import filled_rows
-from isopleth.density.table_fit import LeaveOneOut, leave_one_out_scales
 from isopleth.errors import InputError
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
 

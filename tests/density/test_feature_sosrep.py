@@ -8,7 +8,7 @@ from isopleth import SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Searc
 from isopleth.density import feature_sosrep
 from isopleth.density.feature_sosrep import FeatureDensity
 from isopleth.density.feature_statistics import continued_log
-from isopleth.density.fitted import RootDensity
+from isopleth.density.frame_density import RootDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Sobolev, get_kernel
 from isopleth.operators.random_features import RandomFeatures

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import kstest
 
 from isopleth import SOSREP
-from isopleth.density import fitted
-from isopleth.density.fitted import radius_draws, sample_square
+from isopleth.density import frame_density
+from isopleth.density.frame_density import radius_draws, sample_square
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import IMQ, SDO, Gaussian, Laplacian, Matern, RationalQuadratic, Sobolev
 
@@ -38,8 +38,8 @@ def test_the_bound_of_the_table_holds_between_its_nodes():
     for kernel in KERNELS:
         draws = radius_draws(kernel.bind(2))
         t = 0.5 * (draws.t[1:] + draws.t[:-1])
-        middle = np.exp(fitted._log_radial(draws.kernel, t) - draws.log_peak)
-        assert (middle <= fitted._BOUND * 0.5 * (draws.density[1:] + draws.density[:-1]) + 1e-24).all()
+        middle = np.exp(frame_density._log_radial(draws.kernel, t) - draws.log_peak)
+        assert (middle <= frame_density._BOUND * 0.5 * (draws.density[1:] + draws.density[:-1]) + 1e-24).all()
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, IMQ()], ids=repr)
@@ -102,7 +102,7 @@ def test_the_share_that_is_accepted_is_the_one_stated():
         alpha = expansion.coefficients / expansion.coefficients.sum()
         i, j = rng.choice(80, count, p=alpha), rng.choice(80, count, p=alpha)
         rows = expansion.centers[i] + radii[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
-        draw = fitted._by_pairs if bound.nonnegative else fitted._by_all
+        draw = frame_density._by_pairs if bound.nonnegative else frame_density._by_all
         accepted = draw(expansion, expansion.centers, rows, radii, j)
         assert (accepted <= 1 + 1e-9).all()
         assert accepted.mean() == pytest.approx(share, rel=0.03)

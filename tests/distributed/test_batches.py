@@ -141,7 +141,7 @@ def test_rows_that_cannot_be_used(source, message):
 
 
 def test_missing_columns_are_named():
-    with pytest.raises(InputError, match="no column 'z'; they have a, b, c"):
+    with pytest.raises(InputError, match="no column 'z'; they have 'a', 'b', 'c'"):
         BatchParts(TABLE, columns=["z"])
     with pytest.raises(InputError, match="expected record batches"):
         BatchParts(3)

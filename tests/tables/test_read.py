@@ -26,10 +26,10 @@ from pyarrow import feather, parquet
 import forked
 from isopleth import read_table
 from isopleth.errors import DataWarning, InputError
-from isopleth.tables import delimited, source
+from isopleth.tables import delimited, read, source, stream
+from isopleth.tables.file_table import numbers_with_gaps
 from isopleth.tables.read import Reader, Reading
 from isopleth.tables.stream import FileRows, RowStream
-from isopleth.tables.table import numbers_with_gaps
 
 VALUES = np.array([[1.0, -2.5], [3.0, 0.1], [1e-300, 2.0]])
 ESCAPE = "\x1b[31mred\x07"
@@ -616,6 +616,21 @@ def test_chunks_are_parts_of_the_whole(tmp_path, kind, columns, monkeypatch):
         assert values.tobytes() == whole.values[start:].tobytes()
         if whole.lines is not None and kind != "json":
             assert [line for chunk in chunks for line in chunk.lines.tolist()] == whole.lines[start:].tolist()
+
+
+def test_parquet_is_not_held_as_a_whole_and_tells_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "FIRST_ROWS", 1000)
+    monkeypatch.setattr(stream, "_CHUNK", 2**15)
+    table = pa.table({f"x{j}": np.arange(2.0**16) + j for j in range(8)})
+    parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2**12)
+    size = table.nbytes
+    del table
+    before, shares = pa.total_allocated_bytes(), []
+    rows = FileRows(tmp_path / "t.parquet", progress=shares.append)
+    held = [pa.total_allocated_bytes() - before for _ in rows.tables(2**12)]
+    assert rows.n_rows == 2**16
+    assert max(held) < size / 2
+    assert shares == [(i + 1) / 16 for i in range(16)]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".jsonl"])

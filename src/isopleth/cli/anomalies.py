@@ -14,7 +14,7 @@ from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run
 from isopleth.errors import DataWarning, InputError
 from isopleth.io import load
-from isopleth.tables.table import FileTable
+from isopleth.tables.file_table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
 from isopleth.tasks.anomaly.result import Anomalies

@@ -9,11 +9,12 @@ import numpy as np
 
 from isopleth.cli.run import Run, refuse_typos, tell
 from isopleth.errors import Hint, InputError, quoted
+from isopleth.tables.file_table import FileTable, numbers_with_gaps
 from isopleth.tables.read import Reader, Reading
-from isopleth.tables.table import FileTable, numbers_with_gaps
-from isopleth.tables.typed import moment
+from isopleth.tables.text_types import moment
 from isopleth.tasks.change_points.detector import ChangePointDetector
-from isopleth.tasks.change_points.result import ChangePoints, ascending_times
+from isopleth.tasks.change_points.result import ChangePoints
+from isopleth.tasks.change_points.steps import ascending_times
 
 # Least share of cells that are times, so that a mistyped one is named and does not turn the column into words.
 _TIMES_SHARE = 0.9
@@ -65,7 +66,9 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
     table = Reader(path, replace(options, columns=None, keep_identifiers=keep)).read(2)
     there = table.data.column_names
     if time is not None and time not in there:
-        raise InputError(f"{path} has no column {time!r} (--time); it has {quoted(there)}.", column=time)
+        raise InputError(
+            f"{path} has no column {time!r} ({{parameter}}); it has {quoted(there)}.", parameter="time", column=time
+        )
     if both := [name for name in options.columns or [] if name in options.exclude]:
         raise InputError(f"{{parameter}} and --exclude both name {quoted(both)}.", parameter="columns", column=both[0])
     unknown = [name for name in options.columns or [] if name not in there]

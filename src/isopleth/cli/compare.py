@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.cli.run import Run
 from isopleth.errors import InputError
-from isopleth.tables.table import FileTable
+from isopleth.tables.file_table import FileTable
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test
 

@@ -11,7 +11,7 @@ from isopleth.cli.run import Run
 from isopleth.datasets import load_breast
 from isopleth.errors import printable
 from isopleth.results.text import counted
-from isopleth.tables.table import FileTable
+from isopleth.tables.file_table import FileTable
 
 
 def demo(run: Run) -> None:

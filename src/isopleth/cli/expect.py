@@ -16,9 +16,9 @@ from isopleth.density import SOSREP
 from isopleth.density.table_density import TableDensity
 from isopleth.errors import InputError, listed, warn_user
 from isopleth.results.text import cell_text
+from isopleth.tables.file_table import FileTable
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import decode_cells, encode_cell
-from isopleth.tables.table import FileTable
 from isopleth.tasks.expected_values import Expectation
 
 

@@ -26,10 +26,10 @@ from isopleth.results.text import counted
 from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
+from isopleth.tables.file_table import FileTable
 from isopleth.tables.output_files import remove_leftovers
 from isopleth.tables.read import Reader, Reading
 from isopleth.tables.stream import FileRows
-from isopleth.tables.table import FileTable
 
 
 def fit(

@@ -20,9 +20,9 @@ from isopleth.cli.run import Run, refuse_same
 from isopleth.errors import InputError, printable
 from isopleth.io import load, save
 from isopleth.results.text import counted, wrapped
+from isopleth.tables.file_table import FileTable
 from isopleth.tables.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.tables.stream import RowStream
-from isopleth.tables.table import FileTable
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor
 

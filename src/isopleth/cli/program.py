@@ -232,8 +232,8 @@ def _sentence(error: OSError) -> str:
 def program(ctx: click.Context) -> None:
     """Find unlikely rows in a table, test whether tables differ, and detect when a series or stream changes.
 
-    Tables are .csv, .tsv, .jsonl, .xlsx, .parquet, .npy or .npz files; text may be compressed (.gz, .bz2, .zst). The name - is
-    standard input.
+    Tables are .csv, .txt, .tsv, .jsonl, .xlsx, .parquet, .feather, .arrow, .npy or .npz files, also compressed (.gz, .bz2, .xz,
+    .zst). The name - is standard input.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

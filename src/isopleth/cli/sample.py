@@ -17,8 +17,8 @@ from isopleth.errors import InputError, printable
 from isopleth.io import load
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
+from isopleth.tables.file_table import FileTable
 from isopleth.tables.read import Reading
-from isopleth.tables.table import FileTable
 from isopleth.tasks.description import broken_relations_of, kept, relations_in_words, relations_of
 from isopleth.tasks.made_rows import MadeRows
 

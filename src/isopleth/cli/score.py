@@ -21,10 +21,10 @@ from isopleth.errors import InputError, listed, printable
 from isopleth.io import load
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.results.text import counted
+from isopleth.tables.file_table import FileTable
 from isopleth.tables.output_files import remove_leftovers
 from isopleth.tables.read import Reading
 from isopleth.tables.stream import FileRows
-from isopleth.tables.table import FileTable
 from isopleth.tables.write import write_array, write_blocks
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
@@ -177,7 +177,7 @@ def _of_kind(path: Path, model: Any) -> Answers:
         names = ["score", "pvalue", "label"]
         return Answers(path, model, names, frozenset({"label"}), lambda rows: list(judged(last, entered(rows))))
     if hasattr(last, "score_samples"):
-        from isopleth.density.estimator import DensityEstimator  # here, since most commands need no density
+        from isopleth.density.base import DensityEstimator  # here, since most commands need no density
 
         what = "log_density" if isinstance(last, DensityEstimator) else "score"
         return Answers(path, model, [what], frozenset(), lambda rows: [last.score_samples(entered(rows))])

@@ -18,9 +18,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.density.estimator import DensityEstimator
+from isopleth.density.base import DensityEstimator
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory, newton
-from isopleth.density.fitted import FrameDensity, RootDensity
+from isopleth.density.frame_density import FrameDensity, RootDensity
 from isopleth.density.search import Search
 from isopleth.density.stack import STACKS, StackDensity
 from isopleth.errors import InputError, warn_user

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
 from isopleth.density.debias import Drift, moved, scott_of_fourth_order
-from isopleth.density.fitted import ExpansionDensity, FrameDensity, MixtureDensity
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError, refuse_too_large
 from isopleth.kernels import Gaussian, Kernel, get_kernel

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.backend import NUMPY, Backend
-from isopleth.density.fitted import FrameDensity
+from isopleth.density.frame_density import FrameDensity
 from isopleth.operators.threads import check_stopped, slices
 from isopleth.rows import sample_places
 

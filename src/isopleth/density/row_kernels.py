@@ -15,17 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.density.base import DensityEstimator
 from isopleth.density.column_density import ColumnDensity
-from isopleth.density.coordinates import ColumnCoordinates
-from isopleth.density.estimator import DensityEstimator
-from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
-from isopleth.density.hot_deck import MOST_CENTERS, completed
-from isopleth.density.recording import Recording
-from isopleth.density.search import Search
-from isopleth.density.stack import FrameOptions, StackDensity, frames_by_name, rescaled
-from isopleth.density.stack_columns import StackColumns
-from isopleth.density.table_density import TableDensity
-from isopleth.density.table_fit import (
+from isopleth.density.column_scales import (
     LEAVE_ONE_OUT,
     TableRows,
     TableScales,
@@ -34,6 +26,14 @@ from isopleth.density.table_fit import (
     product_factor,
     weights_of,
 )
+from isopleth.density.coordinates import ColumnCoordinates
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.hot_deck import MOST_CENTERS, completed
+from isopleth.density.recording import Recording
+from isopleth.density.search import Search
+from isopleth.density.stack import FrameOptions, StackDensity, frames_by_name, rescaled
+from isopleth.density.stack_columns import StackColumns
+from isopleth.density.table_density import TableDensity
 from isopleth.errors import InputError, whole_number
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap, Marginal

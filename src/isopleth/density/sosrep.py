@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.backend import Array
-from isopleth.density.fitted import ExpansionDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError, warn_user

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.density.fitted import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import mass_near
 from isopleth.density.normal_mixture import fit_normal_mixture, shrunken_normal
 from isopleth.density.search import Search, path_of_factors

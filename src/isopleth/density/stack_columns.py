@@ -24,7 +24,7 @@ from scipy.special import logsumexp
 
 from isopleth.backend import to_numpy
 from isopleth.density.column_density import patterns_of
-from isopleth.density.fitted import ExpansionDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.density.normal_mixture import NormalMixture
 from isopleth.density.stack import Component, StackDensity
 from isopleth.errors import InputError, refuse_too_large

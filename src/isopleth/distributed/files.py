@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as arrow
 
-from isopleth.errors import Hint, InputError, listed
+from isopleth.errors import Hint, InputError, quoted
 from isopleth.io.resume import Journal
 from isopleth.parts import Add, Parts, S, part_sums
 from isopleth.tables.read import Reading
@@ -259,13 +259,14 @@ class BatchParts(Parts):
         present = list(first.schema.names)
         self.weights = weights
         chosen = [name for name in present if name != weights] if columns is None else list(columns)
-        missing = [repr(name) for name in [*chosen, *([] if weights is None else [weights])] if name not in present]
+        missing = [name for name in [*chosen, *([] if weights is None else [weights])] if name not in present]
         if missing:
-            raise InputError(f"the batches have no column {listed(missing)}; they have {listed(present)}.")
-        text = [repr(name) for name in chosen if not is_numeric(first.schema.field(name).type)]
+            lacking = f"the batches have no column {quoted(missing)}; they have {quoted(present)}."
+            raise InputError(lacking, column=missing[0])
+        text = [name for name in chosen if not is_numeric(first.schema.field(name).type)]
         if text:
             how = Hint("choose others with {columns}", columns=...)
-            raise InputError(f"no numbers in column {listed(text)} of the batches", column=text[0], hint=how)
+            raise InputError(f"no numbers in column {quoted(text)} of the batches", column=text[0], hint=how)
         self.names: list[str] = chosen
         self.n_features = len(chosen)
         self.chunk_rows = chunk_rows or rows_of_a_chunk(len(chosen))
@@ -285,9 +286,10 @@ class BatchParts(Parts):
 
 def numbers(batch: Any, names: Sequence[str]) -> np.ndarray:
     """Return columns of a record batch as float64 rows; NaN where a cell is missing."""
-    missing = [repr(name) for name in names if name not in batch.schema.names]
+    missing = [name for name in names if name not in batch.schema.names]
     if missing:
-        raise InputError(f"a batch has no column {listed(missing)}; all batches need the columns of the first one.")
+        text = f"a batch has no column {quoted(missing)}; all batches need the columns of the first one."
+        raise InputError(text, column=missing[0])
     values = np.empty((batch.num_rows, len(names)))
     for j, name in enumerate(names):
         if not is_numeric(batch.schema.field(name).type):

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from isopleth.inference import LEVEL
 from isopleth.results.text import counted
-from isopleth.tables.typed import length_text, seconds_of, time_text
+from isopleth.tables.text_types import length_text, seconds_of, time_text
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -133,9 +134,6 @@ _FARTHEST = 15.0
 _MOST_OF_SCALE = 50_000
 # Points of a curve, bins of a histogram and words of a column in a chart.
 _MOST_POINTS, _BINS, _MOST_WORDS = 2000, 30, 20
-# p-value up to which a title says what changed.
-LEVEL = 0.05
-
 
 # The median distance from the median, times this, is the standard deviation of a normal distribution.
 _TO_STANDARD_DEVIATIONS = 1.4826
@@ -213,6 +211,7 @@ def thinned(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def histogram(name: str, cells: tuple[np.ndarray, np.ndarray], labels: tuple[str, str], p: float) -> Chart:
+    """Return the shares of the values of a column in bins, in both samples."""
     times = cells[0].dtype.kind == "M"
     one, two = map(seconds_of, cells) if times else cells
     text = time_text if times else "{:.6g}".format

@@ -5,7 +5,7 @@ import lazy_loader
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 
 _modules = {
-    "estimator": ["KernelScore"],
+    "kernel_score": ["KernelScore"],
     "field": ["Normalizer"],
     "nystrom": ["NystromKEF"],
     "presets": ["KEF", "SSGE", "Landweber", "NuMethod", "Stein"],

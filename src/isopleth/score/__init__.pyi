@@ -2,8 +2,8 @@ from ..solvers.regularizers import LandweberIteration as LandweberIteration
 from ..solvers.regularizers import NuIteration as NuIteration
 from ..solvers.regularizers import SpectralCutoff as SpectralCutoff
 from ..solvers.regularizers import Tikhonov as Tikhonov
-from .estimator import KernelScore as KernelScore
 from .field import Normalizer as Normalizer
+from .kernel_score import KernelScore as KernelScore
 from .nystrom import NystromKEF as NystromKEF
 from .presets import KEF as KEF
 from .presets import SSGE as SSGE

@@ -13,7 +13,7 @@ from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, slices
-from isopleth.score.estimator import KernelScore
+from isopleth.score.kernel_score import KernelScore
 from isopleth.score.spaces import Diagonal
 from isopleth.solvers.direct import Shifted
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, Regularizer, SpectralCutoff, Tikhonov

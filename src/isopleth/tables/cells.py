@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from isopleth.backend import frame_names
 from isopleth.errors import InputError, quoted
-from isopleth.tables.typed import Numerals, moment, numerals_of, rounded, typed
+from isopleth.tables.text_types import Numerals, moment, numerals_of, rounded, typed
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})

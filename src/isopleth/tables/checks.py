@@ -36,7 +36,7 @@ from isopleth.tables.cells import (
 )
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached, Schema
-from isopleth.tables.typed import Numerals
+from isopleth.tables.text_types import Numerals
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 

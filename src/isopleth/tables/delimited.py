@@ -20,7 +20,7 @@ import pyarrow.csv as arrow_csv
 
 from isopleth.errors import Hint, InputError
 from isopleth.tables.source import Source, likely_encoding
-from isopleth.tables.typed import Numerals, numerals_of
+from isopleth.tables.text_types import Numerals, numerals_of
 
 _PIECE = 2**20  # bytes that are read, scanned and parsed at a time: their positions of quotes stay in the cache
 LONGEST = 2**24  # a longer record is no row, and would fill the memory before anything could be said about it

@@ -19,7 +19,8 @@ from isopleth.tables.delimited import (
     kind_of,
     recognised,
 )
-from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches, table_of_array
+from isopleth.tables.file_table import FileTable
+from isopleth.tables.readers import READERS, Columns, mapped, parquet_batches, parquet_shape, table_of_array
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.source import (
     PACKED_SUFFIXES,
@@ -29,8 +30,7 @@ from isopleth.tables.source import (
     opened,
     positions,
 )
-from isopleth.tables.table import FileTable
-from isopleth.tables.typed import Numerals, trimmed, typed, without_codes, without_missing
+from isopleth.tables.text_types import Numerals, trimmed, typed, without_codes, without_missing
 
 # Delimiters of text files by suffix; None means that it is found from the text.
 _DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t"}
@@ -204,10 +204,14 @@ class Reader:
             check_beginning(source, READERS[source.suffix][0])
         self.source: Source = source
         self._whole: Columns | None = None
+        self._rows = 0  # of formats that are read in pieces and know their number
         if self.text is not None:
             offered, self.named = self.text.dialect.names, self.text.dialect.named
         elif source.suffix == ".npy":
-            offered, self.named = [f"x{j + 1}" for j in range(mapped(source).shape[1])], False
+            self._rows, width = mapped(source).shape
+            offered, self.named = [f"x{j + 1}" for j in range(width)], False
+        elif source.suffix == ".parquet":
+            (self._rows, offered), self.named = parquet_shape(source), True
         else:
             self._whole = READERS[source.suffix][1](source)
             offered, self.named = list(self._whole.data.column_names), self._whole.named
@@ -277,8 +281,8 @@ class Reader:
                 raise InputError(f"{self.source} has a header but no rows; a table is needed.")
             return Columns(pa.concat_tables(tables).slice(0, most), self.named, np.concatenate(lines)[:most])
         if self._whole is None:
-            if self.source.suffix == ".npy" and most is not None:
-                return Columns(table_of_array(np.asarray(mapped(self.source)[:most])).select(self.where), False)
+            if most is not None and self._rows > most:
+                return next(self._joined(self._pieces(most, 0), most))[0]
             self._whole = READERS[self.source.suffix][1](self.source)
         data, lines_ = self._whole.data.select(self.where), self._whole.lines
         return Columns(data.slice(0, most), self.named, None if lines_ is None else lines_[:most])
@@ -359,16 +363,31 @@ class Reader:
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
         """Yield tables of `rows` rows with the schema of `like`, from a row on; some formats are read as a whole."""
-        held, lines, before = None, np.empty(0, dtype=np.int64), start
-        for piece in self._pieces(rows, start):
+        for columns, before in self._joined(self._pieces(rows, start), rows):
+            yield self._chunk(columns, like, start + before)
+
+    def _joined(self, pieces: Iterator[Columns], rows: int) -> Iterator[tuple[Columns, int]]:
+        """Yield pieces of `rows` rows, and how many rows are before each."""
+        held, lines, before = None, np.empty(0, dtype=np.int64), 0
+
+        def first(data: Any) -> tuple[Columns, int]:
+            return Columns(data, self.named, lines[:rows] if len(lines) else None), before
+
+        for piece in pieces:
             held = piece.data if held is None else pa.concat_tables([held, piece.data])
             if piece.lines is not None:
                 lines = np.concatenate([lines, piece.lines])
             while len(held) >= rows:
-                yield self._chunk(held.slice(0, rows), lines[:rows], like, before)
+                yield first(held.slice(0, rows))
                 held, lines, before = held.slice(rows), lines[rows:], before + rows
         if held is not None and len(held):
-            yield self._chunk(held, lines, like, before)
+            yield first(held)
+
+    def share_of(self, rows: int) -> float:
+        """Return the share of the file that rows at its beginning take; 0 where that is not known."""
+        if self.text is not None:
+            return self.text.places[-1].byte / self.source.size if self.text.places else 0.0
+        return rows / self._rows if self._rows else 0.0
 
     def _pieces(self, rows: int, start: int) -> Iterator[Columns]:
         if self.text is not None:
@@ -389,8 +408,7 @@ class Reader:
                     yield Columns(whole.slice(start), self.named)
                 start = max(0, start - len(table))
 
-    def _chunk(self, data: Any, lines: np.ndarray, like: FileTable, before: int) -> FileTable:
-        columns = Columns(data, self.named, lines if len(lines) else None)
+    def _chunk(self, columns: Columns, like: FileTable, before: int) -> FileTable:
         kinds = zip(self.names, like.data.schema.types, strict=True)
         words = {*self.how.categorical, *(name for name, kind in kinds if pa.types.is_string(kind))}
         data = self._typed(columns, words).rename_columns(like.data.column_names)
@@ -450,6 +468,7 @@ def refuse_mismatch(path: object, names: list[str], offered: Sequence[str], chos
         raise InputError(
             f"{where} has none of the columns that the model was fitted on, {quoted(names)}; give a table with these columns.",
             parameter="columns",
+            column=missing[0],
         )
     others = f", and has {quoted(extra, most=4)}, which the model does not know" if extra else ""
     raise InputError(

@@ -212,11 +212,20 @@ def _opened_parquet(source: Source) -> Iterator[Any]:
         raise InputError(f"{source} is damaged or cut short, and is no Parquet table; save it again.") from None
 
 
+def _parquet_names(file: Any) -> list[str]:
+    return [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
+
+
+def parquet_shape(source: Source) -> tuple[int, list[str]]:
+    """Return the number of rows of a Parquet file and the names of its columns."""
+    with _opened_parquet(source) as file:
+        return file.metadata.num_rows, _parquet_names(file)
+
+
 def read_parquet(source: Source) -> Columns:
     """Read a Parquet file."""
     with _opened_parquet(source) as file:
-        names = [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
-        rows = file.metadata.num_rows
+        names, rows = _parquet_names(file), file.metadata.num_rows
         if (
             rows * len(names) * _CELL > 100 * source.size
         ):  # a file can say that a number is there a thousand million times
@@ -237,8 +246,7 @@ def read_arrow(source: Source) -> Columns:
 def parquet_batches(source: Source, rows: int) -> Iterator[Any]:
     """Yield the rows of a Parquet file as Arrow tables."""
     with _opened_parquet(source) as file:
-        names = [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
-        for batch in file.iter_batches(min(rows, _MOST_BATCH), columns=names):
+        for batch in file.iter_batches(min(rows, _MOST_BATCH), columns=_parquet_names(file)):
             yield pa.Table.from_batches([batch])
 
 

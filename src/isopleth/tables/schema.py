@@ -28,7 +28,7 @@ from isopleth.tables.cells import (
     parsed_number,
 )
 from isopleth.tables.kinds import Column, KindRule
-from isopleth.tables.typed import Numerals
+from isopleth.tables.text_types import Numerals
 
 UNSEEN = "a new word"  # how a word that was not among the training rows is shown
 
@@ -374,8 +374,9 @@ class Schema:
         present = set(table.names)
         lost = [column.name for column in self.columns if column.name not in present]
         if lost:
+            what = f"X lacks column{'s' if len(lost) > 1 else ''} {quoted(lost)} of the table of the fit"
             raise InputError(
-                f"X lacks column {quoted(lost)}, which was there at fit; add it, with empty cells if it is unknown."
+                what, column=lost[0], hint="add what is lacking, with empty cells if its values are unknown"
             )
         words = frozenset(missing)
         numeric, codes, unseen = [], [], {}

@@ -25,6 +25,7 @@ from isopleth.tables.delimited import (
     header_names,
     kind_of,
 )
+from isopleth.tables.file_table import FileTable, MissingCells, refuse_words
 from isopleth.tables.read import Reader, Reading, typed_columns
 from isopleth.tables.readers import Columns
 from isopleth.tables.schema import Schema
@@ -32,8 +33,7 @@ from isopleth.tables.source import (
     Source,
     decoder_of,
 )
-from isopleth.tables.table import FileTable, MissingCells, refuse_words
-from isopleth.tables.typed import Numerals
+from isopleth.tables.text_types import Numerals
 
 _BYTES = 2**16  # that are read from a stream at a time
 _STREAM = Path("standard input")
@@ -110,12 +110,11 @@ class FileRows:
 
     def _check(self, progress: Callable[[float], None], min_rows: int) -> None:
         """Pass over the file once: all cells are finite numbers."""
-        missing, rows, size = MissingCells(self.names), 0, max(self.file.source.size, 1)
+        missing, rows = MissingCells(self.names), 0
         for table in self.file.chunks(self.chunk_rows, self.first):
             missing.add(table, table.encoded().numeric)
             rows += len(table)
-            places = self.file.text.places if self.file.text is not None else []
-            progress(places[-1].byte / size if places else 0.0)
+            progress(self.file.share_of(rows))
         missing.refuse(self.source)
         if rows < min_rows:
             has = "only one row" if rows == 1 else f"{rows or 'no'} rows"

@@ -16,7 +16,7 @@ from isopleth.density.recording import NumberFormat
 from isopleth.errors import listed
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
-from isopleth.tables.table import FileTable
+from isopleth.tables.file_table import FileTable
 
 # Rows with all cells of a relation that it needs, columns of numbers that are looked at, and rows that are looked at first.
 _FEWEST_ROWS, _MOST_COLUMNS, _FIRST = 20, 30, 20

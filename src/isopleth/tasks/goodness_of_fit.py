@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from isopleth.errors import InputError, probability, whole_number
 from isopleth.frames import Frame
 from isopleth.frames.compose import stein_coordinates
-from isopleth.inference import normal_scores, permutation_pvalue
+from isopleth.inference import LEVEL, normal_scores, permutation_pvalue
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
@@ -24,9 +24,6 @@ from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
 from isopleth.scales import is_auto, median
 from isopleth.tables.checks import check_memory_limit, enter, given_numbers
-
-# Level at which the sentences of a result say that the sample is not from the density.
-_LEVEL = 0.05
 
 # Multiples of the median distance whose discrepancies are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -114,7 +111,7 @@ class SteinTestResult(Result):
 
     def _sentences(self) -> list[str]:
         rows = counted(self.n_rows, "row")
-        if self.pvalue > _LEVEL:
+        if self.pvalue > LEVEL:
             first = f"No difference between the sample of {rows} and the density is shown: p = {self.pvalue:.3g}."
             return [first, "That is no proof that the sample is from it; small samples show large differences only."]
         return [
@@ -136,7 +133,7 @@ class SteinTestResult(Result):
         # A dot on the axis keeps the statistic in the frame, where it is larger than all others.
         here = [f"this sample: {self.statistic:.4g}"]
         sample = Series("this sample", [self.statistic], [0.0], "dots", "vermillion", here, strong=True)
-        verdict = "The sample does not fit the score" if self.pvalue <= _LEVEL else "No misfit is shown"
+        verdict = "The sample does not fit the score" if self.pvalue <= LEVEL else "No misfit is shown"
         lines = [(self.statistic, f"statistic of this sample, {self.statistic:.4g}")]
         about = "Statistics of random signs, as a sample from the density would give them."
         title = f"{verdict}: p = {self.pvalue:.3g}"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from isopleth.backend import to_numpy
-from isopleth.density.fitted import ExpansionDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.torch.checks import TensorFunction, check_points, computed, constant, first_derivatives

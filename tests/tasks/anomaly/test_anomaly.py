@@ -18,7 +18,7 @@ from isopleth import AnomalyDetector
 from isopleth.datasets import load_breast
 from isopleth.errors import DataWarning
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.anomaly.table import NEW, Limits
+from isopleth.tasks.anomaly.training_table import NEW, Limits
 
 CLUSTERS = np.random.default_rng(0).normal(size=(6, 3))
 

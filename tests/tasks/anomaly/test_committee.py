@@ -5,7 +5,7 @@ import pytest
 from anomaly_tables import table
 
 from isopleth.tasks.anomaly.pooled_rule import Committee, Member, root_coefficients, sample_sizes, some_columns
-from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable
+from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, Limits, TrainingTable
 
 LIMITS = Limits(2.0**30, 1)
 

@@ -7,7 +7,7 @@ from scipy.stats import genpareto, norm, rankdata
 from sklearn.covariance import OAS
 from sklearn.metrics import roc_auc_score
 
-from isopleth.tasks.anomaly.evidence import CovarianceEvidence, shrinkage
+from isopleth.tasks.anomaly.covariance import CovarianceEvidence, shrinkage
 from isopleth.tasks.anomaly.pooled_rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
 from isopleth.tasks.anomaly.reference_rule import (
     FOREST_FOLDS,
@@ -16,7 +16,7 @@ from isopleth.tasks.anomaly.reference_rule import (
     NormalScores,
     ReferenceRule,
 )
-from isopleth.tasks.anomaly.table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
+from isopleth.tasks.anomaly.training_table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
 
 LIMITS = Limits(2.0**30, 1)
 

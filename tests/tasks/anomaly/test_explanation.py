@@ -13,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from isopleth import AnomalyDetector, load, save
 from isopleth.errors import InputError
 from isopleth.tasks.anomaly.explanation import MOST_VALUES, Counterfactuals, Explanation
-from isopleth.tasks.anomaly.table import sums_of_others
+from isopleth.tasks.anomaly.training_table import sums_of_others
 
 
 def table(n=200, dim=4, seed=0):

@@ -11,7 +11,7 @@ from isopleth import AnomalyDetector, load, save
 from isopleth.errors import DataWarning, InputError
 from isopleth.inference import conformal_p_values
 from isopleth.tasks.anomaly.reference_rule import NO_FOLD, ReferenceRule
-from isopleth.tasks.anomaly.table import TrainingTable
+from isopleth.tasks.anomaly.training_table import TrainingTable
 
 
 def patients(groups, rows, rng, spread=0.2):

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
-from isopleth.tasks.anomaly.table import NEW, Limits, TrainingTable, WithConstants, fit_with_constants
+from isopleth.tasks.anomaly.training_table import NEW, Limits, TrainingTable, WithConstants, fit_with_constants
 
 CONFIDENCE = 0.95
 FEWEST_ROWS = 20  # training rows, or groups of them, below which no certificate is tried

@@ -46,7 +46,7 @@ from isopleth.tasks.anomaly.explanation import (
 from isopleth.tasks.anomaly.pooled_rule import PooledRule, Tail
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.anomaly.table import (
+from isopleth.tasks.anomaly.training_table import (
     NEW,
     Limits,
     TrainingTable,

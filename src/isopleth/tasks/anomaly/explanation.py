@@ -15,14 +15,14 @@ from isopleth.results.result import Result
 from isopleth.results.text import cell_text as shown_number
 from isopleth.results.text import counted, in_words
 from isopleth.tables.cells import is_missing
-from isopleth.tasks.anomaly.table import Limits, blocks, map_blocks
+from isopleth.tasks.anomaly.training_table import Limits, blocks, map_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from isopleth.tasks.anomaly.pooled_rule import PooledRule
     from isopleth.tasks.anomaly.reference_rule import ReferenceRule
-    from isopleth.tasks.anomaly.table import WithConstants
+    from isopleth.tasks.anomaly.training_table import WithConstants
 
 _MOST_PRINTED, _MOST_DRAWN, _MOST_BARS, _WORTH_SAYING = 10, 4, 12, 0.1
 _NEAR = 1e-8  # surprises and rises that differ by less than this share of the largest, or of 1, are equal

@@ -17,8 +17,8 @@ from scipy.spatial.distance import pdist, squareform
 from isopleth.operators.threads import interruptible, map_threads
 from isopleth.rows import differ, merge_rows, rounding_of, without_rounding
 from isopleth.scales import bounded
-from isopleth.tasks.anomaly.evidence import CovarianceEvidence
-from isopleth.tasks.anomaly.table import (
+from isopleth.tasks.anomaly.covariance import CovarianceEvidence
+from isopleth.tasks.anomaly.training_table import (
     MOST_ROWS,
     NEW,
     CategoryColumns,

@@ -12,9 +12,9 @@ from sklearn.tree import ExtraTreeRegressor
 from isopleth.operators.threads import map_threads
 from isopleth.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
 from isopleth.scales import bounded, deviations
-from isopleth.tasks.anomaly.evidence import CovarianceEvidence
+from isopleth.tasks.anomaly.covariance import CovarianceEvidence
 from isopleth.tasks.anomaly.pooled_rule import EmpiricalLaw, Tail
-from isopleth.tasks.anomaly.table import (
+from isopleth.tasks.anomaly.training_table import (
     NEW,
     Limits,
     TrainingTable,

@@ -20,7 +20,7 @@ from isopleth.tables.cells import refuse_no_table
 from isopleth.tables.checks import check_memory_limit, enter, on_host
 from isopleth.tasks.change_points.periods import check_period, lines_of, season_beside_levels, seasonal, seasons_of
 from isopleth.tasks.change_points.positions import by_windows, kind_of_location, kind_of_shape, positions_of
-from isopleth.tasks.change_points.result import ChangePoints, Grid, grid_of, split_times
+from isopleth.tasks.change_points.result import ChangePoints
 from isopleth.tasks.change_points.scan import (
     SHORTEST_SHAPES,
     Candidate,
@@ -31,6 +31,7 @@ from isopleth.tasks.change_points.scan import (
     scans,
     seen_in_cycles,
 )
+from isopleth.tasks.change_points.steps import Grid, grid_of, split_times
 from isopleth.tasks.segmentation.description_length import (
     RUNS,
     SHORTEST_SCATTER,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.results.charts import LEVEL, Chart, Series, compared, dots, robust_range, some
+from isopleth.inference import LEVEL
+from isopleth.results.charts import Chart, Series, compared, dots, robust_range, some
 from isopleth.results.text import counted
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from sklearn.utils import check_random_state
 from isopleth.backend import frame_names
 from isopleth.difference.samples import enter_both
 from isopleth.errors import InputError, listed, quoted, warn_user, whole_number
+from isopleth.inference import LEVEL
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.progress import checked_verbose
-from isopleth.results.charts import LEVEL
 from isopleth.tables.cells import as_frame, in_memory, with_columns
 from isopleth.tables.checks import CheckedRows, TakesKinds, check_memory_limit, numbered_groups, used_names
 from isopleth.tables.kinds import is_identifier
@@ -55,9 +55,8 @@ def _check_same_columns(x: list[Any], y: list[Any]) -> None:
     lacks = [f"{name} lacks {quoted(map(str, names))}" for name, names in (("Y", only_x), ("X", only_y)) if names]
     pairs = alike(only_x, only_y)
     guess = f"; {renaming(pairs)}" if pairs else ""
-    raise InputError(
-        f"{' and '.join(lacks)}{guess}; give the columns the same names, or leave out those that only one sample has."
-    )
+    how = "give the columns the same names, or leave out those that only one sample has"
+    raise InputError(f"{' and '.join(lacks)}{guess}", column=(only_x + only_y)[0], hint=how)
 
 
 def _without_identifiers(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Any, Any, dict[str, str]]:

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from isopleth.operators.threads import map_threads
 from isopleth.rows import without_rounding
 from isopleth.scales import medians
-from isopleth.tasks.anomaly.table import NEW, CategoryColumns, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, Limits, TrainingTable, blocks
 
 HALF = 0.5
 NEAR = 1e-9  # distances that differ by less than this share are equal

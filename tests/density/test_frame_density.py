@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth.density.fitted import MixtureDensity, RootDensity
+from isopleth.density.frame_density import MixtureDensity, RootDensity
 from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import KERNELS, SDO, Laplacian

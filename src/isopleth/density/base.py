@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.backend import Array, Backend, requires_gradient, to_numpy
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.debias import Drift, moved
-from isopleth.density.fitted import ExpansionDensity, FrameDensity
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity
 from isopleth.density.search import Fit, Search, run_search
 from isopleth.density.stack import (
     MOST_JUDGED,
