@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from copy import copy
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -20,7 +21,7 @@ from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import row_keys
 from isopleth.scales import ScaledColumns, is_auto
 from isopleth.tables.cells import in_memory, with_columns
-from isopleth.tables.checks import CheckedRows, enter, numbered_groups, plain_names
+from isopleth.tables.checks import CheckedRows, enter, numbered_groups
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
 from isopleth.tasks.drift.calibration import (
@@ -220,8 +221,14 @@ class DriftMonitor(StreamMonitor):
             If the rows or parameters cannot be used, or there are fewer rows than in a window, or too few for rows that depend on
             each other.
         """
-        self._validate_params()
+        self._check_parameters()
         self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
+        table = enter(self, X, reset=True, min_samples=2, missing=True)
+        self._fit_rows(table, groups)
+        return table.finish(self)
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
                 f"expected_run_length = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
@@ -231,7 +238,9 @@ class DriftMonitor(StreamMonitor):
             raise InputError(
                 f"expected_run_length = {self.expected_run_length!r} is more than can be simulated; take at most {_LONGEST:,.0f}."
             )
-        table = enter(self, X, reset=True, min_samples=2, missing=True)
+
+    def _fit_rows(self, table: CheckedRows, groups: Any) -> None:
+        """Learn from a reference, and begin a stream."""
         n = len(table.rows)
         if n < self.window:
             raise InputError(
@@ -240,7 +249,6 @@ class DriftMonitor(StreamMonitor):
             )
         self._learn(table, checked_groups(groups, n, int(self.window)))
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
-        return table.finish(self)
 
     def _learn(self, table: CheckedRows, groups: np.ndarray | None) -> None:
         n, run_length = len(table.rows), float(self.expected_run_length)
@@ -419,24 +427,15 @@ class DriftMonitor(StreamMonitor):
         """
         check_is_fitted(self, "threshold_")
         X = in_memory(X)
-        table = enter(self, X, min_samples=2, missing=True)
-        fresh = type(self)(**self.get_params(deep=False))
-        state, kept = self.state_, {"_column_labels": self._column_labels}
-        if table.columns is not None:
+        self._check_parameters()
+        table, fresh = enter(self, X, min_samples=2, missing=True), copy(self)
+        if table.columns is None:
+            fresh._fit_rows(table, groups)
+        else:  # from now on the words of the new reference are known
             fresh.fit(with_columns(X, table.columns.names), groups=groups)
-        else:
-            fresh.fit(table.rows, groups=groups)
-            if hasattr(self, "feature_names_in_"):
-                kept["feature_names_in_"] = self.feature_names_in_
-            fresh._rename(plain_names(self))
-        kept["state_"] = replace(fresh.state_, n_rows=state.n_rows, alarms=state.alarms)
-        self.__dict__.update(vars(fresh) | (kept if table.columns is None else {"state_": kept["state_"]}))
+        state = replace(fresh.state_, n_rows=self.state_.n_rows, alarms=self.state_.alarms)
+        self.__dict__.update(vars(fresh) | {"state_": state})
         return table.finish(self)
-
-    def _rename(self, names: list[str]) -> None:
-        cells = tuple(replace(cell, name=name) for cell, name in zip(self._encoding.cells, names, strict=True))
-        self._encoding = replace(self._encoding, cells=cells)
-        self._columns = replace(self._columns, encoding=self._encoding)
 
     def has_reference(self, X: Any) -> bool:
         """Tell whether `X` holds the rows that the monitor was fitted to.
