@@ -12,7 +12,7 @@ from sklearn.base import clone
 import isopleth
 from isopleth import ChangePointDetector, InputError
 from isopleth.tasks import sliding_lsdd
-from isopleth.tasks.change_points.curve import SlidingLSDD, drawn_centers, subsequences
+from isopleth.tasks.change_points.curve import distances_of_windows, drawn_centers, subsequences
 from isopleth.tasks.segmentation.description_length import surcharge
 
 
@@ -29,9 +29,8 @@ def test_subsequences_stack_the_columns_of_consecutive_steps():
 def test_the_curve_is_the_corrected_dual_estimate_of_each_pair_of_windows():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 2))
-    sliding = SlidingLSDD.at(rows[::4], 1e9, 1.3)
-    scores = sliding.scores(rows, 7)
     centers = rows[::4]
+    scores = distances_of_windows(rows, 7, centers, 1.3, 1e9)
     psi = np.exp(-((rows[:, None] - centers[None]) ** 2).sum(axis=2) / (2 * 1.3**2))
     gram = np.exp(-((centers[:, None] - centers[None]) ** 2).sum(axis=2) / (4 * 1.3**2))
     inverse = np.linalg.inv(gram + 0.1 * np.eye(len(centers)))
@@ -47,7 +46,7 @@ def test_the_curve_is_the_corrected_dual_estimate_of_each_pair_of_windows():
 def test_the_curve_does_not_depend_on_the_memory_limit():
     rows = np.random.default_rng(1).normal(size=(300, 2))
     centers = drawn_centers(rows, 20, np.random.default_rng(0))
-    whole, parts = (SlidingLSDD.at(centers, limit, 1.0).scores(rows, 20) for limit in (1e9, 64 * 20 * 37))
+    whole, parts = (distances_of_windows(rows, 20, centers, 1.0, limit) for limit in (1e9, 64 * 20 * 37))
     np.testing.assert_allclose(parts, whole, atol=1e-12)
 
 

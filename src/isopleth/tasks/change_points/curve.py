@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -33,36 +32,23 @@ def subsequences(values: np.ndarray, length: int) -> np.ndarray:
     return np.ascontiguousarray(windows.transpose(0, 2, 1)).reshape(len(windows), -1)
 
 
-@dataclass(frozen=True, eq=False)
-class SlidingLSDD:
-    r"""LSDD between neighbouring windows of rows, with the same centres, length scale and ridge for all.
+def distances_of_windows(
+    rows: np.ndarray, window: int, centers: np.ndarray, length_scale: float, memory_limit: float
+) -> np.ndarray:
+    r"""Compute LSDD, over the volume, between the windows of rows that begin at t and t + `window`, for all t.
 
     With :math:`M = 2G - GHG` it is :math:`(m - m')^\top M (m - m')`, of means that cumulative sums give for all windows, less its
     expectation :math:`\operatorname{tr} M (V/r + V'/r)` without a change.
     """
-
-    system: GaussianSystem  # Gaussian functions, for rows divided by the length scale
-    spectrum: PenalizedSpectrum  # spectrum of their inner products
-    length_scale: float  # length scale in the units of the rows
-
-    @classmethod
-    def at(cls, centers: np.ndarray, memory_limit: float, length_scale: float | None = None) -> Self:
-        """Make an LSDD at a length scale, by default the median distance between centres over the root of 2."""
-        scale = float(np.median(pdist(centers)) / np.sqrt(2.0)) if length_scale is None else length_scale
-        log_volume = centers.shape[1] * (0.5 * float(np.log(np.pi)) + float(np.log(scale)))
-        system = GaussianSystem(centers / scale, log_volume, memory_limit)
-        return cls(system, PenalizedSpectrum.of(system.gram()), scale)
-
-    def scores(self, rows: np.ndarray, window: int) -> np.ndarray:
-        """Compute corrected squared distances, over the volume, between the windows that begin at t and t + window, for all t."""
-        count = len(rows) - 2 * window + 1
-        root = self.spectrum.vectors * np.sqrt(self.spectrum.dual_weights(RIDGE))
-        out = np.empty(count)
-        with ONE_BLAS_THREAD:
-            for part in slices(count, self.system.memory_limit / (64 * len(self.system.centers))):
-                features = self.system.matrix(rows[part.start : part.stop + 2 * window - 1] / self.length_scale) @ root
-                out[part] = _contrasts(features, window)
-        return out
+    system = GaussianSystem(centers / length_scale, 0.0, memory_limit)
+    spectrum = PenalizedSpectrum.of(system.gram())
+    root = spectrum.vectors * np.sqrt(spectrum.dual_weights(RIDGE))
+    out = np.empty(len(rows) - 2 * window + 1)
+    with ONE_BLAS_THREAD:
+        for part in slices(len(out), memory_limit / (64 * len(centers))):
+            features = system.matrix(rows[part.start : part.stop + 2 * window - 1] / length_scale) @ root
+            out[part] = _contrasts(features, window)
+    return out
 
 
 def _contrasts(features: np.ndarray, window: int) -> np.ndarray:
@@ -178,5 +164,7 @@ def sliding_lsdd(
         return backend.array(along_series(np.zeros(length - needed + 1), length, subsequence, window))
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
     rows = subsequences(values, subsequence)
-    sliding = SlidingLSDD.at(drawn_centers(rows, centers, rng), memory_limit)
-    return backend.array(along_series(sliding.scores(rows, window), length, subsequence, window))
+    chosen = drawn_centers(rows, centers, rng)
+    scale = float(np.median(pdist(chosen)) / np.sqrt(2.0))
+    scores = distances_of_windows(rows, window, chosen, scale, memory_limit)
+    return backend.array(along_series(scores, length, subsequence, window))
