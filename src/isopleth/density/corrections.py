@@ -124,7 +124,7 @@ class Calibration:
     cells: dict[int, tuple[np.ndarray, np.ndarray]]  # by visible column
 
     def ends(self, column: int, confidence_level: float) -> tuple[float, float]:
-        """Return the shares of the predicted distribution between which a cell is with a probability."""
+        """Return the levels of the predicted distribution between which a cell lies with this probability."""
         half = 0.5 * confidence_level
         distances, weights = self.cells[column]
         if len(distances):  # the cell that is asked for counts as one more

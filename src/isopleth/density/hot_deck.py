@@ -24,8 +24,7 @@ MOST_DONORS = 2000
 _CELLS = 2**21  # pairs of rows that are compared at once
 # Most centres of a fit with gaps: each pattern of missing cells has sums over all pairs of centres.
 MOST_CENTERS = 2000
-# A row with gaps is filled several times in small tables, so that no centre rests on one fill: so many times, as far as there are
-# no more than so many filled rows.
+# Most fills of one row with gaps, so that no centre rests on a single one, and most filled rows for which there is more than one.
 _FILLS, _FILLED = 6, 800
 # Periods of the triangle wave for each unit of a cell: neighbouring rows get unlike levels, and 1e-12 stays below 1e-9.
 _WAVES = 100.0

@@ -234,7 +234,7 @@ def _balanced(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         chance -= chance.max(axis=1, keepdims=True)
         np.exp(chance, out=chance)
         chance /= chance.sum(axis=1, keepdims=True)
-        # Rows of the fit that are far from all draws are not made up for by any weight.
+        # Limited, because no weight makes a row of the fit likely that is far from all draws.
         found += np.clip(np.log(share / np.maximum(chance.mean(axis=0), 1e-300)), -_LARGEST, _LARGEST)
     return np.asarray(found)
 

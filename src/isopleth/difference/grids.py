@@ -93,9 +93,9 @@ def _clipped(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     counted = weights > 0
-    calm = _clipped(rows[counted], weights[counted])
-    varying = calm.min(axis=0) < calm.max(axis=0)  # a mean may differ from equal values by rounding
-    return np.where(varying, deviations(calm, weights[counted]), 0.0)
+    clipped = _clipped(rows[counted], weights[counted])
+    varying = clipped.min(axis=0) < clipped.max(axis=0)  # a mean may differ from equal values by rounding
+    return np.where(varying, deviations(clipped, weights[counted]), 0.0)
 
 
 def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

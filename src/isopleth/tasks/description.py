@@ -98,9 +98,9 @@ def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.nda
         rows, result = np.flatnonzero(relation.breaks(numbers)), numbers[relation.result]
         parts = np.stack([numbers[relation.first], numbers[str(relation.second)]])
         with np.errstate(invalid="ignore"):  # gaps compare as False
-            telling = (np.abs(result - parts) > _tolerance(result, relation.step)).all(axis=0)
-        telling[rows] = False
-        if 0 < len(rows) <= _FEW * telling.sum() and len(np.unique(result[telling])) >= _FEWEST_ROWS:
+            informative = (np.abs(result - parts) > _tolerance(result, relation.step)).all(axis=0)
+        informative[rows] = False
+        if 0 < len(rows) <= _FEW * informative.sum() and len(np.unique(result[informative])) >= _FEWEST_ROWS:
             found[relation] = rows
     return found
 

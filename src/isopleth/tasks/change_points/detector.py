@@ -215,20 +215,20 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         # would cause false alarms. The positions of changes rest on the known values.
         values = np.column_stack([filled_gaps(column, rng) for column in values.T])
         # A column that repeats itself exactly has no noise to compare a change with, like a constant one.
-        telling = np.array([not repeats_exactly(column) for column in values.T])
-        if telling.any():
-            largest = np.abs(values).max(axis=0)[telling]
-            scaled = without_absurd_values(values[:, telling] / largest)
-            calm = None if known is None else known[:, telling] / largest
+        noisy = np.array([not repeats_exactly(column) for column in values.T])
+        if noisy.any():
+            largest = np.abs(values).max(axis=0)[noisy]
+            scaled = without_absurd_values(values[:, noisy] / largest)
+            unchanged = None if known is None else known[:, noisy] / largest
             # The matrices are small: threads of BLAS wait for one another for most of the time.
             with ONE_BLAS_THREAD, Progress("search of changes", 3 * RUNS + _DESCRIPTION + _SCANS, self.verbose) as tick:
-                rest, shapes, calm = self._without_seasons(
-                    scaled, missing[:, telling], calm, grid.seconds(moments), rng
+                rest, shapes, unchanged = self._without_seasons(
+                    scaled, missing[:, noisy], unchanged, grid.seconds(moments), rng
                 )
-                self._fit_telling(rest, shapes, missing[:, telling], calm, rng, tick)
+                self._fit_noisy(rest, shapes, missing[:, noisy], unchanged, rng, tick)
         else:
             self._set_nothing(len(values))
-        self.columns_ = [tuple(int(j) for j in np.flatnonzero(telling)[list(some)]) for some in self._changed]
+        self.columns_ = [tuple(int(j) for j in np.flatnonzero(noisy)[list(some)]) for some in self._changed]
         self._take_rows(grid)
         self.segments_ = np.searchsorted(self.change_points_, np.arange(len(rows)), side="right")
         self.result_ = ChangePoints(
@@ -326,7 +326,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         found = isinstance(self.period, str) and self.period == "auto" and len(self.periods_) == 1
         return float(self.periods_[0]) if found else None
 
-    def _fit_telling(
+    def _fit_noisy(
         self,
         values: np.ndarray,
         level: np.ndarray,
@@ -337,28 +337,28 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     ) -> None:
         rate = float(self.false_alarm_rate)
         found = describe(values)
-        calm = found if known is None else unbroken(known)
+        unchanged = found if known is None else unbroken(known)
         tick(_DESCRIPTION)
         # Simulations that cannot change the answer are left out, so each has random numbers of its own.
         of_gains, of_scatter, of_weak = rng.spawn(3)
         gains, scatters = np.zeros(RUNS), np.zeros(RUNS)
         if len(found.location.changes) or (found.scatter is not None and len(found.scatter.changes)):
-            gains = null_gains(calm.location, calm.precision, len(values), 0, of_gains, tick)
-            scatters = self._null_gains_of_scatter(calm, len(values), of_scatter, tick)
+            gains = null_gains(unchanged.location, unchanged.precision, len(values), 0, of_gains, tick)
+            scatters = self._null_gains_of_scatter(unchanged, len(values), of_scatter, tick)
             extra, scatter = (surcharge(some, _LOCATION * rate) for some in (gains, scatters))
         else:
             extra, scatter = 0.0, np.inf  # where no change is worth its cost, none is worth more
             tick(2 * RUNS)
         if extra > 0.0 or 0.0 < scatter < np.inf:
-            calm_level = found.shocks or not len(found.location.changes)
-            found = in_stages(found.prepared, (np.inf if calm_level else extra, scatter))
+            level_unchanged = found.shocks or not len(found.location.changes)
+            found = in_stages(found.prepared, (np.inf if level_unchanged else extra, scatter))
         cycle = cycle_of(level, self._kept_season())
         changes = self._of_location(values, found, gains, (extra, scatter), rate)
         if not changes and len(found.location.changes):
             found = in_stages(found.prepared, (np.inf, scatter))
         if not changes and not found.shocks:
             changes, found = self._of_one_weak_change(
-                found, None if known is None else calm, len(values), scatter, rate, of_weak, tick
+                found, None if known is None else unchanged, len(values), scatter, rate, of_weak, tick
             )
         else:
             tick(RUNS)
@@ -386,13 +386,13 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
 
     @staticmethod
     def _null_gains_of_scatter(
-        calm: Description, length: int, rng: np.random.Generator, tick: Callable[[int], None]
+        unchanged: Description, length: int, rng: np.random.Generator, tick: Callable[[int], None]
     ) -> np.ndarray:
         """Simulate the saving of the best change of scatter in series without changes; zeros if there are no scatters."""
-        if calm.scatter is None:
+        if unchanged.scatter is None:
             tick(RUNS)
             return np.zeros(RUNS)
-        return null_gains(calm.scatter, np.ones(len(calm.precision)), length, SHORTEST_SCATTER, rng, tick)
+        return null_gains(unchanged.scatter, np.ones(len(unchanged.precision)), length, SHORTEST_SCATTER, rng, tick)
 
     @staticmethod
     def _of_location(

@@ -245,7 +245,7 @@ class ReferenceColumns:
         )
         table = changes(self.encoding, self.summaries, after)
         table["moved"] = p_values * len(p_values) <= _LEVEL
-        order = np.lexsort([-table.pop("sureness"), p_values])
+        order = np.lexsort([-table.pop("minus_log_p"), p_values])
         return {"column": [self.encoding.names[j] for j in order]} | in_order(table, order)
 
 

@@ -233,7 +233,7 @@ def null_gains(
 
 
 def null_margins(
-    calm: Description,
+    unchanged: Description,
     length: int,
     rng: np.random.Generator,
     tick: Callable[[int], None] = unheard,
@@ -245,11 +245,17 @@ def null_margins(
     Innovations keep sizes and order, with random signs, so that a stretch of large ones stays; each series is described anew.
     Once more than `most` margins clearly exceed `own`, the observed one, its p-value is too large, and the result is empty.
     """
-    n, location = min(length, _LONGEST), calm.location
-    places = np.linspace(0, len(calm.precision) - 1, n).astype(int)
-    precision, innovations = calm.precision[places], location.innovations[places]
-    time = np.linspace(-1.0, 1.0, len(calm.prepared))
-    rises = location.degree * (time @ calm.prepared) / (time @ time) * location.extents / np.ptp(calm.prepared, axis=0)
+    n, location = min(length, _LONGEST), unchanged.location
+    places = np.linspace(0, len(unchanged.precision) - 1, n).astype(int)
+    precision, innovations = unchanged.precision[places], location.innovations[places]
+    time = np.linspace(-1.0, 1.0, len(unchanged.prepared))
+    rises = (
+        location.degree
+        * (time @ unchanged.prepared)
+        / (time @ time)
+        * location.extents
+        / np.ptp(unchanged.prepared, axis=0)
+    )
     line = np.linspace(-1.0, 1.0, n)[:, None] * rises
     noises = [_without_bias(noise, n, location.degree) for noise in location.noises]
     margins, larger = [], 0

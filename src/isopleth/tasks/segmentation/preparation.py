@@ -35,10 +35,10 @@ def without_absurd_values(values: np.ndarray) -> np.ndarray:
     """Clip values that are a billion times larger than the range of the others, and rescale such columns."""
     out = []
     for column in values.T:
-        calm = without_wild_values(column)
-        size = float(np.ptp(calm))
+        clipped = without_wild_values(column)
+        size = float(np.ptp(clipped))
         if 0.0 < size < float(np.ptp(column)) / _ABSURD:
-            column = np.clip(column, calm.min() - _ABSURD * size, calm.max() + _ABSURD * size)
+            column = np.clip(column, clipped.min() - _ABSURD * size, clipped.max() + _ABSURD * size)
             column = column / np.abs(column).max()
         out.append(column)
     return np.column_stack(out)

@@ -126,8 +126,8 @@ def _smallest(p_values: np.ndarray) -> float:
     return float(min(p_values.min(initial=1.0) * len(p_values), 1.0)) if len(p_values) else 1.0
 
 
-def sureness(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> dict[str, float]:
-    """Return minus the logs of approximate p-values of changed values and of gaps; permutations do not tell sure from surer."""
+def minus_log_p(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> dict[str, float]:
+    """Return minus the logs of approximate p-values of changed values and of gaps, which order columns of equal p-values."""
     found = {"values": 0.0}
     if len(one.counts) or len(two.counts):
         totals = np.array([max(float(each.counts.sum()), 1.0) for each in (one, two)])
@@ -160,11 +160,11 @@ def summaries(encoding: RowEncoding, rows: np.ndarray, most: int | None = None) 
 def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Sequence[ColumnSummary]) -> dict[str, Any]:
     """Return how columns changed, as columns of a table in the order of the table; fewer for complete numbers."""
     columns, compared, pairs = encoding.kinds, encoding.compared, list(zip(before, after, strict=True))
-    sure = [sureness(*pair, compared=compared) for pair in pairs]
+    logs = [minus_log_p(*pair, compared=compared) for pair in pairs]
     quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])
     out: dict[str, Any] = {
         "share": np.array([share_that_differs(one, two, compared=compared) for one, two in pairs]),
-        "sureness": np.array([max(each.values()) for each in sure]),
+        "minus_log_p": np.array([max(each.values()) for each in logs]),
         "median_before": quartiles[:, 0, 1],
         "median_after": quartiles[:, 1, 1],
         "spread_before": quartiles[:, 0, 2] - quartiles[:, 0, 0],
@@ -194,7 +194,7 @@ def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Seque
     out["missing_after"] = np.array([two.gaps for _, two in pairs])
     out["description"] = [
         _description(column, *pair, found.get("gaps", 0.0) > found["values"])
-        for column, pair, found in zip(columns, pairs, sure, strict=True)
+        for column, pair, found in zip(columns, pairs, logs, strict=True)
     ]
     return out
 
@@ -208,7 +208,7 @@ def _words(column: Column, one: ColumnSummary, two: ColumnSummary) -> list[tuple
 
 
 def _description(column: Column, one: ColumnSummary, two: ColumnSummary, gaps_first: bool) -> str:
-    """Return the change of a column in words, the surest part first."""
+    """Return the change of a column in words, the part with the smaller p-value first."""
     parts = []
     if column.kind == "categorical":
         found = _words(column, one, two)

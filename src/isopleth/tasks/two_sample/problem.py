@@ -108,7 +108,7 @@ _CENTERS_OF_COLUMNS = 40
 _SPREAD_OF_WORDS = 0.3
 # The score of products counts less by this: at 0 the power for fine bumps and narrow clusters fell by .04, at .2 by .02.
 _BEHIND = 0.2
-# Rows of each sample without which a stratum of rows with alike gaps is not divided further. Even strata of two rows, of which
+# Least rows of each sample in a stratum of rows with similar gaps. Even strata of two rows, of which
 # half the information goes into their mean, tell more together than fewer ones in which more cells are blanked.
 _FEWEST_OF_STRATUM = 1
 

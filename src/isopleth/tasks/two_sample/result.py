@@ -351,7 +351,7 @@ class TwoSampleResult(Result):
             raise InputError(f"significance_level = {significance_level!r}: expected a number above 0 and at most 1.")
         found = column_changes(self.problem) | {"pvalue": self.witness.p_values}
         named = np.flatnonzero(self.witness.p_values <= significance_level)
-        order = named[np.lexsort([-found.pop("sureness")[named], self.witness.p_values[named]])]
+        order = named[np.lexsort([-found.pop("minus_log_p")[named], self.witness.p_values[named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
