@@ -35,17 +35,7 @@ def test_the_oracle_is_the_best_of_estimators_fitted_one_by_one():
 def test_the_command_writes_its_table(tmp_path, capsys):
     out = tmp_path / "table.txt"
     words = [
-        "--runs",
-        "2",
-        "--rows",
-        "32",
-        "--columns",
-        "2",
-        "--targets",
-        "separated",
-        "--workers",
-        "1",
-        "--out",
+        *["--runs", "2", "--rows", "32", "--columns", "2", "--targets", "separated", "--workers", "1", "--out"],
         str(out),
     ]
     assert score_grid.main(words) == 0

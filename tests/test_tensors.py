@@ -248,12 +248,3 @@ def test_frames_and_lists_belong_to_numpy():
     for x in (ROWS, ROWS[0, 0], [[1.0]], pd.DataFrame(ROWS), pl.DataFrame(ROWS), None):
         assert Backend.of(x) is NUMPY
         assert to_numpy(x) is x
-
-
-def test_numpy_users_load_no_torch():
-    import subprocess
-    import sys
-
-    code = "import sys, numpy; from isopleth import SOSREP; SOSREP().fit(numpy.eye(3)); print('torch' in sys.modules)"
-    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

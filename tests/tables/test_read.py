@@ -600,8 +600,13 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("kind", FILES)
-@pytest.mark.parametrize("columns", [None, 2])
+# The way of each reader to some columns is tried once, with a header and a line end of its own where it reads texts.
+SOME_COLUMNS = ["old line ends", "groups of rows", "columns first", "json"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"), [*((kind, None) for kind in FILES), *((kind, 2) for kind in SOME_COLUMNS)]
+)
 def test_chunks_are_parts_of_the_whole(tmp_path, kind, columns, monkeypatch):
     monkeypatch.setattr(delimited, "_PIECE", 500)
     path = FILES[kind](tmp_path)

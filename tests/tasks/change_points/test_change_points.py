@@ -282,7 +282,7 @@ def test_a_long_series_is_quick():
     assert np.abs(found.change_points_ - 40_000).min() <= 5
 
 
-@pytest.mark.parametrize(("slope", "bend"), [(1.0, 0.0), (1.0 / 7.0, 0.0), (-0.5, 0.0), (-0.5, 2.0)])
+@pytest.mark.parametrize(("slope", "bend"), [(1.0 / 7.0, 0.0), (-0.5, 2.0)])
 def test_lines_without_noise_change_where_they_bend(slope, bend):
     """What a line leaves are rounding errors, which are no cycles, and whose windows have no shapes."""
     t = np.arange(500.0)
