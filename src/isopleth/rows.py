@@ -254,6 +254,13 @@ def sample_places(n: int, most: int) -> np.ndarray:
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
+def evenly_drawn(shares: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw `n` places in ascending order, each as often as `n` times its share, rounded up or down (systematic sampling)."""
+    total = np.cumsum(shares)
+    places = np.searchsorted(total, (np.arange(n) + rng.uniform()) * (total[-1] / n), side="right")
+    return np.asarray(np.minimum(places, np.flatnonzero(shares)[-1]))
+
+
 def _rounded(x: float) -> int:
     """Return a number that is the same for nonnegative `x` that differ by rounding errors, and another one from 0.1 % on."""
     fraction, exponent = math.frexp(x) if math.isfinite(x) else (1.0, 1025)

@@ -162,7 +162,7 @@ def imputer() -> dict[str, Any]:
 
 def every_draw() -> AbstractContextManager[Any]:
     """Keep the first draws whatever trees say of them, whose splits depend on the version of scikit-learn."""
-    return patch.object(Selection, "kept", lambda self, drawn, n, rng: np.arange(n))
+    return patch.object(Selection, "kept", lambda self, drawn, center, n, rng: np.arange(n))
 
 
 @case("density, times")

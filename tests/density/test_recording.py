@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,9 +11,11 @@ from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
 
 from isopleth import KDE, SOSREP, load, save
+from isopleth.density.corrections import Selection, _chances
 from isopleth.density.recording import NumberFormat
 from isopleth.errors import InputError
 from isopleth.kernels.product import ProductLaplacian
+from isopleth.rows import evenly_drawn
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -227,3 +231,27 @@ def test_nullable_whole_numbers_and_tensors():
 def test_category_scales_of_0_are_refused():
     with pytest.raises(InputError, match=r"category_scale = 0: expected 'frequency', a number between 0 and 1"):
         SOSREP(category_scale=0, frame="scale").fit(shop())
+
+
+@pytest.mark.parametrize("options", [{"kernel": ProductLaplacian()}, {"frame": "whiten"}])
+def test_made_rows_come_evenly_from_the_rows_of_the_fit(options):
+    """Independent draws leave out a row in e, and repeat as many: trees tell them by the repetitions."""
+    rng = np.random.default_rng(0)
+    drawn = KDE(**options).fit(rng.normal(size=(300, 2)))._table_density()._draws(3000, rng, evenly=True)
+    counts = np.bincount(drawn.center, minlength=300)
+    assert counts.std() < 2.0  # 3.2 of independent draws
+    alike = SimpleNamespace(decision_function=lambda features: np.zeros(len(features)))
+    selection = Selection((0, 0), np.ones(2), cKDTree(drawn.first), alike)
+    kept = np.bincount(drawn.center[selection.kept(drawn.rows, drawn.center, 300, rng)], minlength=300)
+    assert kept.std() < 0.6  # 1 of independent ones
+
+
+def test_even_draws_have_the_shares_of_independent_ones():
+    rng = np.random.default_rng(0)
+    shares = np.array([0.0, 0.5, 0.3, 0.0, 0.17, 0.03, 0.0])
+    counts = np.mean([np.bincount(evenly_drawn(shares, 10, rng), minlength=7) for _ in range(2000)], axis=0)
+    np.testing.assert_allclose(counts, 10 * shares, atol=0.05)
+    once = np.bincount(evenly_drawn(shares, 10, rng), minlength=7)
+    assert (np.abs(once - 10 * shares) < 1.0).all()
+    chances = _chances(np.array([1000.0, 500.0, 3.0, 2.0, 1.0]), 3)
+    np.testing.assert_allclose(chances, [1.0, 1.0, 0.5, 1 / 3, 1 / 6])

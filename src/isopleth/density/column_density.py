@@ -19,6 +19,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import LOG_VALUE
 from isopleth.operators.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.progress import unheard
+from isopleth.rows import evenly_drawn
 
 # A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.
 _NEGLIGIBLE = 1e-15
@@ -487,15 +488,24 @@ class ColumnDensity:
             filled=None if self.filled is None else self.filled[np.ix_(heavy, rest)],
         )
 
-    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Draw independent rows, and return them with the two centres of each; these are equal without the square."""
+    def draw(
+        self, n_samples: int, rng: np.random.Generator, *, evenly: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw rows, and return them with the two centres of each; these are equal without the square.
+
+        Rows are independent, or the first centres are taken `evenly`, each about as often as is expected.
+        """
         m, everything = len(self.centers), np.arange(self.centers.shape[1])
         alpha = self.coefficients / self.coefficients.max()
         first = alpha
         if self.squared:
             op = Operator(self.kernel.overlap, self.centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
             first = alpha * op.matvec(alpha)
-        i = np.sort(rng.choice(m, size=n_samples, p=first / first.sum()))
+        i = (
+            evenly_drawn(first, n_samples, rng)
+            if evenly
+            else np.sort(rng.choice(m, size=n_samples, p=first / first.sum()))
+        )
         j = i.copy()
         for part in slices(n_samples if self.squared else 0, self.memory_limit / (64 * m)):
             terms = np.broadcast_to(alpha, (len(i[part]), m))

@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from isopleth.density.hot_deck import log_kernels
 from isopleth.operators.threads import check_stopped
-from isopleth.rows import distinct_rows, folds_of, sample_places
+from isopleth.rows import distinct_rows, evenly_drawn, folds_of, sample_places
 
 if TYPE_CHECKING:
     from isopleth.density.column_density import ColumnDensity
@@ -234,10 +234,20 @@ class Selection:
     def _features(self, rows: np.ndarray) -> np.ndarray:
         return np.column_stack([rows, self.rows.query(encoded(rows, self.sizes) / self.unit)[0]])
 
-    def kept(self, drawn: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw the places of `n` of the rows, without replacement and in proportion to their odds."""
+    def kept(self, drawn: np.ndarray, center: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw the places of `n` of the rows, without replacement and in proportion to their odds, evenly over the centres."""
         with threadpool_limits(1, "openmp"):
             odds = self.trees.decision_function(self._features(drawn))
         odds = np.clip(odds, -np.log(_MOST_ODDS), np.log(_MOST_ODDS))
-        order = np.argsort(-(odds + rng.gumbel(size=len(drawn))), kind="stable")
-        return np.sort(order[:n])
+        order = np.argsort(center, kind="stable")
+        return np.sort(order[evenly_drawn(_chances(np.exp(odds[order]), n), n, rng)])
+
+
+def _chances(odds: np.ndarray, n: int) -> np.ndarray:
+    """Return numbers of sum `n` in proportion to odds, but none above 1."""
+    chances = odds * (n / odds.sum())
+    while (chances > 1.0).any():
+        chances = np.minimum(chances, 1.0)
+        free = chances < 1.0
+        chances[free] *= (n - int((~free).sum())) / chances[free].sum()
+    return np.asarray(chances)

@@ -247,10 +247,11 @@ class Drawn:
     rows: np.ndarray
     first: np.ndarray
     second: np.ndarray
+    center: np.ndarray  # (n,): number of the first centre
 
     def take(self, columns: np.ndarray) -> Drawn:
         """Return some of the columns."""
-        return Drawn(self.rows[:, columns], self.first[:, columns], self.second[:, columns])
+        return Drawn(self.rows[:, columns], self.first[:, columns], self.second[:, columns], self.center)
 
 
 def _types_of(X: Any) -> dict[str, str]:

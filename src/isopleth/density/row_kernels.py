@@ -504,6 +504,7 @@ class RowKernelDensity(DensityEstimator):
             Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
             With True, every column has about the distribution that it has in the table: range, decimals, values that many rows
             share, and shares of words; of ten draws that one is likeliest to be kept which trees take for a row of the table.
+            Rows come evenly from the rows of the table, about one from each of as many; they are not independent of each other.
             Cells are missing about as often and in the same patterns (with "complete" none is), and
             the result is a frame of the library of the training rows, with the types of their columns. This needs a kernel that
             is a product over columns.

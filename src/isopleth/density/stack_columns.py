@@ -30,6 +30,7 @@ from isopleth.density.stack import Component, StackDensity
 from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import ColumnMap, ComposedMap, FrameMap, ScaleMap
 from isopleth.kernels import Gaussian
+from isopleth.rows import evenly_drawn
 
 # Draws by which means and intervals of columns in nonlinear maps are known, and their seed.
 _DRAWS, _SEED = 1000, 0
@@ -164,16 +165,18 @@ class NormalColumns:
             None if self.own is None else self.own[kept],
         )
 
-    def draw(self, n: int, rng: np.random.Generator, fitted: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def draw(
+        self, n: int, rng: np.random.Generator, fitted: np.ndarray, evenly: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Draw rows (in y) and the centres of each pair; a draw of a normal density counts as one about the nearest centre."""
         if self.squared:
             shares = np.exp(self.log_pairs - self.log_pairs.max())
-            first = rng.choice(len(shares), size=n, p=shares.sum(axis=1) / shares.sum())
+            first = _places(shares.sum(axis=1), n, rng, evenly)
             cumulative = np.cumsum(shares[first], axis=1)
             second = (cumulative < rng.uniform(size=(n, 1)) * cumulative[:, -1:]).sum(axis=1)
         else:
             shares = np.exp(self.log_alpha - self.log_alpha.max())
-            first = second = rng.choice(len(shares), size=n, p=shares / shares.sum())
+            first = second = _places(shares, n, rng, evenly)
         noise = rng.standard_normal((n, len(self.root))) @ self.root.T
         t = 0.5 * (self.centers[first] + self.centers[second]) + noise * math.sqrt(0.5 if self.squared else 1.0)
         drawn = self.map.inverse(t)
@@ -181,6 +184,11 @@ class NormalColumns:
             nearest = cdist(self._scaled(t), self._scaled(self.map.forward(fitted))).argmin(axis=1)
             return drawn, nearest, nearest
         return drawn, self.own[first], self.own[second]
+
+
+def _places(shares: np.ndarray, n: int, rng: np.random.Generator, evenly: bool) -> np.ndarray:
+    """Draw places by shares, independently or `evenly`."""
+    return evenly_drawn(shares, n, rng) if evenly else rng.choice(len(shares), size=n, p=shares / shares.sum())
 
 
 def _lower(root: np.ndarray) -> np.ndarray:
@@ -276,11 +284,20 @@ class StackColumns:
         rest = np.setdiff1d(np.arange(self.dim), places)
         return replace(self, parts=parts, log_weights=logs[kept] - logsumexp(logs[kept]), columns=self.columns[rest])
 
-    def draw(self, n_samples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Draw rows, with the two centres of the fit from which each comes."""
-        counts = rng.multinomial(n_samples, np.exp(self.log_weights) / np.exp(self.log_weights).sum())
+    def draw(
+        self, n_samples: int, rng: np.random.Generator, *, evenly: bool = False
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw rows, with the two centres of the fit from which each comes; see :meth:`ColumnDensity.draw`."""
+        shares = np.exp(self.log_weights)
+        counts = (
+            np.bincount(evenly_drawn(shares, n_samples, rng), minlength=len(shares))
+            if evenly
+            else rng.multinomial(n_samples, shares / shares.sum())
+        )
         fitted = self.centers[:, self.columns]
-        drawn = [one.draw(int(count), rng, fitted) for one, count in zip(self.parts, counts, strict=True) if count]
+        drawn = [
+            one.draw(int(count), rng, fitted, evenly) for one, count in zip(self.parts, counts, strict=True) if count
+        ]
         order = rng.permutation(n_samples)
         rows, first, second = (np.concatenate(part)[order] for part in zip(*drawn, strict=True))
         return rows, first, second

@@ -403,6 +403,7 @@ class TableDensity(ColumnAnswers):
             Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
             With True, every column has about the distribution that it has in the table: range, decimals, values that many rows
             share, and shares of words; of ten draws that one is likeliest to be kept which trees take for a row of the table.
+            Rows come evenly from the rows of the table, about one from each of as many; they are not independent of each other.
             Cells are missing about as often and in the same patterns (with "complete" none
             is), and columns have the types of the table.
         verbose : bool or int, default=False
@@ -437,16 +438,16 @@ class TableDensity(ColumnAnswers):
         if not as_recorded or self.recording is None or rest.recording is None:
             out[:, others] = rest._draws(int(n_samples), rng).rows
             return new_table(self.columns, self._by_column(out), self.library)
-        usual = self._draws(_REFERENCE, rng)
+        usual = self._draws(_REFERENCE, rng, evenly=True)
         selection = self._selection(self.recording, usual, rng)
         reference, place = usual.take(others), 0
         with Progress("samples", n_samples, verbose) as tick:
             while place < n_samples:
                 n = min(n_samples - place, _BATCH)
-                drawn = rest._draws(CANDIDATES * n, rng)
+                drawn = rest._draws(CANDIDATES * n, rng, evenly=True)
                 rows = np.tile(out[place], (len(drawn.rows), 1))
                 rows[:, others] = rest.recording.record(drawn, reference, rng)
-                out[place : place + n] = rows[selection.kept(rows, n, rng)]
+                out[place : place + n] = rows[selection.kept(rows, drawn.center, n, rng)]
                 place += n
                 tick(n)
         if self.recording.gaps is not None and as_recorded != "complete":
@@ -473,13 +474,13 @@ class TableDensity(ColumnAnswers):
         points = self.coordinates.enter(rows), self.coordinates.enter(others)
         return cast(Recording, self.recording).missing(kernel, *points, rng, density.memory_limit, density.n_jobs)
 
-    def _draws(self, n: int, rng: np.random.Generator) -> Drawn:
-        """Draw rows of known words."""
-        points, first, second = self.density.draw(n, rng)
+    def _draws(self, n: int, rng: np.random.Generator, *, evenly: bool = False) -> Drawn:
+        """Draw rows of known words, independently or `evenly` from the centres."""
+        points, first, second = self.density.draw(n, rng, evenly=evenly)
         for _ in range(_ROUNDS):
             again = np.flatnonzero(self._unknown(points).any(axis=1))
             if not len(again):
                 break
             points[again], first[again], second[again] = self.density.draw(len(again), rng)
         centers = self.coordinates.leave(self.density.centers[:, self.density.columns])
-        return Drawn(self.coordinates.leave(points), centers[first], centers[second])
+        return Drawn(self.coordinates.leave(points), centers[first], centers[second], first)
