@@ -3,12 +3,7 @@
 import numpy as np
 import pytest
 from experiments import negative_values
-from experiments.negative_values import (
-    algorithm4_step,
-    iterate,
-    natural_step,
-    standard_step,
-)
+from experiments.negative_values import algorithm4_step, iterate, natural_step, standard_step
 
 
 @pytest.fixture

@@ -132,8 +132,7 @@ def test_threads_and_little_memory_change_nothing(name, fitted):
 
 
 @pytest.mark.parametrize(
-    "name",
-    [n for n in CASES if CASES[n].answer != "grad_log_density" and n != "difference of kde"],
+    "name", [n for n in CASES if CASES[n].answer != "grad_log_density" and n != "difference of kde"]
 )
 def test_a_constant_column_is_named_and_changes_nothing(name, fitted):
     """The detector does not name it: it judges other numbers there in new rows."""

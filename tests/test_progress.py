@@ -233,10 +233,7 @@ LONG = {
         lambda X, Y, v: ClassPriorEstimator(random_state=0, verbose=v).fit(X, labels(X)).estimate(Y).priors,
         ["scores that separate the classes"],
     ),
-    "DensityImputer": (
-        lambda X, Y, v: DensityImputer(verbose=v).fit_transform(with_gaps(X)),
-        ["filling of gaps"],
-    ),
+    "DensityImputer": (lambda X, Y, v: DensityImputer(verbose=v).fit_transform(with_gaps(X)), ["filling of gaps"]),
     "draws of a DensityImputer": (
         lambda X, Y, v: DensityImputer(strategy="draw", random_state=0, verbose=v).fit_transform(with_gaps(X)),
         ["filling of gaps"],

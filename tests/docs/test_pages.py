@@ -27,10 +27,7 @@ def test_the_lines_run(page):
         if f">>> import {extra}" in page.read_text(encoding="utf-8"):
             pytest.importorskip(extra)
     failed, tried = doctest.testfile(
-        str(page),
-        module_relative=False,
-        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
-        encoding="utf-8",
+        str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS, encoding="utf-8"
     )
     assert tried > 0
     assert failed == 0

@@ -16,10 +16,7 @@ from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKe
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_SUM
 
-PROFILES = {
-    GAUSSIAN_FACTOR: lambda u: math.exp(-0.5 * u * u),
-    LAPLACIAN_FACTOR: lambda u: math.exp(-abs(u)),
-}
+PROFILES = {GAUSSIAN_FACTOR: lambda u: math.exp(-0.5 * u * u), LAPLACIAN_FACTOR: lambda u: math.exp(-abs(u))}
 FACTORS = pytest.mark.parametrize("factor", PROFILES, ids=lambda factor: type(factor).__name__)
 WIDE = {"limit": 400, "epsabs": 1e-13, "epsrel": 1e-12}
 

@@ -19,10 +19,7 @@ from isopleth.sampling.steps import Hamiltonian, Jump, Langevin, StepSize, Unadj
 from isopleth.sampling.target import Whitened, target_of
 from isopleth.score import KEF, Stein, Tikhonov
 
-BY_DEFAULT = [
-    ("gaussian", "hmc", False),
-    ("laplacian", "mala", True),
-]
+BY_DEFAULT = [("gaussian", "hmc", False), ("laplacian", "mala", True)]
 MEANS = np.array([[-1.5, 0.0], [1.5, 0.5]])
 
 

@@ -42,10 +42,7 @@ def _hooked():
         (["anomalies", "a.csv", "--reference", "b.csv"], ["a.csv", "b.csv"]),
         (["changes", "a.csv"], ["a.csv"]),
         (["compare", "a.csv", "b.csv", "--resamples", "9"], ["a.csv", "b.csv"]),
-        (
-            ["compare", "words.csv", "words2.csv", "--groups", "kind", "--resamples", "9"],
-            ["words.csv", "words2.csv"],
-        ),
+        (["compare", "words.csv", "words2.csv", "--groups", "kind", "--resamples", "9"], ["words.csv", "words2.csv"]),
         (["prior", "words.csv", "a.csv", "--target", "kind"], ["words.csv", "a.csv"]),
         (["sample", "words.csv", "-n", "5", "--out", "o.csv"], ["words.csv"]),
     ],

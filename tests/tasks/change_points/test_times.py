@@ -22,12 +22,6 @@ def times_of(series, **how):
     return list(found.table()["time"])
 
 
-@pytest.fixture(autouse=True)
-def few_simulations(monkeypatch):
-    """The change is clear; only its time is asked for."""
-    monkeypatch.setattr("isopleth.tasks.segmentation.description_length.RUNS", 49)
-
-
 @pytest.mark.parametrize(
     ("series", "how"),
     [

@@ -108,11 +108,7 @@ def test_ranks_are_those_of_sorting():
 
 
 @pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        (lambda X: X + [0.0, 1.5], "column 1"),
-        (lambda X: X * [3.0, 1.0], "column 0"),
-    ],
+    ("change", "named"), [(lambda X: X + [0.0, 1.5], "column 1"), (lambda X: X * [3.0, 1.0], "column 0")]
 )
 def test_changes_are_found_and_named(change, named):
     monitor, rng = fitted(), np.random.default_rng(3)

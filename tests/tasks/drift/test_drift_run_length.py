@@ -138,11 +138,7 @@ def test_dependent_rows_have_a_larger_threshold_and_need_a_longer_reference():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "draw",
-    [autoregression(0.5), autoregression(0.8), season],
-    ids=["half", "most", "season"],
-)
+@pytest.mark.parametrize("draw", [autoregression(0.5), autoregression(0.8), season], ids=["half", "most", "season"])
 def test_mean_run_lengths_of_dependent_rows(draw, monkeypatch):
     monkeypatch.setitem(globals(), "ASKED", 480)  # whole days at a time
     assert 1.0 / 1.5 < run_lengths(draw, references=60, streams=6, rows=1000).mean() < 2.0
