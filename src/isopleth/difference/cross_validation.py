@@ -149,8 +149,9 @@ class FoldSystems:
     norm: Array | None
 
     @cached_property
-    def _whole(self) -> FoldFit:
-        return FoldFit(PenalizedSpectrum.of(self.gram, self.norm), None)
+    def spectrum(self) -> PenalizedSpectrum:
+        """Decomposition of the inner products of all centres."""
+        return PenalizedSpectrum.of(self.gram, self.norm)
 
     def leaves_out_self(self, alpha: float) -> bool:
         """Tell whether means leave out a function at its own centre, a jump that nearly singular systems would amplify."""
@@ -164,7 +165,7 @@ class FoldSystems:
             norm = None if self.norm is None else _block(self.norm, kept)
             fit = FoldFit(PenalizedSpectrum.of(_block(self.gram, kept), norm), kept)
         else:
-            fit = self._whole
+            fit = FoldFit(self.spectrum, None)
         fit.spectrum.check(least_alpha)
         return fit
 

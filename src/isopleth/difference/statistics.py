@@ -387,7 +387,7 @@ class DifferenceSystem:
         moments = sums.moments or []
         return cls(
             log_volume,
-            PenalizedSpectrum.of(systems.gram, systems.norm),
+            systems.spectrum,
             np.column_stack([each.mean for each in moments]),
             [each.scatter / each.count for each in moments],
             np.array([each.count for each in moments]),
