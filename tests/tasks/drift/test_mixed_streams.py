@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -182,3 +183,31 @@ def test_false_alarms_with_words_and_gaps(compared):
         monitor = AnytimeDriftMonitor(0.2, categorical=[0], compare_missing=compared, random_state=run).fit(rows[:60])
         alarms += len(monitor.update(rows[60:]))
     assert binomtest(alarms, 40, 0.2, "greater").pvalue > 1e-3
+
+
+def logged(rows, start, seed, move=0.0):
+    rng = np.random.default_rng(seed)
+    when = pandas.date_range(start, periods=rows, freq="min")
+    return pandas.DataFrame({"when": when, "place": rng.choice(["a", "b"], rows), "x": rng.normal(move, size=rows)})
+
+
+@pytest.mark.parametrize("monitor", MONITORS)
+def test_times_in_the_order_of_the_rows_are_left_out(monitor):
+    reference, later = logged(300, "2024-01-01", 0), logged(60, "2024-03-01", 1)
+    with pytest.warns(DataWarning, match="left out: 'when'"):
+        monitor.fit(reference)
+    assert not monitor.update(later)
+    moved = logged(60, "2024-03-02", 2, move=3.0)
+    alarms = monitor.update(moved)
+    assert alarms
+    assert set(alarms.changes()["column"]) == {"place", "x"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        mixed = clone(monitor).fit(reference.sample(frac=1.0, random_state=0))  # these times are in no order
+    assert mixed.update(later)
+
+
+def test_a_column_that_counts_rows_is_named_where_rows_seem_to_depend():
+    reference = logged(300, "2024-01-01", 0)[["place", "x"]].assign(stamp=1.7e9 + 61.5 * np.arange(300))
+    with pytest.raises(InputError, match="leave out 'stamp', which only rises or falls; or give"):
+        DriftMonitor(20, 400, random_state=0).fit(reference)

@@ -11,15 +11,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.errors import InputError
+from isopleth.errors import Hint, InputError, listed, warn_user
 from isopleth.operators.threads import ONE_BLAS_THREAD, slices
 from isopleth.progress import Progress, ReportsProgress
 from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.cells import in_memory
-from isopleth.tables.checks import TakesKinds, enter
+from isopleth.tables.checks import CheckedRows, TakesKinds, enter
 from isopleth.tables.row_encoding import RowEncoding
+from isopleth.tables.schema import Attached, Schema
 from isopleth.tasks.two_sample.column_changes import (
     ColumnSummary,
     changes,
@@ -31,6 +32,16 @@ from isopleth.tasks.two_sample.column_changes import (
 # Alarms that are drawn, and alarms whose columns have a table of their own.
 _MOST_ALARMS, _MOST_TABLES = 800, 5
 _SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
+
+
+# Fewer values that only rise may do so by chance.
+_FEWEST_IN_ORDER = 10
+
+
+def in_order_of_rows(values: np.ndarray) -> bool:
+    """Tell whether the known values of a column never fall, or never rise, and are not all equal."""
+    steps = np.diff(values[np.isfinite(values)])
+    return len(steps) + 1 >= _FEWEST_IN_ORDER and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -260,6 +271,7 @@ class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
     verbose: bool | int
     threshold_: float
     state_: Any
+    schema_: Schema
     _key: int
     _columns: ReferenceColumns
 
@@ -284,6 +296,27 @@ class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
         self.state_ = state
         columns = tuple(self._columns.changes(window) for window in windows)
         return DriftAlarms(first, np.concatenate(parts), self.threshold_, int(self.window), columns).like(given)
+
+    def _without_clocks(self, X: Any, table: CheckedRows, decided_by: np.ndarray | None = None) -> CheckedRows:
+        """Leave out columns of times that follow the order of the rows `decided_by`: every row of a stream comes later."""
+        schema, read = table.columns, Attached.of(X)
+        if schema is None:
+            return table
+        wanted = () if read is None else read.choices.time_columns
+        rows = table.rows if decided_by is None else table.rows[np.sort(decided_by)]
+        numbers = [column for column in schema.columns if column.kind != "categorical"]
+        clocks = {
+            j: column.name
+            for j, column in enumerate(numbers)
+            if column.kind == "time" and column.name not in wanted and in_order_of_rows(rows[:, j])
+        }
+        if not clocks or len(clocks) == len(schema.columns):
+            return table
+        names = listed([f"{str(name)!r} (times in the order of the rows)" for name in clocks.values()])
+        hint = None if read is None else Hint("{time_columns} uses them", time_columns=list(map(str, clocks.values())))
+        warn_user(f"columns left out: {names}", hint=hint or "pass them as numbers if they are to be compared")
+        self.schema_ = schema.without(clocks.values(), "times in the order of the rows")
+        return replace(table, rows=np.delete(table.rows, list(clocks), axis=1), columns=self.schema_)
 
     def _rows_of_stream(self, X: Any) -> np.ndarray:
         """Check the next rows of a stream; refuse a batch without any, which is often a query that went wrong."""

@@ -164,7 +164,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             The reference, 20 rows or more. Reference and stream must be exchangeable while nothing changes, as independent
-            rows of one distribution are.
+            rows of one distribution are. Times in the order of the rows are left out: those of the stream are all later.
         y : ignored
             Present for scikit-learn's interface.
 
@@ -189,10 +189,11 @@ class AnytimeDriftMonitor(StreamMonitor):
         # Everything that shapes a score comes from the first part. The scores of the other rows of the reference and those of
         # the stream are then exchangeable; kinds, words or gaps chosen from rows that are compared later favour these rows.
         table = enter(self, X, reset=True, min_samples=2, missing=True, kinds_from=lambda n: parts(n)[0])
+        if len(table.rows) < _FEWEST:
+            raise InputError(f"the reference has {len(table.rows)} rows; give {_FEWEST} or more.")
+        shaping, compared = parts(len(table.rows))
+        table = self._without_clocks(X, table, shaping)
         given = table.rows
-        if len(given) < _FEWEST:
-            raise InputError(f"the reference has {len(given)} rows; give {_FEWEST} or more.")
-        shaping, compared = parts(len(given))
         self._encoding = encoding = RowEncoding.of_table(
             self, replace(table, rows=given[shaping]), compared=self.compare_missing
         )

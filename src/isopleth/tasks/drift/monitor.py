@@ -15,15 +15,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import to_numpy
-from isopleth.errors import DataWarning, InputError, warn_user
+from isopleth.errors import DataWarning, InputError, listed, warn_user
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.rows import row_keys
 from isopleth.scales import ScaledColumns, is_auto
 from isopleth.tables.cells import in_memory, with_columns
-from isopleth.tables.checks import CheckedRows, enter, numbered_groups
+from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_groups, plain_names
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
+from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor, in_order_of_rows
 from isopleth.tasks.drift.calibration import (
     FEWEST_BLOCKS,
     Dependence,
@@ -204,7 +204,7 @@ class DriftMonitor(StreamMonitor):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             The reference: rows from before any change, in the order in which they arrived. Frames may hold words, truth values,
-            times and missing cells.
+            times and missing cells. Times in the order of the rows are left out: those of the stream are all later.
         y : ignored
             Present for scikit-learn's interface.
         groups : array-like of shape (n_samples,), optional
@@ -223,7 +223,7 @@ class DriftMonitor(StreamMonitor):
         """
         self._check_parameters()
         self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
-        table = enter(self, X, reset=True, min_samples=2, missing=True)
+        table = self._without_clocks(X, enter(self, X, reset=True, min_samples=2, missing=True))
         self._fit_rows(table, groups)
         return table.finish(self)
 
@@ -267,7 +267,7 @@ class DriftMonitor(StreamMonitor):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DataWarning)  # the same as before
                     values, others = self._values(table, in_stretches(n, count, rng))
-                self._refuse_short(found, len(others), n)
+                self._refuse_short(found, len(others), table)
                 length = found.block(window, len(others))
                 lost = found.lost(window, length, len(others))
                 blocks = RowBlocks.of_stretches(others, length, found.period, lost)
@@ -304,17 +304,24 @@ class DriftMonitor(StreamMonitor):
     def _key_of(self, rows: np.ndarray) -> int:
         return int(row_keys(self._encoding(self._encoding.filled(rows, int(self._filling[0])))).sum())
 
-    def _refuse_short(self, found: Dependence, calibrating: int, n: int) -> None:
-        """Refuse a reference with too few blocks to say how much windows vary."""
+    def _refuse_short(self, found: Dependence, calibrating: int, table: CheckedRows) -> None:
+        """Refuse a reference with too few blocks to say how much windows vary, and name columns that count its rows."""
+        n = len(table.rows)
         needed = FEWEST_BLOCKS * found.block(int(self.window), 0) + n - calibrating
         if n >= needed:
             return
         season = f", with a season of {found.period} rows" if found.period else ""
+        names = plain_names(self) if table.columns is None else table.columns.numeric_names
+        counting = [
+            in_quotes(name) for name, values in zip(names, table.rows.T, strict=False) if in_order_of_rows(values)
+        ]
+        without = len(counting) < table.rows.shape[1] and counting
         raise InputError(
             f"the rows of the reference depend on each other: about {found.rows:.1f} of them say as much as one independent "
             f"row{season}. Its {n} rows are too few to calibrate windows of {self.window} rows",
             parameter="X",
-            hint=f"give {needed} rows or more, a shorter window, or rows in random order if their order means nothing",
+            hint=(f"leave out {listed(counting)}, which only rises or falls; or " if without else "")
+            + f"give {needed} rows or more, a shorter window, or rows in random order if their order means nothing",
         )
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
