@@ -4,6 +4,7 @@ PYTHON ?= python3
 PYTHONS ?= $(PYTHON)
 export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+unexport PYTHONDONTWRITEBYTECODE  # each worker of the tests would compile the package and rewrite the tests anew
 
 .PHONY: demo test test-all test-lowest test-nightly test-adapters coverage lint docs check-pages check-search check-reports mutate release-check clean
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from frames.contract import table
-from isopleth.frames import Gaussianize, SinhArcsinh, Whiten
+from isopleth.frames import Gaussianize, LocalScale, Scale, SinhArcsinh, Whiten
 from isopleth.frames.base import END_MEAN, ENDS, QUARTILES, quantile_means
 
 
@@ -87,3 +87,9 @@ def test_a_column_below_the_least_deviation_is_neither_scaled_nor_stretched():
     rows = np.array([[1.0, 0.4], [1.0, -0.4], [-1.0, 0.4], [-1.0, -0.4]])
     np.testing.assert_allclose(Whiten(0.0, least_deviation=0.5).fit(rows, np.ones(4)).forward(rows), rows, atol=1e-12)
     np.testing.assert_allclose(Whiten(0.0).fit(rows, np.ones(4)).forward(rows), rows / [1.0, 0.4], atol=1e-12)
+
+
+def test_a_dozen_rows_are_too_few_for_near_pairs():
+    X = table(12, 3)
+    local, whole = (frame.fit(X, np.ones(12)) for frame in (LocalScale(), Scale()))
+    np.testing.assert_allclose(local.forward(X), whole.forward(X), rtol=1e-12, atol=1e-12)

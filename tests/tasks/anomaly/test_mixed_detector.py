@@ -1,6 +1,5 @@
 """The detector on tables with words, truth values, times and missing cells."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -68,25 +67,13 @@ def test_methods_agree(fitted):
     np.testing.assert_allclose(one_by_one, fitted.training_scores_[:20], rtol=1e-9)
 
 
-def test_copies_and_the_order_of_rows_do_not_matter(fitted, tmp_path):
+def test_files_explain_alike_and_the_order_of_rows_does_not_matter(fitted, tmp_path):
     X = mixed()
     save(fitted, tmp_path / "m.isopleth")
-    for copy in (pickle.loads(pickle.dumps(fitted)), load(tmp_path / "m.isopleth")):
-        np.testing.assert_array_equal(copy.score_samples(X), fitted.training_scores_)
-        np.testing.assert_array_equal(copy.explain(X[:3]).rise, fitted.explain(X[:3]).rise)
+    np.testing.assert_array_equal(load(tmp_path / "m.isopleth").explain(X[:3]).rise, fitted.explain(X[:3]).rise)
     order = np.random.default_rng(1).permutation(N)
     shuffled = AnomalyDetector(novelty=fitted.novelty, random_state=0).fit(X.iloc[order])
     np.testing.assert_allclose(shuffled.training_scores_, fitted.training_scores_[order], rtol=1e-9)
-
-
-def test_columns_are_checked(fitted):
-    with pytest.raises(InputError, match="lacks column 'speed'"):
-        fitted.predict(mixed().drop(columns="speed"))
-    with pytest.raises(InputError, match="'speed' holds 'fast' in row 3"):
-        fitted.predict(mixed().astype({"speed": object}).replace({"speed": {mixed().speed[3]: "fast"}}))
-    with pytest.warns(DataWarning, match=r"'kind' \(2\)"):
-        scores = fitted.score_samples(mixed().assign(kind=["plane", "rocket", *mixed().kind[2:]]))
-    np.testing.assert_array_equal(scores[2:], fitted.training_scores_[2:])
 
 
 def test_new_words_are_unlikely_and_unlike_words_all_alike(fitted):

@@ -54,6 +54,16 @@ def test_margins_by_chance_are_negative_and_larger_for_a_walk():
     assert np.quantile(of_noise, 0.95) < 0.0 < np.quantile(of_walk, 0.98)
 
 
+def test_margins_by_chance_of_a_line_are_those_of_such_lines():
+    def rising(seed):
+        noise = np.random.default_rng(seed).normal(size=(200, 1))
+        return describe(noise + np.linspace(-4.0, 4.0, 200)[:, None], (np.inf, np.inf))
+
+    by_chance = chance.null_margins(rising(1), 200, np.random.default_rng(1))
+    drawn = [chance.margin_of(rising(seed)) for seed in range(100, 115)]
+    assert np.median(by_chance) == pytest.approx(np.median(drawn), abs=3.0)  # about -13 both; -2 for far steeper lines
+
+
 @pytest.mark.slow
 def test_simulations_end_early_only_where_the_verdict_is_clear(monkeypatch):
     """The answers are those of all simulations; a series without a change is left after a few of them."""
