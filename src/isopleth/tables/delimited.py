@@ -426,9 +426,10 @@ def _check_record(source: Source, line: int, record: list[str], dialect: Dialect
     if dialect.named and any(record) and record == dialect.first:
         raise _repeated_header(source, dialect, line)
     if len(record) != (width := len(dialect.names)):
+        title = "if the lines above it are a title, delete them or begin them with #; otherwise "
         raise InputError(
             f"{source}, line {line}: {len(record)} cell{'s' if len(record) > 1 else ''} where the first line has {width}; "
-            "correct that line."
+            f"{title if width == 1 else ''}correct that line."
         )
 
 

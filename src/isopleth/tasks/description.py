@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -187,6 +188,8 @@ _CODES = tuple(sign * value for value in (9.0, 99.0, 999.0, 9999.0, 99999.0) for
 # Share of rows with other values from which a column nearly names the rows.
 _NEARLY_UNIQUE = 0.95
 _FEWEST = 10
+# Other values of a column below which one that is far from them is no sign of a code.
+_FEWEST_OTHERS = 3
 _KINDS = {"numeric": "number", "categorical": "category", "time": "time"}
 
 
@@ -263,7 +266,7 @@ class TableDescription(Result):
             np.array([compute.count_distinct(column).as_py() for column in data.columns]),
             {name: code for name, code in found.items() if code is not None},
             broken_relations_of(table),
-            [str(note) for note in table.notes],
+            [*(str(note) for note in table.notes), *_unread(data, kinds)],
         )
 
     def odd(self) -> list[str]:
@@ -317,12 +320,40 @@ class TableDescription(Result):
         ]
 
 
+# Words that people read as numbers or times. A unit stands apart from its number; letters beside digits are names, as in 3A.
+_SIGNED = re.compile(r"[-+]?(?:[$€£¥] ?[\d.,]+|[\d.,]+ ?[%$€£¥]|[\d.,]+ [A-Za-zµ°]{1,4})")
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]m)?"
+_DAY = r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}|\d{4}-\d{2}"
+_NAMED_DAY = rf"{_MONTH} \d{{1,2}},? \d{{4}}|\d{{1,2}}[ -]{_MONTH}[ -]\d{{2,4}}"
+_TIMED = re.compile(rf"(?:{_DAY}|{_NAMED_DAY})(?:[ T]{_CLOCK})?|{_CLOCK}", re.I)
+
+
+def _unread(data: pa.Table, kinds: Mapping[str, str]) -> list[str]:
+    """Return a sentence about each column that is taken as words, though all its words look like numbers or times."""
+    said = []
+    for name in data.column_names:
+        column = data.column(name)
+        if kinds[name] in ("number", "time") or not (
+            pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        ):
+            continue
+        words = column.unique().drop_null().to_pylist()
+        for pattern, what, how in (
+            (_SIGNED, "numbers with a sign or unit", "as numbers, leave the sign out of the cells"),
+            (_TIMED, "dates or times", "as times, write them as 2024-01-31 or 2024-01-31 13:45"),
+        ):
+            if len(words) > 1 and all(pattern.fullmatch(word.strip()) for word in words):
+                said.append(f"{name} is taken as words that look like {what}, such as {words[0]!r}: to use them {how}.")
+    return said
+
+
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:
     """Return an extreme value and its count if it is a usual code for missing cells, far from the others or `known`."""
     counts = Counter(values.tolist())
     for value in (values.min(initial=np.inf), values.max(initial=-np.inf)):
         rest = values[values != value]
-        if value not in _CODES or len(rest) < 2:
+        if value not in _CODES or len(set(rest.tolist())) < _FEWEST_OTHERS:
             continue
         far = np.abs(rest - value).min() > max(float(np.ptp(rest)), abs(float(value)) / 10.0)
         if far or value in known:
