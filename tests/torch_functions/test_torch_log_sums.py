@@ -35,9 +35,8 @@ def test_value_and_gradients_are_those_of_logsumexp_also_where_the_sum_underflow
 
 
 @pytest.mark.parametrize("name", ["gaussian", "laplacian", "matern32", "matern52", "matern72"])
-@pytest.mark.parametrize("dim", [2, 5])
-def test_gradients_agree_with_differences(name, dim):
-    inputs = points(4, dim), points(5, dim, seed=1), points(5, seed=2)
+def test_gradients_agree_with_differences(name):
+    inputs = points(4, 3), points(5, 3, seed=1), points(5, seed=2)
     assert torch.autograd.gradcheck(lambda *a: log_kernel_sum(name, *a, 0.6), inputs)
 
 

