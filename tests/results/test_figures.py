@@ -178,7 +178,8 @@ def changes(kinds, length=60, dim=1, **more) -> ChangePoints:
     places = np.arange(1, len(kinds) + 1) * (length // (len(kinds) + 1))
     series = np.arange(length * dim, dtype=float).reshape(-1, dim)
     intervals = np.column_stack([places - 1, places + 2])
-    return ChangePoints(places, np.array(kinds, dtype="<U7"), series, intervals=intervals, **more)
+    p_values, columns = np.full(len(kinds), 0.01), [(0,)] * len(kinds)
+    return ChangePoints(places, np.array(kinds, dtype="<U7"), series, p_values, columns, intervals, **more)
 
 
 class TestChanges:

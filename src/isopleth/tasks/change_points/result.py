@@ -37,18 +37,18 @@ class ChangePoints(Result):
         Kinds of the changes: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for any other.
     series : ndarray of shape (T, d)
         The series.
-    p_values : ndarray of shape (m,), optional
+    p_values : ndarray of shape (m,)
         The least false alarm rates at which each change would be reported.
-    columns : list of tuple of int, optional
+    columns : list of tuple of int
         The columns in which each change was seen.
+    intervals : ndarray of shape (m, 2), int
+        Least and largest first step after each change: 90 % intervals.
     where : dict of str to ndarray of shape (T,), optional
         Columns that say where the steps stand, such as lines of a file; by default steps are counted from 0.
     names : list of str, optional
         Names of the columns of the series.
     times : ndarray of shape (T,), optional
         Times of the steps.
-    intervals : ndarray of shape (m, 2), int, optional
-        Least and largest first step after each change: 90 % intervals.
     spacing : str, default=""
         A sentence on times that are uneven, or that lack steps; the steps of the result are rows of the series.
     """
@@ -56,12 +56,12 @@ class ChangePoints(Result):
     change_points: np.ndarray
     kinds: np.ndarray
     series: np.ndarray = field(repr=False)
-    p_values: np.ndarray | None = field(default=None, repr=False)
-    columns: list[tuple[int, ...]] | None = field(default=None, repr=False)
+    p_values: np.ndarray = field(repr=False)
+    columns: list[tuple[int, ...]] = field(repr=False)
+    intervals: np.ndarray = field(repr=False)
     where: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     names: list[str] | None = field(default=None, repr=False)
     times: np.ndarray | None = field(default=None, repr=False)
-    intervals: np.ndarray | None = field(default=None, repr=False)
     spacing: str = field(default="", repr=False)
 
     def __len__(self) -> int:
@@ -78,25 +78,22 @@ class ChangePoints(Result):
         """Return a row for each change, with the means of the segments beside it in every column of the series."""
         bounds = np.concatenate([[0], self.change_points, [len(self.series)]]).astype(int)
         means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
-        where = {name: column[self.change_points] for name, column in self.where.items()} or {
-            "change": self.change_points
-        }
-        out: dict[str, Any] = dict(where)
+        out: dict[str, Any] = {name: column[self.change_points] for name, column in self.where.items()}
+        out = out or {"change": self.change_points}
         if self.times is not None:
             out["time"] = self.times[self.change_points]
-        if self.intervals is not None:
-            counts = next(iter(self.where.values()), np.arange(len(self.series)))
-            out |= {"earliest": counts[self.intervals[:, 0]], "latest": counts[self.intervals[:, 1]]}
-        out["kind"] = self.kinds
-        if self.p_values is not None:
-            out["pvalue"] = self.p_values
-        if self.columns is not None:
-            names = self.names or list(map(str, range(self.series.shape[1])))
-            out["columns"] = np.array([", ".join(names[j] for j in some) for some in self.columns], dtype=object)
+        ends, names = self.steps[1][self.intervals], self.names or list(map(str, range(self.series.shape[1])))
+        out |= {"earliest": ends[:, 0], "latest": ends[:, 1], "kind": self.kinds, "pvalue": self.p_values}
+        out["columns"] = np.array([", ".join(names[j] for j in some) for some in self.columns], dtype=object)
         for j in range(self.series.shape[1]):
             label = "" if self.series.shape[1] == 1 else f"_{j if self.names is None else self.names[j]}"
             out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
         return out
+
+    @property
+    def steps(self) -> tuple[str, np.ndarray]:
+        """What the steps are called, and their numbers: lines of a file, else steps counted from 0."""
+        return next(iter(self.where.items()), ("step", np.arange(len(self.series))))
 
     def _facts(self) -> dict[str, Any]:
         return {"rows": len(self.series), "columns": self.series.shape[1], "changes": len(self)}
@@ -106,7 +103,7 @@ class ChangePoints(Result):
         spacing = [self.spacing] * bool(self.spacing)
         if not len(self):
             return [f"The series of {steps} shows no change.", *spacing]
-        noun, column = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
+        noun, column = self.steps
         when = (
             [""] * len(self)
             if self.times is None
@@ -133,7 +130,7 @@ class ChangePoints(Result):
         if self.times is not None:
             places, dates = axis_of(self.times)
             return "time", places, dates
-        name, counts = next(iter(self.where.items()), ("step", np.arange(len(self.series))))
+        name, counts = self.steps
         return name, np.asarray(counts, dtype=np.float64), False
 
     def _tables(self) -> list[ShownTable]:
@@ -143,7 +140,7 @@ class ChangePoints(Result):
         return charts(self)
 
     def _notes(self) -> list[str]:
-        noun = next(iter(self.where), "step")
+        noun, _ = self.steps
         return [
             f"{noun}: the first one after the change.{'' if self.where else ' Steps are counted from 0.'}",
             f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
@@ -157,7 +154,7 @@ def charts(found: ChangePoints) -> list[Chart]:
     """Return each column of the series with its changes, their intervals and the means between them."""
     dim = found.series.shape[1]
     names = found.names or (["value"] if dim == 1 else [f"column {j}" for j in range(dim)])
-    noun, where = next(iter(found.where.items()), ("step", np.arange(len(found.series))))
+    noun, where = found.steps
     axis, moments, dates = found.axis()
     when = np.full(len(moments), "")
     if found.times is not None:
@@ -169,8 +166,7 @@ def charts(found: ChangePoints) -> list[Chart]:
     ]
     # A change between two rows that a gap separates may be anywhere in the gap.
     half = 0.5 * float(np.median(np.diff(moments)))
-    intervals = np.empty((0, 2), dtype=int) if found.intervals is None else found.intervals
-    bands = [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in intervals]
+    bands = [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in found.intervals]
     title = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
     out = []
     for j in range(min(dim, _MOST_CURVES)):
