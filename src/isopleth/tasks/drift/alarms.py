@@ -22,6 +22,7 @@ from isopleth.tables.checks import CheckedRows, TakesKinds, enter
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tasks.two_sample.column_changes import (
+    SPREAD_OF_TIMES,
     ColumnSummary,
     changes,
     in_order,
@@ -31,7 +32,6 @@ from isopleth.tasks.two_sample.column_changes import (
 
 # Alarms that are drawn, and alarms whose columns have a table of their own.
 _MOST_ALARMS, _MOST_TABLES = 800, 5
-_SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 
 
 # Fewer values that only rise may do so by chance.
@@ -217,7 +217,7 @@ class DriftAlarms(Result):
             f"Rows are counted from {self.counted_from}.",
             "moved: the change of the column is beyond what chance gives any column in one of 100 windows.",
         ]
-        return notes + [_SPREAD_OF_TIMES] * any("time_before" in columns for columns in self.columns)
+        return notes + [SPREAD_OF_TIMES] * any("time_before" in columns for columns in self.columns)
 
 
 def joined(parts: list[DriftAlarms], most: int) -> DriftAlarms:

@@ -20,6 +20,8 @@ from isopleth.tables.schema import decode_cells
 _VISIBLE = 0.005
 _WORDS = 3
 _OTHER = "other words"
+# Note below tables of changes with columns of times.
+SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 
 
 @dataclass(frozen=True, eq=False)

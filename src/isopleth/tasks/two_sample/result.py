@@ -20,7 +20,7 @@ from isopleth.results.text import in_words
 from isopleth.tables.schema import decode_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
-from isopleth.tasks.two_sample.column_changes import in_order
+from isopleth.tasks.two_sample.column_changes import SPREAD_OF_TIMES, in_order
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
@@ -31,7 +31,6 @@ TIMES_APART = "the times of the two tables do not overlap"
 _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-id)": "identifier"}
 # Share of rows in both samples from which it is said, beyond those that repeat within a sample.
 _SHARED = 0.05
-SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
 
