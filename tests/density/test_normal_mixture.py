@@ -133,7 +133,7 @@ def test_draws_of_normal_densities_name_a_near_row() -> None:
     model = SOSREP().fit(X)
     table = model._table_density()
     part = next(one for one in table.density.parts if one.own is None)
-    rows, first, second = part.draw(50, np.random.default_rng(0), table.density.centers)
+    rows, first, second = part.draw(50, np.random.default_rng(0), table.density.centers, evenly=False)
     assert isinstance(table.density, StackColumns)
     np.testing.assert_array_equal(first, second)
     apart = np.linalg.norm(rows[:, None] - table.density.centers, axis=2)
