@@ -266,6 +266,14 @@ STAND_INS = {
     "matrix": (csr_array(ROWS), r"toarray\(\)"),
     "sparse frame": (pd.DataFrame.sparse.from_spmatrix(csr_array(ROWS)), r"sparse\.to_dense\(\)"),
     "lazy": (pl.DataFrame(dict(zip("abc", ROWS.T, strict=True))).lazy(), r"\.collect\(\)"),
+    "lists": (
+        pd.DataFrame(ROWS, columns=["a", "b", "c"]).assign(b=[[1.0]] * len(ROWS)),
+        "(has lists or records in column 'b'|needs complete rows of numbers)",
+    ),
+    "records": (
+        pl.DataFrame({"a": ROWS[:, 0], "b": [{"c": 1.0}] * len(ROWS)}),
+        "(has lists or records in column 'b'|needs complete rows of numbers)",
+    ),
     "file": ("rows.csv", r" is 'rows\.csv'.* read it with isopleth\.read_table"),
     "path": (Path("rows.csv"), r" is \w*Path\('rows\.csv'\).* isopleth\.read_table"),
     "none": (None, r"is of type NoneType; expected a table"),

@@ -530,3 +530,9 @@ main()
             [sys.executable, "-m", "isopleth", "--version"], capture_output=True, text=True, timeout=60
         )
         assert process.stdout.startswith("isopleth ")
+
+
+def test_a_column_of_one_word_is_no_extreme_value(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,w\n" + "".join(f"{i % 13}.5,same\n" for i in range(60)) + "90,same\n")
+    assert ": x=90.\n" in run("anomalies", path).stdout

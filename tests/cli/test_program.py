@@ -115,6 +115,7 @@ def test_a_number_that_would_be_rounded_is_named_with_its_line(tmp_path):
     result = CliRunner().invoke(program, ["changes", str(file)])
     assert result.exit_code == 2
     assert "column 'a' holds 9007199254740993 in line 2, a whole number beyond 2**53" in result.stderr
+    assert "leave the column out with --exclude a." in result.stderr
 
 
 def test_a_parameter_is_worded_as_the_option_of_the_command_that_runs():

@@ -291,6 +291,7 @@ def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
         raise InputError("{parameter} is a lazy frame, which holds no rows yet", parameter=parameter, hint=how)
     if frame_names(X) is None and not isinstance(X, np.ndarray):
         return
+    _refuse_containers(X, parameter)
     of_one_kind = isinstance(X, np.ndarray) and X.ndim == 2
     for name, column in _columns(X[:, :1] if of_one_kind else X):
         about: dict[str, Any] = {"parameter": parameter, "column": name}
@@ -305,6 +306,23 @@ def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
             text = "{parameter} has float16 in {column}, which holds three digits only."
             warn_user(text, **about)
             return
+
+
+def _refuse_containers(X: Any, parameter: str) -> None:
+    """Refuse columns of a frame whose cells are lists or records, which are no words and no numbers."""
+    frame = as_frame(X)
+    for name in () if frame is None else frame.columns:
+        column = frame.get_column(name)
+        nested = column.dtype.is_nested()
+        if not nested and getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
+            nested = any(isinstance(cell, (list, dict, set, tuple, np.ndarray)) for cell in column.to_native())
+        if nested:
+            raise InputError(
+                "{parameter} has lists or records in {column}",
+                parameter=parameter,
+                column=str(name),
+                hint="drop it, or make columns of them",
+            )
 
 
 def _refuse_text(X: Any, parameter: str, error: Exception) -> None:

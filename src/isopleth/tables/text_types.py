@@ -230,13 +230,15 @@ def _refuse_rounded(name: str, cells: Any, numbers: Any) -> None:
         word = cells[row].as_py().strip()
         digits = word.lstrip("+-")
         if digits.isdigit() and (len(digits) > _MOST_DIGITS or int(word) != int(values[row])):
-            raise rounded(name, row, word if len(digits) > _MOST_DIGITS else int(word))
+            hint = Hint("subtract a constant first, or leave the column out with {exclude}", exclude=[name])
+            raise rounded(name, row, word if len(digits) > _MOST_DIGITS else int(word), hint)
 
 
-def rounded(name: Any, row: int, value: Any) -> InputError:
+def rounded(
+    name: Any, row: int, value: Any, hint: str | Hint = "subtract a constant first, or leave the column out"
+) -> InputError:
     """Return the refusal of a whole number that float64 would round."""
     text = "{column} holds {value} in {row}, a whole number beyond 2**53 that float64 would round"
-    hint = "subtract a constant first, or leave the column out"
     return InputError(text, column=name, row=row, value=value, hint=hint)
 
 

@@ -499,7 +499,11 @@ def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
 def values_text(found: Anomalies, rows: np.ndarray, most: int = _VALUES) -> list[str]:
     """Return the most extreme values of rows as text."""
     return [
-        "  ".join(f"{found.names[j]}={cell_text(found.values[i, j])}" for j in np.argsort(-z, kind="stable")[:most])
+        "  ".join(
+            f"{found.names[j]}={cell_text(found.values[i, j])}"
+            for j in np.argsort(-z, kind="stable")[:most]
+            if z[j] > 0.0 or not z.any()
+        )
         for i, z in zip(rows, _deviations(found.values, rows), strict=True)
     ]
 
