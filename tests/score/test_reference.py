@@ -7,7 +7,7 @@ import pytest
 from oracle import Dense
 
 from isopleth import KernelScore
-from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Stein, Tikhonov, estimator
+from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Stein, Tikhonov, kernel_score
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import SampleSystem
 
@@ -44,7 +44,7 @@ def one_system_a_case(monkeypatch):
             known[key] = SampleSystem(space, z, weights, base, whole=whole)
         return known[key]
 
-    monkeypatch.setattr(estimator, "SampleSystem", system)
+    monkeypatch.setattr(kernel_score, "SampleSystem", system)
 
 
 def rotation(d, seed):

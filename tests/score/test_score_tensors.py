@@ -17,7 +17,7 @@ from isopleth.score import (
     SpectralCutoff,
     Stein,
     Tikhonov,
-    estimator,
+    kernel_score,
     landmark_sums,
     selection,
     system,
@@ -124,7 +124,7 @@ def test_systems_that_are_quickly_solved_are_solved_on_the_host(monkeypatch):
             solved.append(type(z))
             super().__init__(space, z, *args, **kwargs)
 
-    for module in (estimator, selection):
+    for module in (kernel_score, selection):
         monkeypatch.setattr(module, "SampleSystem", Spy)
     for model in (KEF(), scale_score(cv=2)):
         np.testing.assert_array_equal(
