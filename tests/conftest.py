@@ -68,6 +68,13 @@ def space_for() -> Callable[[int], AbstractContextManager[None]]:
     return limited
 
 
+@pytest.fixture
+def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter of the simulated series without changes: planted changes are beyond what chance does in any number of them."""
+    for module in ("segmentation.description_length", "change_points.detector"):
+        monkeypatch.setattr(f"isopleth.tasks.{module}.RUNS", 49)
+
+
 @pytest.fixture(params=array_backends.BACKENDS)
 def send(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Function that gives an array to another library, or to another device."""

@@ -244,6 +244,7 @@ def test_two_samples(kind):
         same(ask(rows), ask(moved(rows)))
 
 
+@pytest.mark.usefixtures("few_simulations")
 @pytest.mark.parametrize("columns", [[0, 1, 2, 3], [3]])
 def test_changes_of_rounded_series(columns):
     X = load_iris().data[:, columns]
@@ -262,6 +263,7 @@ def test_goodness_of_fit():
     same(ask(table("numbers")), ask(moved(table("numbers"))))
 
 
+@pytest.mark.usefixtures("few_simulations")
 @pytest.mark.parametrize("gaps", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_changes(gaps):
     rng = np.random.default_rng(2)

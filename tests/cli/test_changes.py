@@ -10,6 +10,8 @@ from cli.shell import found as as_json
 from cli.shell import rows_of, run
 from isopleth import ChangePointDetector
 
+pytestmark = pytest.mark.usefixtures("few_simulations")
+
 RNG = np.random.default_rng(0)
 SERIES = np.column_stack([np.repeat([0.0, 4.0], [40, 30]) + RNG.normal(size=70), RNG.normal(size=70)])
 

@@ -108,8 +108,8 @@ READ = {
     "groups by blanks": ("a;b\n1 234,5;2\n2 000;3\n", {"a": [1234.5, 2000], "b": [2, 3]}, None),
     "groups by apostrophes": ("a;b\n1'234.5;2\n2'000;3\n", {"a": [1234.5, 2000], "b": [2, 3]}, None),
     "zero comma": ("a;b\n0,125;2\n0,250;3\n", {"a": [0.125, 0.25], "b": [2, 3]}, None),
-    "days first": ("d\n31/01/2024\n01/02/2024\n", {"d": [datetime(2024, 1, 31), datetime(2024, 2, 1)]}, None),
-    "months first": ("d\n01/31/2024\n02/01/2024\n", {"d": [datetime(2024, 1, 31), datetime(2024, 2, 1)]}, None),
+    "days first": ("d\n13/01/2024\n01/02/2024\n", {"d": [datetime(2024, 1, 13), datetime(2024, 2, 1)]}, None),
+    "months first": ("d\n01/13/2024\n02/01/2024\n", {"d": [datetime(2024, 1, 13), datetime(2024, 2, 1)]}, None),
     "days with points": ("d\n31.01.2024\n01.02.2024\n", {"d": [datetime(2024, 1, 31), datetime(2024, 2, 1)]}, None),
     "single digits": ("d\n2024/1/31\n2024/2/1\n", {"d": [datetime(2024, 1, 31), datetime(2024, 2, 1)]}, None),
     "the year 1": (
@@ -117,7 +117,7 @@ READ = {
         {"d": [datetime(1, 1, 1), datetime(2024, 2, 1)], "a": [1, 2]},
         None,
     ),
-    "days or months": ("d\n01/02/2024\n03/04/2024\n", {"d": ["01/02/2024", "03/04/2024"]}, None),
+    "days or months": ("d\n12/02/2024\n03/12/2024\n", {"d": ["12/02/2024", "03/12/2024"]}, None),
     "no such day": ("d\n2024-02-30\n2024-02-01\n", {"d": ["2024-02-30", "2024-02-01"]}, None),
     "clocks": (
         "when\n2024-01-31 12:00\n2024-02-01 12:30\n",

@@ -1,10 +1,9 @@
-"""Fewer simulations for all tests of changes: what is simulated is how far chance goes, and planted changes are beyond it."""
+"""All tests of changes but slow ones simulate little."""
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def few_simulations(request, monkeypatch):
+def quick(request):
     if "slow" not in request.keywords:
-        monkeypatch.setattr("isopleth.tasks.segmentation.description_length.RUNS", 49)
-        monkeypatch.setattr("isopleth.tasks.change_points.detector.RUNS", 49)
+        request.getfixturevalue("few_simulations")
