@@ -502,21 +502,24 @@ def values_text(found: Anomalies, rows: np.ndarray, most: int = _VALUES) -> list
         "  ".join(
             f"{found.names[j]}={cell_text(found.values[i, j])}"
             for j in np.argsort(-z, kind="stable")[:most]
-            if z[j] > 0.0 or not z.any()
+            if z[j] >= 0.0
         )
         for i, z in zip(rows, _deviations(found.values, rows), strict=True)
     ]
 
 
 def _deviations(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return how extreme the cells of some rows are: in robust deviations; for words, the deviation of a normal law as rare."""
+    """Return how extreme the cells of some rows are: in robust deviations; for words, the deviation of a normal law as rare.
+
+    Cells of a column of one word have -1, since they are never extreme.
+    """
     out = np.zeros((len(rows), values.shape[1]))
     for j, column in enumerate(values.T):
         numbers = column if column.dtype != object else _numbers(column)
         if numbers is None:
             words, place, counts = np.unique([str(cell) for cell in column], return_inverse=True, return_counts=True)
             share = counts[place.ravel()][rows] / len(column)
-            out[:, j] = ndtri(1.0 - 0.5 * share) if len(words) > 1 else 0.0
+            out[:, j] = ndtri(1.0 - 0.5 * share) if len(words) > 1 else -1.0
         else:
             known = numbers[np.isfinite(numbers)]
             if len(known):
