@@ -33,10 +33,8 @@ class TestSquash:
         np.testing.assert_allclose(found, densities / densities.sum(axis=1, keepdims=True), rtol=1e-8, atol=1e-12)
 
     def test_scores_of_the_wrong_sign_are_not_turned_round(self):
-        scores = np.repeat([[0.1, -0.1], [-0.1, 0.1]], 20, axis=0) + np.random.default_rng(1).normal(size=(40, 1)) * [
-            1,
-            -1,
-        ]
+        noise = np.random.default_rng(1).normal(size=(40, 1)) * [1, -1]
+        scores = np.repeat([[0.1, -0.1], [-0.1, 0.1]], 20, axis=0) + noise
         wrong = np.repeat([1, 0], 20)
         assert Squash.of(scores, wrong).slopes[1, 1] > 0.0
 
