@@ -7,6 +7,7 @@ import pytest
 
 from isopleth import ChangePointDetector
 from isopleth.tasks.change_points import detector
+from isopleth.tasks.change_points import scan as scan_module
 from isopleth.tasks.change_points.embedding import (
     Blocks,
     _filled,
@@ -259,3 +260,29 @@ def test_blocks_are_whole_cycles_where_these_are_many_and_not_their_similar_part
     monkeypatch.setattr(detector, "scans", lambda values, innovations, cycle, *others: seen.append(cycle) or [])
     assert ChangePointDetector(random_state=0).fit(series).periods_.tolist() == [30.0]
     assert seen == [pytest.approx(block, abs=0.1)]
+
+
+def test_a_weak_change_beside_a_strong_one_does_not_make_it_a_drift():
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(100, 3)) + 3.0 * (np.arange(100)[:, None] >= 50)
+    scan = ContrastScan(means, Blocks(1.0, 100, 1), rng)
+
+    def ahead(start, place, end):
+        return 100.0 - (end - start) if place == 50 else 1.0
+
+    assert scan._abrupt([44, 50, 58], ahead) == {50}
+
+
+def test_windows_of_whole_cycles_are_no_longer_than_these(monkeypatch):
+    values, used = np.tile([0.0, 1.0, 3.0, 2.0, 0.0, -2.0, -1.0], 30)[:, None], []
+    values = values + np.random.default_rng(0).normal(size=values.shape)
+    embedded = scan_module.embedded
+
+    def recorded(rows, lags, blocks, *args, **options):
+        used.extend((lag, blocks.length) for lag in lags)
+        return embedded(rows, lags, blocks, *args, **options)
+
+    monkeypatch.setattr(scan_module, "embedded", recorded)
+    scan_module.scans(values, values, 7.0, 0.05, np.random.default_rng(0), 2.0**30)
+    assert (7, 7.0) in used
+    assert all(lag <= length for lag, length in used)

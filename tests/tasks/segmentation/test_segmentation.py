@@ -18,7 +18,7 @@ from isopleth.tasks.segmentation.segments import (
     Noise,
     SegmentationSearch,
     SegmentCosts,
-    fitted_noise,
+    fitted_noises,
     rounding_variance,
     segment,
 )
@@ -62,7 +62,8 @@ def test_a_series_has_the_innovations_it_was_made_of(noise):
 def test_the_noise_of_long_segments_is_found(true):
     rng = np.random.default_rng(2)
     parts = [true.series(rng.normal(size=3000)) + level for level in (0.0, 0.0)]
-    found = fitted_noise(np.concatenate(parts), np.array([0, 3000, 6000]), 3)
+    constant, found = fitted_noises(np.stack([np.zeros(6000), np.concatenate(parts)]), np.array([0, 3000, 6000]), 3)
+    assert constant.order == 0
     assert found.order >= true.order
     np.testing.assert_allclose(found.reflections[: true.order], true.reflections, atol=0.05)
 

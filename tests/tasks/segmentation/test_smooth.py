@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.segmentation.description_length import smooth_curve
+from isopleth.tasks.segmentation.description_length import scatter_drifts, smooth_curve
 
 TIME = np.linspace(0.0, 1.0, 400)
 
@@ -63,3 +63,12 @@ def test_the_detector_tells_no_change_in_a_saturating_curve_and_tells_a_step():
     assert len(ChangePointDetector(random_state=0).fit(curve).change_points_) == 0
     step = 6.0 * (np.arange(300) >= 100) + rng.normal(size=300)
     assert ChangePointDetector(random_state=0).fit(step).change_points_.tolist() == [100]
+
+
+def test_scatter_that_grows_along_a_line_is_told_from_a_step():
+    bounds, drifts, steps = np.array([0, 200, 400]), 0, 0
+    for run in range(20):
+        noise = np.random.default_rng(run).normal(size=(400, 1))
+        drifts += scatter_drifts(noise * (1.0 + 3.0 * TIME[:, None]), bounds)
+        steps += not scatter_drifts(noise * np.where(TIME[:, None] < 0.5, 1.0, 3.0), bounds)
+    assert (drifts, steps) == (pytest.approx(20, abs=4), pytest.approx(20, abs=2))

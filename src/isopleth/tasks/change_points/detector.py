@@ -44,6 +44,7 @@ from isopleth.tasks.segmentation.description_length import (
     null_margins,
     or_shocks,
     pvalue_of_gain,
+    scatter_drifts,
     smooth_curve,
     surcharge,
     unbroken,
@@ -444,8 +445,10 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
 
     @staticmethod
     def _of_scatter(found: Description, gains: np.ndarray) -> list[Candidate]:
-        """Return the changes of scatter in the description, for series too short for the scan of shapes."""
-        if found.scatter is None:
+        """Return the changes of scatter in the description, for series too short for the scan of shapes; none of a drift."""
+        if found.scatter is None or not len(found.scatter.changes):
+            return []
+        if scatter_drifts(found.location.innovations / found.precision[:, None], found.scatter.bounds):
             return []
         return [
             Candidate(int(step), min(1.0, pvalue_of_gain(gain, gains) / _LOCATION), "scatter")

@@ -12,7 +12,7 @@ import numpy as np
 
 from isopleth.tasks.change_points.embedding import Blocks, blocks_of, embedded, moments, over_blocks, period_of
 from isopleth.tasks.segmentation.description_length import describe
-from isopleth.tasks.segmentation.segments import Noise, SegmentationSearch, SegmentCosts, fitted_noise
+from isopleth.tasks.segmentation.segments import Noise, SegmentationSearch, SegmentCosts, fitted_noises
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
 RUNS = 199
@@ -110,23 +110,30 @@ class ContrastScan:
         return self._placed(found)
 
     def _abrupt(self, places: list[int], ahead_of_step: Callable[[int, int, int], float]) -> set[int]:
-        """Return the places where a step explains more than something gradual; the worst is removed first."""
+        """Return the places where a step explains more than something gradual; of the others the weakest step is removed first.
+
+        A weak change beside a strong one cuts short the segment in which the strong one is judged.
+        """
         kept = [0, *places, len(self._means)]
         while len(kept) > 2:
-            ahead = [ahead_of_step(*kept[i - 1 : i + 2]) for i in range(1, len(kept) - 1)]
-            worst = int(np.argmax(ahead))
-            if ahead[worst] <= 0.0:
+            around = [kept[i - 1 : i + 2] for i in range(1, len(kept) - 1)]
+            gradual = [i for i, segment in enumerate(around) if ahead_of_step(*segment) > 0.0]
+            if not gradual:
                 break
-            del kept[worst + 1]
+            del kept[1 + min(gradual, key=lambda i: self._step(*around[i])[1])]
         return set(kept[1:-1])
+
+    def _step(self, start: int, place: int, end: int) -> tuple[np.ndarray, float]:
+        """Return the whitened components of a segment around their means, and how much a step at a place explains of them."""
+        rest = _whitened(_components(self._means[start:end])[0][None])[0]
+        rest = rest - rest.mean(axis=0)
+        before, n = place - start, len(rest)
+        return rest, float(np.sum(rest[:before].sum(axis=0) ** 2)) * n / (before * (n - before))
 
     def _drift_ahead(self, start: int, place: int, end: int) -> float:
         """Return how much more a line or parabola explains of whitened components than a step at a place."""
-        rest = _whitened(_components(self._means[start:end])[0][None])[0]
-        rest = rest - rest.mean(axis=0)
+        (rest, step), before = self._step(start, place, end), place - start
         time = np.arange(len(rest)) - 0.5 * (len(rest) - 1)
-        before, n = place - start, len(rest)
-        step = float(np.sum(rest[:before].sum(axis=0) ** 2)) * n / (before * (n - before))
         line = float(np.sum((time @ rest) ** 2)) / float(time @ time)
         jump = rest[before:].mean(axis=0) - rest[:before].mean(axis=0)
         along = rest @ (jump / max(float(np.linalg.norm(jump)), 1e-300))
@@ -228,11 +235,11 @@ def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
 def _cost(line: np.ndarray, bounds: np.ndarray) -> float:
     """Return the cost of segments of equal level with white noise, or with autoregressive noise if that is less."""
     weights, costs = np.ones(len(line)), []
-    noise = Noise()
+    noises: tuple[Noise, ...] = (Noise(),)
     for _ in range(3):
-        search = SegmentationSearch(SegmentCosts(line[:, None], (noise,), 0, weights), 1)
+        search = SegmentationSearch(SegmentCosts(line[:, None], noises, 0, weights), 1)
         costs.append(search.total(bounds))
-        noise = fitted_noise(search.costs.residuals(bounds)[0], bounds, min(_MOST_LAGS, len(line) // 10))
+        noises = fitted_noises(search.costs.residuals(bounds), bounds, min(_MOST_LAGS, len(line) // 10))
     return min(costs)
 
 
@@ -382,9 +389,9 @@ def scans(
 
         found = [of_cycles(wide, lags, CHUNK)]
         if few:
-            found.append(
-                of_cycles(blocks_of(len(values), cycle, _FEW, _MOST), [*SHAPE_LAGS, round(cycle)], _FEW_TOGETHER)
-            )
+            whole = blocks_of(len(values), cycle, _FEW, _MOST)
+            fitting = [lag for lag in SHAPE_LAGS if lag <= whole.length]
+            found.append(of_cycles(whole, [*fitting, max(round(cycle), _LEAST_LAG)], _FEW_TOGETHER))
         return found
     found = []
     if len(values) >= SHORTEST_LAWS:

@@ -19,7 +19,7 @@ from isopleth.tasks.segmentation.segments import (
     Segmentation,
     SegmentationSearch,
     SegmentCosts,
-    fitted_noise,
+    fitted_noises,
     rounding_variance,
     segment,
 )
@@ -60,13 +60,35 @@ def roots(innovations: np.ndarray) -> np.ndarray:
     return np.sqrt(np.abs(innovations))
 
 
+def varying_roots(innovations: np.ndarray) -> np.ndarray:
+    """Return the roots of absolute values of the columns whose roots differ."""
+    sizes = roots(innovations)
+    return sizes[:, np.ptp(sizes, axis=0) > _ALIKE]
+
+
+def scatter_drifts(innovations: np.ndarray, bounds: np.ndarray) -> bool:
+    """Tell whether a line describes the scatter better than steps at the inner `bounds`, by BIC without a cost for their places.
+
+    As in the scans, steps and a drift count the same: with the cost of a place, half of the clear steps would be drifts.
+    """
+    sizes = varying_roots(innovations)
+    n = len(sizes)
+    time = np.linspace(-1.0, 1.0, n)
+    around = sizes - sizes.mean(axis=0)
+    line = np.sum(around**2, axis=0) - (time @ around) ** 2 / (time @ time)
+    lengths = np.diff(bounds)[:, None]
+    means = np.add.reduceat(sizes, bounds[:-1]) / lengths
+    steps = np.sum(sizes**2, axis=0) - np.sum(lengths * means**2, axis=0)
+    fewer = (len(bounds) - 3) * sizes.shape[1]
+    return bool(n * np.sum(np.log(line / np.maximum(steps, 1e-300))) < fewer * np.log(n))
+
+
 def _scatter(innovations: np.ndarray, surcharge: float) -> Segmentation | None:
     """Find segments of equal scatter; None if the innovations are all equal or too few."""
-    sizes = roots(innovations)
-    varying = np.ptp(sizes, axis=0) > _ALIKE
-    if not varying.any() or len(sizes) < 2 * SHORTEST_SCATTER:
+    sizes = varying_roots(innovations)
+    if not sizes.size or len(sizes) < 2 * SHORTEST_SCATTER:
         return None
-    return segment(sizes[:, varying], degrees=(0,), most_lags=1, shortest=SHORTEST_SCATTER, surcharge=surcharge)
+    return segment(sizes, degrees=(0,), most_lags=1, shortest=SHORTEST_SCATTER, surcharge=surcharge)
 
 
 def _precision(innovations: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, int]:
@@ -305,7 +327,7 @@ def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.ran
     white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
     whole = np.array([0, n])
     left = white.residuals(whole) * precision
-    fitted = tuple(fitted_noise(own, whole, min(MOST_LAGS, n // 10)) for own in left)
+    fitted = fitted_noises(left, whole, min(MOST_LAGS, n // 10))
     least = max(shortest, MOST_LAGS + found.degree + 3)
     return SegmentationSearch(
         SegmentCosts(series, fitted, found.degree, precision, found.extents), least
@@ -333,7 +355,7 @@ def _margin(series: np.ndarray, precision: np.ndarray, extents: np.ndarray) -> f
         noises, bounds = (Noise(),) * series.shape[1], whole
         for _ in range(_ROUNDS):
             left = SegmentCosts(series, noises, degree, precision, extents).residuals(bounds) * precision
-            noises = tuple(fitted_noise(own, bounds, lags) for own in left)
+            noises = fitted_noises(left, bounds, lags)
             search = SegmentationSearch(SegmentCosts(series, noises, degree, precision, extents), lags + degree + 3)
             bounds, cost = search.best_change()
             without.append(search.total(whole))

@@ -79,26 +79,29 @@ class Noise:
         return out
 
 
-def fitted_noise(residuals: np.ndarray, bounds: np.ndarray, most: int) -> Noise:
-    """Estimate the noise by Burg's method from pairs within segments; the order, at most `most`, minimises the BIC."""
-    n = len(residuals)
+def fitted_noises(residuals: np.ndarray, bounds: np.ndarray, most: int) -> tuple[Noise, ...]:
+    """Estimate the noise of each row by Burg's method from pairs within segments; the order up to `most` minimises the BIC."""
+    rows, n = residuals.shape
     position = np.arange(n) - np.repeat(bounds[:-1], np.diff(bounds))
-    forward, backward = residuals.copy(), residuals.copy()
-    found: list[float] = []
-    criterion, best, order = 0.0, 0.0, 0
+    forward = backward = residuals
+    found, criterion, best = [], np.zeros(rows), np.zeros(rows)
+    order = np.zeros(rows, dtype=int)
     for lag in range(1, most + 1):
-        here = np.flatnonzero(position >= lag)
-        ahead, behind = forward[here], backward[here - 1]
-        power = ahead @ ahead + behind @ behind
-        if len(here) < 4 or power <= 0.0:
+        # Pairs that a bound parts are 0 from here on.
+        inside = position[lag:] >= lag
+        if np.count_nonzero(inside) < 4:
             break
-        reflection = min(max(2.0 * float(ahead @ behind) / float(power), -STABLE), STABLE)
-        forward[here], backward[here] = ahead - reflection * behind, behind - reflection * ahead
+        ahead, behind = forward[:, 1:] * inside, backward[:, :-1] * inside
+        power = np.einsum("ij,ij->i", ahead, ahead) + np.einsum("ij,ij->i", behind, behind)
+        moving = power > 0.0
+        shared = 2.0 * np.einsum("ij,ij->i", ahead, behind) / np.where(moving, power, 1.0)
+        reflection = np.minimum(np.maximum(shared, -STABLE), STABLE)
+        forward, backward = ahead - reflection[:, None] * behind, behind - reflection[:, None] * ahead
         found.append(reflection)
-        criterion += n * np.log1p(-(reflection**2)) + np.log(n)
-        if criterion < best:
-            best, order = criterion, lag
-    return Noise(tuple(found[:order]))
+        criterion = criterion + n * np.log1p(-(reflection**2)) + np.log(n)
+        better = moving & (criterion < best)
+        best, order = np.where(better, criterion, best), np.where(better, lag, order)
+    return tuple(Noise(tuple(float(own[i]) for own in found[: order[i]])) for i in range(rows))
 
 
 def rounding_variance(columns: np.ndarray) -> np.ndarray:
@@ -488,7 +491,7 @@ def _spread(innovations: np.ndarray, floor: float) -> float:
 
 
 def _fitted(costs: SegmentCosts, bounds: np.ndarray, weights: np.ndarray, lags: int) -> tuple[Noise, ...]:
-    return tuple(fitted_noise(own, bounds, lags) for own in costs.residuals(bounds) * weights)
+    return fitted_noises(costs.residuals(bounds) * weights, bounds, lags)
 
 
 def _starting_noises(z: np.ndarray, degree: int, weights: np.ndarray, lags: int) -> list[tuple[Noise, ...]]:
