@@ -117,7 +117,6 @@ READ = {
         {"d": [datetime(1, 1, 1), datetime(2024, 2, 1)], "a": [1, 2]},
         None,
     ),
-    "days or months": ("d\n12/02/2024\n03/12/2024\n", {"d": ["12/02/2024", "03/12/2024"]}, None),
     "no such day": ("d\n2024-02-30\n2024-02-01\n", {"d": ["2024-02-30", "2024-02-01"]}, None),
     "clocks": (
         "when\n2024-01-31 12:00\n2024-02-01 12:30\n",
@@ -157,6 +156,11 @@ def test_text(tmp_path, name, monkeypatch):
         table = read_table(written(tmp_path, content), keep_identifiers=True, missing=None, **_all(columns))
         assert cells(table) == columns
         assert lines is None or table.lines.tolist() == lines
+
+
+def test_numbers_up_to_twelve_do_not_say_which_is_the_day(tmp_path):
+    words = ["12/02/2024", "03/12/2024"]
+    assert read_table(written(tmp_path, "d\n" + "\n".join(words))).frame["d"].to_pylist() == words
 
 
 def _all(columns):
