@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.backend import Backend, frame_names, is_foreign, refuse_gradient, to_backend, to_numpy
-from isopleth.errors import InputError, listed, quoted, warn_user
+from isopleth.errors import Hint, InputError, listed, quoted, warn_user
 from isopleth.tables.cells import (
     ALL_INTEGERS,
     MISSING_WORDS,
@@ -230,6 +230,19 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
             "category."
         )
     return encoded.rows
+
+
+def warn_of_times_apart(table: CheckedRows, least: np.ndarray, most: np.ndarray, unless: str) -> None:
+    """Warn of columns of times that are all later than `most` or earlier than `least` of the fit, and decide for every row."""
+    if table.columns is None or len(table.rows) < 2:
+        return
+    for j, name in enumerate(table.columns.numeric_names):
+        if name in table.columns.origins and not np.isnan(table.rows[:, j]).all():
+            later = np.nanmin(table.rows[:, j]) > most[j]
+            if later or np.nanmax(table.rows[:, j]) < least[j]:
+                text = f"{{column}}: all times are {'later' if later else 'earlier'} than those of the fit"
+                hint = Hint(f"fit without it, by {{exclude}}, unless {unless}", exclude=[str(name)])
+                warn_user(text, column=str(name), hint=hint)
 
 
 def column_labels(names: Sequence[Any] | None, n_features: int) -> list[str]:

@@ -374,3 +374,14 @@ def test_names_the_classes_of_which_the_rows_tell_nothing():
     assert found.to_dict()["summary"][0].startswith(
         "These rows say next to nothing about the shares of F and M: label more"
     )
+
+
+def test_times_that_are_all_later_are_named():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 40)
+    X = pd.DataFrame(
+        {"x": rng.normal(size=80) + 2.0 * (y == "b"), "when": pd.date_range("2024-01-01", periods=80, freq="h")}
+    )
+    estimator = ClassPriorEstimator(random_state=0).fit(X, y)
+    with pytest.warns(DataWarning, match="'when': all times are later than those of the fit"):
+        estimator.estimate(X.assign(when=X["when"] + pd.Timedelta(days=30)))

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.backend import Array, Backend, to_numpy
-from isopleth.errors import Hint, InputError, probability, warn_user
+from isopleth.errors import InputError, probability, warn_user
 from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
@@ -33,6 +33,7 @@ from isopleth.tables.checks import (
     used_names,
     varying_columns,
     warn_few_rows,
+    warn_of_times_apart,
 )
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
 from isopleth.tasks.anomaly.explanation import (
@@ -642,7 +643,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         table, rows = self._enter(X)
         own, scores = self._is_of_fit(rows), self._score(rows)
         if not own:
-            self._warn_of_times_apart(table)
+            fitted = self._counterfactuals.values
+            warn_of_times_apart(table, fitted[0], fitted[-1], "that is what makes rows odd")
         p_values = to_numpy(self.p_values_) if own else self._p_values(rows)
         labels = np.where(scores < self.offset_, -1, 1)
         certain = to_numpy(self.select(None if own else X, fdr=fdr))
@@ -667,19 +669,6 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             always = ", which 3 to 4 % of the rows of most tables are, whatever they hold" * (own and not self.novelty)
             return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{always}"
         return f"the least likely {float(self.contamination):.3g} of the fitted rows"
-
-    def _warn_of_times_apart(self, table: CheckedRows) -> None:
-        """Warn of columns of times that are all later or all earlier than those of the fit, and decide for every row."""
-        if table.columns is None or len(table.rows) < 2:
-            return
-        fitted = self._counterfactuals.values
-        for j, name in enumerate(table.columns.numeric_names):
-            if name in table.columns.origins and not np.isnan(table.rows[:, j]).all():
-                later = np.nanmin(table.rows[:, j]) > fitted[-1, j]
-                if later or np.nanmax(table.rows[:, j]) < fitted[0, j]:
-                    text = f"{{column}}: all times are {'later' if later else 'earlier'} than those of the fit"
-                    hint = Hint("fit without it, by {exclude}, unless that is what makes rows odd", exclude=[str(name)])
-                    warn_user(text, column=str(name), hint=hint)
 
     def _drawn(self, table: CheckedRows) -> tuple[np.ndarray, list[str], list[str]]:
         """Return numbers and times for pictures, missing ones at their conditional means; their names; names of times."""

@@ -23,7 +23,7 @@ from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.rows import merge_equal
 from isopleth.scales import ScaledColumns, deviations, refuse_sizes
-from isopleth.tables.checks import CheckedRows, TakesKinds, enter, on_host
+from isopleth.tables.checks import CheckedRows, TakesKinds, enter, on_host, warn_of_times_apart
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
@@ -196,6 +196,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         self._validate_params()
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
         table = enter(self, X, reset=True, min_samples=2, missing=True)
+        self._least, self._most = (end.reduce(table.rows[:, : table.n_numeric]) for end in (np.fmin, np.fmax))
         # A cell that no labelled row lacks says nothing of the class.
         self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, far=False)
         seed = int(check_random_state(self.random_state).randint(2**31))
@@ -380,6 +381,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         check_is_fitted(self, "_held_out")
         table = enter(self, X, missing=True)
         self._warn_of_new_gaps(table.rows)
+        warn_of_times_apart(table, self._least, self._most, "classes are told apart by it")
         z = self._frame.enter(self._encoding(self._encoding.filled(table.rows, int(self._filling[1]))))
         with ONE_BLAS_THREAD:
             return table, self._fits(z)
