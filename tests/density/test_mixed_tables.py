@@ -324,6 +324,30 @@ def test_sentences(ask, words):
         ask(SOSREP(frame="scale").fit(table()))
 
 
+@pytest.mark.parametrize(
+    ("zone", "given", "words"),
+    [
+        (
+            "Europe/Berlin",
+            "2024-01-05",
+            "time zone Europe/Berlin; write a given time with its zone, as 2024-01-31T12:00",
+        ),
+        (None, "2024-01-05T00:00Z", "no time zone; write a given time without one"),
+    ],
+)
+def test_a_given_time_has_a_zone_if_its_column_has_one(zone, given, words):
+    when = pd.date_range("2024-01-01", periods=40, freq="D", tz=zone)
+    model = KDE(frame="scale").fit(table().assign(when=when))
+    with pytest.raises(InputError, match=words):
+        model.conditional({"when": given})
+    assert model.conditional({"when": when[4]}).names == NAMES
+
+
+def test_a_frame_without_rows_is_refused_as_such():
+    with pytest.raises(InputError, match="X has no rows"):
+        SOSREP().fit(table()[:0])
+
+
 def test_the_imputer_in_a_pipeline():
     rows = table(gaps=0.2)
     imputer = DensityImputer(strategy="draw", random_state=0).fit(rows)

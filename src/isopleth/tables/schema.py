@@ -211,6 +211,8 @@ class Schema:
                 columns.append(found)
             else:
                 left_out[name] = found
+        if not columns and not any(each.n for each in tables):
+            raise InputError("X has no rows; expected at least one row.", parameter="X")
         if not columns:
             reasons = "; ".join(f"{name} ({why})" for name, why in left_out.items())
             raise InputError(
@@ -458,6 +460,14 @@ def encode_cell(column: Column, value: Any) -> float:
         if column.kind == "time":
             if cells.form == "text":
                 cells = Cells._of_objects(column.name, [value], MISSING_WORDS, Numerals())
+            if cells.known and (cells.zone is None) != (column.zone is None):
+                zone = "no time zone" if column.zone is None else f"the time zone {column.zone}"
+                how = (
+                    "without one, as 2024-01-31 12:00"
+                    if column.zone is None
+                    else "with its zone, as 2024-01-31T12:00+01:00"
+                )
+                raise InputError(f"{{column}} holds times with {zone}; write a given time {how}.", column=column.name)
             return float(cells.times(column.zone)[0] - column.origin)
         return float(cells.numbers()[0])
     except InputError as error:  # a value that is in no row
