@@ -213,6 +213,11 @@ REFUSED = {
         {"column": "b", "row": 0, "value": "9" * 5000},
     ),
     "long line": (f"a,b\n1,2\n3,{'x' * 200_000},4\n", ["line 3", "longer than 131,072 characters"], {}),
+    "two names twice": (
+        "a,b,a,b\n1,2,3,4\n4,5,6,7\n",
+        ["names 'a', 'b' occur more than once"],
+        {"parameter": "columns"},
+    ),
     "controls in a name": (f"a{ESCAPE},a{ESCAPE}\n1,2\n3,4\n", ["\\x1b[31m", "more than once"], {}),
     "controls in a cell": (f"{ESCAPE},3\n1,2\n3,4\n", ["\\x1b[31m"], {}),
 }

@@ -291,4 +291,5 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
 def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise InputError(f"{subject} {quoted(repeated)} occurs more than once", parameter="columns", hint=advice)
+        some, occur = (subject, "occurs") if len(repeated) == 1 else (f"{subject}s", "occur")
+        raise InputError(f"{some} {quoted(repeated)} {occur} more than once", parameter="columns", hint=advice)
