@@ -181,6 +181,17 @@ def test_identifiers(name, cells, left):
     assert Schema.of(table, identifiers=[name]).left_out == {name: "identifier"}
 
 
+def test_distinct_numbers_of_more_digits_than_float64_has_are_an_identifier():
+    long = np.random.default_rng(0).integers(2**60, 2**61, 30)
+    table = pd.DataFrame({"kunde": long, "z": np.arange(30) % 7})
+    assert Schema.of(table).left_out == {"kunde": "identifier"}
+    for names, options in ((["kunde", "z"], {"keep_identifiers": True}), (["stamp", "z"], {})):
+        with pytest.raises(InputError, match=f"column '{names[0]}' holds {long[0]} in row 0, a whole number beyond"):
+            Schema.of(table.set_axis(names, axis=1), **options)
+    with pytest.raises(InputError, match="would round"):
+        Schema.of(table.assign(kunde=2**60 + table["z"]))  # seven values
+
+
 def test_long_words_that_repeat_are_categories_and_one_repeat_in_twenty_is_forgiven_an_identifier():
     sentences = [f"a customer of the shop number {i % 9} wrote this" for i in range(100)]
     for repeats, left_out in ((5, {"token": "identifier"}), (6, {})):

@@ -172,7 +172,7 @@ def _nearly_unique(known: int, distinct: int) -> bool:
 
 
 def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
-    """Tell whether whole numbers number the rows, or are named as an identifier and nearly all distinct."""
+    """Tell whether whole numbers count the rows, or are nearly all distinct and named as an identifier or beyond 2**53."""
     values = cells.values
     if len(values) < _FEWEST or not np.isfinite(values).all() or (np.mod(values, 1.0) != 0.0).any():
         return False
@@ -184,7 +184,9 @@ def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
     # Many numbers one apart in another order are those of records; from 0 or 1 on they can be ranks, which are data.
     if countable and len(values) >= _FEWEST_UNSORTED and values.min() > 1.0 and (np.diff(np.sort(values)) == 1.0).all():
         return True
-    if not (_ID_NAME.search(name) or _ID_CASE.search(name)):
+    # Nobody measures more digits than float64 has.
+    long = cells.exact is not None and not _MEASURED_NAME.search(name)
+    if not (long or _ID_NAME.search(name) or _ID_CASE.search(name)):
         return False
     distinct = len(set(cells.exact)) if cells.exact else len(np.unique(values))
     if not _nearly_unique(len(values), distinct):
