@@ -647,6 +647,13 @@ def test_parquet_is_not_held_as_a_whole_and_tells_how_far_it_is(tmp_path, monkey
     assert shares == [(i + 1) / 16 for i in range(16)]
 
 
+def test_parquet_that_claims_much_is_refused_in_chunks_too(tmp_path):
+    parquet.write_table(pa.table({"a": np.zeros(2**18)}), tmp_path / "t.parquet")
+    for read_it in (read_table, lambda path, max_unpacked: FileRows(path, Reading(max_unpacked=max_unpacked))):
+        with pytest.raises(InputError, match="262,144 rows and 1 columns would take 2 MiB"):
+            read_it(tmp_path / "t.parquet", max_unpacked=2**20)
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".jsonl"])
 def test_chunks_of_words_are_encoded_as_the_whole(tmp_path, suffix):
     rng = np.random.default_rng(0)

@@ -219,18 +219,17 @@ def _parquet_names(file: Any) -> list[str]:
 def parquet_shape(source: Source) -> tuple[int, list[str]]:
     """Return the number of rows of a Parquet file and the names of its columns."""
     with _opened_parquet(source) as file:
-        return file.metadata.num_rows, _parquet_names(file)
+        rows, names = file.metadata.num_rows, _parquet_names(file)
+    # A file can say that a number is there a thousand million times.
+    if rows * len(names) * _CELL > 100 * source.size:
+        source.refuse_beyond(rows * len(names) * _CELL, f"a table of {rows:,} rows and {len(names):,} columns")
+    return rows, names
 
 
 def read_parquet(source: Source) -> Columns:
-    """Read a Parquet file."""
+    """Read a Parquet file, whose shape has been looked at."""
     with _opened_parquet(source) as file:
-        names, rows = _parquet_names(file), file.metadata.num_rows
-        if (
-            rows * len(names) * _CELL > 100 * source.size
-        ):  # a file can say that a number is there a thousand million times
-            source.refuse_beyond(rows * len(names) * _CELL, f"a table of {rows:,} rows and {len(names):,} columns")
-        return Columns(file.read(columns=names, use_threads=False))
+        return Columns(file.read(columns=_parquet_names(file), use_threads=False))
 
 
 def read_arrow(source: Source) -> Columns:
