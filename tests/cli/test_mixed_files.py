@@ -125,3 +125,27 @@ def test_identifiers_are_kept_if_asked_for(file, tmp_path):
     for option in (["--keep-id"], ["--numeric", "order_no"]):
         fine("anomalies", file, *option, "--save", tmp_path / "m.isopleth")
         assert "order_no" in load(tmp_path / "m.isopleth").schema_.names
+
+
+def test_times_that_are_all_later_than_those_of_the_reference_do_not_flag_every_row(table, tmp_path):
+    """The saved model has no such column either, so that the rows of the month after are judged alike."""
+    old, new, saved = tmp_path / "old.csv", tmp_path / "new.csv", tmp_path / "m.isopleth"
+    table[["day", "price", "weight"]].to_csv(old, index=False)
+    later = table.assign(day=table["day"] + pd.Timedelta(days=400), price=table["price"].mask(table.index == 9, 20.0))
+    later.to_csv(new, index=False)
+    result = fine("anomalies", new, "--reference", old, "--save", saved, "--out", tmp_path / "o.csv")
+    assert (
+        "warning: columns left out: 'day' (the times of the two tables do not overlap); --time-columns day uses them.\n"
+    ) in result.stderr
+    assert sum(row["label"] == "1" for row in lines(tmp_path / "o.csv")) < N / 5
+    assert fine("anomalies", new, "--model", saved).stdout == result.stdout
+    kept = fine("anomalies", new, "--reference", old, "--time-columns", "day")
+    assert kept.stdout.startswith("120 of 120 rows are flagged")
+    assert "all times are later than those of the fit" in kept.stderr
+
+
+def test_an_error_of_the_fit_names_the_reference(table, tmp_path):
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    table[["price", "weight"]].to_csv(new, index=False)
+    table[["price", "weight"]].assign(price=1.0, weight=2.0).to_csv(old, index=False)
+    assert f"{old}: all rows" in run("anomalies", new, "--reference", old).stderr

@@ -11,9 +11,10 @@ import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.program import of_this_version, say
-from isopleth.cli.run import Run
-from isopleth.errors import DataWarning, InputError
+from isopleth.cli.run import Run, schema_of
+from isopleth.errors import DataWarning, Hint, InputError, listed, warn_user
 from isopleth.io import load
+from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tables.file_table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
@@ -42,12 +43,15 @@ def anomalies(
     with of_this_version(model) if model else nullcontext():
         if model:
             detector = load_detector(model)
-            table = run.read_for(file, detector)
+            table = run.read_for(file, schema_of(detector))
         else:
-            first = run.read(reference or file, constants=True)
+            first = table = run.read(reference or file, constants=True)
+            if reference:
+                first, table = without_times_apart(run, first, run.read_for(file, first.schema))
             run.stage("fitting")
+            run.sources["X"] = first  # the table that errors of the fit are about
             detector = fit(first, contamination, novelty=reference is not None)
-            table = run.read_for(file, detector) if reference else first
+            run.sources["X"] = table
         run.stage("scoring")
         found = judged(detector, table, run.places(len(table), table.lines), fdr)
         # No density sees that a total is not price times quantity where every one of the three is usual.
@@ -59,6 +63,20 @@ def anomalies(
     shown = found if explain else replace(found, explanation=None, explained_rows=None)
     run.write(shown, columns(shown), detector, paged=found)
     run.answer(found if run.as_json else shown, top)
+
+
+def without_times_apart(run: Run, reference: FileTable, table: FileTable) -> tuple[FileTable, FileTable]:
+    """Leave out columns of times that are all beyond those of the reference: they would make every row unlikely."""
+    schema = reference.schema
+    found = times_apart(schema, reference.encoded().numeric, table.encoded().numeric)
+    apart = [str(name) for name in found.values() if name not in run.options.time_columns]
+    if not apart or len(apart) == len(schema.columns):
+        return reference, table
+    names = listed([f"{name!r} ({TIMES_APART})" for name in apart])
+    warn_user(f"columns left out: {names}", hint=Hint("{time_columns} uses them", time_columns=apart))
+    schema = schema.without(apart, TIMES_APART)
+    run.used |= {name: f"left out: {TIMES_APART}" for name in apart}
+    return reference.using(schema), table.using(schema)
 
 
 def load_detector(path: Path) -> AnomalyDetector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from isopleth.cli.run import Run
+from isopleth.cli.run import Run, schema_of
 from isopleth.errors import InputError
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
 
@@ -25,7 +25,7 @@ def prior(
     estimator = ClassPriorEstimator(compare_missing=not ignore_missing, random_state=0)
     estimator.fit(labelled.frame, labelled.labels[target])
     run.options = replace(run.options, columns=None)  # those of TRAIN are read
-    table = run.read_for(test, estimator)
+    table = run.read_for(test, schema_of(estimator))
     run.stage("estimating")
     priors = estimator.estimate(table.frame, confidence_level, population=population)
     run.stage("writing")

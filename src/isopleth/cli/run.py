@@ -144,9 +144,9 @@ class Run:
             first, second = replace(first, named=False), replace(second, named=False)
         return first.using(schema), second.using(schema), found
 
-    def read_for(self, path: Path, model: Any) -> FileTable:
-        """Read the columns that a model was fitted on, as what they were there."""
-        reader = Reader(path, self.options.of_schema(schema_of(model)))
+    def read_for(self, path: Path, schema: Schema) -> FileTable:
+        """Read the columns of a schema, such as that which a model was fitted on, as what they are there."""
+        reader = Reader(path, self.options.of_schema(schema))
         table = reader.read()
         warn_without_names(reader)
         self.keep(table.schema, table)

@@ -39,6 +39,8 @@ from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.text_types import Numerals
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
+# Why a column of times is left out.
+TIMES_APART = "the times of the two tables do not overlap"
 
 
 @dataclass(frozen=True)
@@ -230,6 +232,24 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
             "category."
         )
     return encoded.rows
+
+
+def times_apart(schema: Schema, one: np.ndarray, two: np.ndarray) -> dict[int, Any]:
+    """Return columns of times, by number, that are all later in one of two tables: they only repeat which table a row is from."""
+    numbers = [column for column in schema.columns if column.kind != "categorical"]
+    return {
+        j: column.name
+        for j, column in enumerate(numbers)
+        if column.kind == "time" and _one_after_the_other(one[:, j], two[:, j])
+    }
+
+
+def _one_after_the_other(one: np.ndarray, two: np.ndarray) -> bool:
+    one, two = one[np.isfinite(one)], two[np.isfinite(two)]
+    if not len(one) or not len(two):
+        return False
+    gap = max(one.min() - two.max(), two.min() - one.max())
+    return bool(gap >= 0.0 and max(one.max(), two.max()) > min(one.min(), two.min()))
 
 
 def warn_of_times_apart(table: CheckedRows, least: np.ndarray, most: np.ndarray, unless: str) -> None:

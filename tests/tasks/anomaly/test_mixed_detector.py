@@ -293,8 +293,12 @@ def test_times_beyond_those_of_the_fit_are_named():
         for start in ("2024-03-01", "2024-04-01")
     )
     detector = AnomalyDetector(random_state=0).fit(march)
-    with pytest.warns(DataWarning, match="column 'day': all times are later than those of the fit; fit without it"):
-        found = detector.anomalies(april)
+    for judged in (detector.predict, detector.p_values, detector.anomalies):
+        with pytest.warns(
+            DataWarning, match="column 'day': all times are later than those of the fit; fit without it"
+        ) as told:
+            found = judged(april)
+        assert len(told) == 1
     assert "if ordinary rows come from the distribution of the fitted ones" in " ".join(found._notes())
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -335,11 +335,15 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     def _limits(self) -> Limits:
         return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs), self.verbose)
 
-    def _enter(self, X: Any) -> tuple[CheckedRows, np.ndarray]:
-        """Return the checked rows, and the same in the frame of the model."""
+    def _enter(self, X: Any, warn: bool = True) -> tuple[CheckedRows, np.ndarray]:
+        """Return the checked rows, and the same in the frame of the model; warn of times beyond those of the fit."""
         check_is_fitted(self, "offset_")
         table = enter(self, X)
-        return table, self._frame.enter(self._rounding.apply(self._coded(table)))
+        rows = self._frame.enter(self._rounding.apply(self._coded(table)))
+        if warn and not self._is_of_fit(rows):
+            fitted = self._counterfactuals.values
+            warn_of_times_apart(table, fitted[0], fitted[-1], "that is what makes rows odd")
+        return table, rows
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
         """Return scores of rows in the frame; training rows are scored by the rule without them, their table not again."""
@@ -589,7 +593,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         >>> AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0], [-7.0, 0.0]]).top(k=1)
         [['column 1'], ['column 0']]
         """
-        table, rows = self._enter(X)
+        table, rows = self._enter(X, warn=False)
         given, X, keep = X, table.rows, self._frame.keep
         known, values = self._index.find(rows), self._counterfactuals.values
         whole = self._counterfactuals.rows
@@ -640,11 +644,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         InputError
             If the rows or parameters cannot be used.
         """
-        table, rows = self._enter(X)
+        table, rows = self._enter(X, warn=False)  # `select` warns
         own, scores = self._is_of_fit(rows), self._score(rows)
-        if not own:
-            fitted = self._counterfactuals.values
-            warn_of_times_apart(table, fitted[0], fitted[-1], "that is what makes rows odd")
         p_values = to_numpy(self.p_values_) if own else self._p_values(rows)
         labels = np.where(scores < self.offset_, -1, 1)
         certain = to_numpy(self.select(None if own else X, fdr=fdr))

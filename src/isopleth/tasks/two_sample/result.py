@@ -17,6 +17,7 @@ from isopleth.operators.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.results.charts import Chart
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import in_words
+from isopleth.tables.checks import TIMES_APART
 from isopleth.tables.schema import decode_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
@@ -25,8 +26,6 @@ from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
 
-# Why a column of times is not compared.
-TIMES_APART = "the times of the two tables do not overlap"
 # Parameters, with their options in the shell, that compare columns that are set aside for a reason.
 _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-id)": "identifier"}
 # Share of rows in both samples from which it is said, beyond those that repeat within a sample.

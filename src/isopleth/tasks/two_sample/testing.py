@@ -20,12 +20,20 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.progress import checked_verbose
 from isopleth.tables.cells import as_frame, in_memory, with_columns
-from isopleth.tables.checks import CheckedRows, TakesKinds, check_memory_limit, numbered_groups, used_names
+from isopleth.tables.checks import (
+    TIMES_APART,
+    CheckedRows,
+    TakesKinds,
+    check_memory_limit,
+    numbered_groups,
+    times_apart,
+    used_names,
+)
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
-from isopleth.tasks.two_sample.result import TIMES_APART, TwoSampleResult
+from isopleth.tasks.two_sample.result import TwoSampleResult
 
 
 class TwoSampleTest(TakesKinds, BaseEstimator):
@@ -85,12 +93,7 @@ def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, C
     schema = x.columns
     if schema is None:
         return x, y
-    numbers = [column for column in schema.columns if column.kind != "categorical"]
-    apart = {
-        j: column.name
-        for j, column in enumerate(numbers)
-        if column.kind == "time" and _one_after_the_other(x.rows[:, j], y.rows[:, j])
-    }
+    apart = times_apart(schema, x.rows, y.rows)
     if not apart or len(apart) == len(schema.columns):
         return x, y
     _warn_of_left_out(apart.values(), TIMES_APART)
@@ -102,14 +105,6 @@ def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, C
 def _warn_of_left_out(names: Iterable[Any], why: str) -> None:
     left_out = listed([f"{str(name)!r} ({why})" for name in names])
     warn_user(f"columns left out: {left_out}.")
-
-
-def _one_after_the_other(one: np.ndarray, two: np.ndarray) -> bool:
-    one, two = one[np.isfinite(one)], two[np.isfinite(two)]
-    if not len(one) or not len(two):
-        return False
-    gap = max(one.min() - two.max(), two.min() - one.max())
-    return bool(gap >= 0.0 and max(one.max(), two.max()) > min(one.min(), two.min()))
 
 
 def _checked_groups(groups: Any, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray] | None:
