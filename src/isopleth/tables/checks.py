@@ -234,22 +234,25 @@ def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X",
     return encoded.rows
 
 
-def times_apart(schema: Schema, one: np.ndarray, two: np.ndarray) -> dict[int, Any]:
-    """Return columns of times, by number, that are all later in one of two tables: they only repeat which table a row is from."""
+def times_apart(schema: Schema, one: np.ndarray, two: np.ndarray, *, touching: bool) -> dict[int, Any]:
+    """Return columns of times, by number, that are all later in one of two tables: they only repeat which table a row is from.
+
+    With `touching` the latest time of one may be the earliest of the other.
+    """
     numbers = [column for column in schema.columns if column.kind != "categorical"]
     return {
         j: column.name
         for j, column in enumerate(numbers)
-        if column.kind == "time" and _one_after_the_other(one[:, j], two[:, j])
+        if column.kind == "time" and _one_after_the_other(one[:, j], two[:, j], touching)
     }
 
 
-def _one_after_the_other(one: np.ndarray, two: np.ndarray) -> bool:
+def _one_after_the_other(one: np.ndarray, two: np.ndarray, touching: bool) -> bool:
     one, two = one[np.isfinite(one)], two[np.isfinite(two)]
     if not len(one) or not len(two):
         return False
     gap = max(one.min() - two.max(), two.min() - one.max())
-    return bool(gap >= 0.0 and max(one.max(), two.max()) > min(one.min(), two.min()))
+    return bool(gap > 0.0 or (touching and gap == 0.0 and max(one.max(), two.max()) > min(one.min(), two.min())))
 
 
 def warn_of_times_apart(table: CheckedRows, least: np.ndarray, most: np.ndarray, unless: str) -> None:

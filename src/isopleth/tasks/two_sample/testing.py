@@ -93,7 +93,7 @@ def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, C
     schema = x.columns
     if schema is None:
         return x, y
-    apart = times_apart(schema, x.rows, y.rows)
+    apart = times_apart(schema, x.rows, y.rows, touching=True)
     if not apart or len(apart) == len(schema.columns):
         return x, y
     _warn_of_left_out(apart.values(), TIMES_APART)
