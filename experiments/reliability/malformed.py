@@ -17,9 +17,8 @@ from click.testing import CliRunner, Result
 import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
-from experiments.reliability.outcomes import Tally, is_sentence, progress, tried
+from experiments.reliability.outcomes import Tally, progress, tried, wrong_end
 from isopleth.cli.commands import program
-from isopleth.cli.process import ALARM_CODE
 from isopleth.tables.file_table import FileTable
 from isopleth.tables.read import Reading, read_table
 from isopleth.tables.stream import FileRows, RowStream
@@ -102,13 +101,10 @@ def _command(
     if not isinstance(result, Result):
         tally.merge(aside)
         return
-    code, said, crash = result.exit_code, result.stderr.splitlines(), result.exception
-    wrong = [line for line in said if not line.startswith("isopleth: ")]
-    defect = ""
-    if code not in (0, 2, ALARM_CODE) or wrong or (crash is not None and not isinstance(crash, SystemExit)):
-        defect = f"exit {code}, {crash!r}, {wrong[:2]}"
-    elif code == 2 and not is_sentence(said[-1]):
-        defect = f"no sentence: {said[-1][:300]!r}"
+    code, crash = result.exit_code, result.exception
+    defect = wrong_end(code, result.stderr.splitlines())
+    if crash is not None and not isinstance(crash, SystemExit):
+        defect = f"exit {code}, {crash!r}"
     tally.add("command line", f"exit {code}", defect and f"{arguments} ({how}): {defect}")
 
 

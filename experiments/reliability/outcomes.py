@@ -8,11 +8,12 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from isopleth.cli.process import ALARM_CODE
 from isopleth.errors import InputError, MissingExtraError
 
 LONGEST_SENTENCE = 2000
@@ -59,6 +60,14 @@ class Tally:
 def is_sentence(message: str) -> bool:
     """One line that ends like a sentence and can be read."""
     return message.endswith(".") and "\n" not in message and len(message) <= LONGEST_SENTENCE
+
+
+def wrong_end(code: int, said: Sequence[str]) -> str:
+    """What is wrong with an exit code and the lines on standard error, of which the last one is the reason of a refusal."""
+    others = [line for line in said if not line.startswith("isopleth: ")]
+    if code not in (0, 2, ALARM_CODE) or others:
+        return f"exit {code}, {others[-1:] or said}"
+    return f"no sentence: {said[-1:]}" if code == 2 and not (said and is_sentence(said[-1])) else ""
 
 
 def tried(tally: Tally, kind: str, case: str, work: Callable[[], object]) -> object:

@@ -10,7 +10,7 @@ from pathlib import Path
 from experiments.reliability import samples
 from experiments.reliability.commands import command, side_by_side
 from experiments.reliability.malformed import malformed_arguments
-from experiments.reliability.outcomes import Tally, is_sentence
+from experiments.reliability.outcomes import Tally, wrong_end
 
 ADDRESS_SPACE = 4 * 2**30
 # For a loaded machine; most runs take two.
@@ -40,13 +40,7 @@ def _run(tally: Tally, place: Path, arguments: list[str], stdin: bytes, case: st
         tally.add(kind, "", f"{case}: more than {SECONDS} seconds")
         return
     said = done.stderr.decode(errors="replace").splitlines()
-    messages = [line for line in said if not line.startswith("isopleth: warning: ")]
-    wrong = [line for line in messages if not line.startswith("isopleth: ")]
-    if done.returncode not in (0, 2) or wrong or len(messages) > 1:
-        tally.add(kind, "", f"{case}: exit {done.returncode}, {wrong[-1:] or messages}")
-    elif done.returncode == 2:
-        tally.add(kind, "exit 2, one sentence", "" if messages and is_sentence(messages[0]) else f"{case}: {messages}")
-    else:
-        tally.add(kind, "exit 0")
+    defect = wrong_end(done.returncode, said)
+    tally.add(kind, f"exit {done.returncode}", defect and f"{case}: {defect}")
     for path in place.glob(".isopleth-*"):
         tally.add(kind, "", f"{case}: {path.name} is left")

@@ -16,6 +16,7 @@ import isopleth
 from experiments.reliability import samples
 from experiments.reliability.commands import command, side_by_side
 from experiments.reliability.outcomes import Tally
+from isopleth.cli.process import ALARM_CODE
 
 _INTERRUPTED = b"isopleth: interrupted"
 _CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -39,11 +40,14 @@ class Undisturbed:
     ----------
     seconds : float
         How long it took.
+    code : int
+        How it ended: a monitor may raise alarms.
     files : dict of str to bytes
         What it wrote.
     """
 
     seconds: float
+    code: int
     files: dict[str, bytes]
 
 
@@ -95,9 +99,11 @@ def _undisturbed(name: str, place: Path) -> Undisturbed:
         process = _start(name, place, Path(own))
         _, said = process.communicate()
         seconds = time.perf_counter() - start
-        if process.returncode:
+        if process.returncode not in (0, ALARM_CODE):
             raise RuntimeError(f"{name} fails undisturbed: {said.decode()}")
-        return Undisturbed(seconds, {path.name: path.read_bytes() for path in Path(own).glob("out.*")})
+        return Undisturbed(
+            seconds, process.returncode, {path.name: path.read_bytes() for path in Path(own).glob("out.*")}
+        )
 
 
 def _catches(process: subprocess.Popen[bytes], number: int) -> bool:
@@ -124,7 +130,7 @@ def _signal(tally: Tally, name: str, place: Path, own: Path, undisturbed: Undist
     _, said = process.communicate(timeout=120)
     code = process.returncode
     in_words = said.startswith(_INTERRUPTED) and said.count(b"\n") == 1 if number == signal.SIGINT else not said
-    if code == 0:
+    if code == undisturbed.code:
         outcome, defect = "finished before", _lines_of_others(said)
     elif code == _CODES[number] and in_words:
         outcome, defect = f"exit {code}", ""

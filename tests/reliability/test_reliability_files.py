@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from experiments.reliability import malformed, tampered
 from experiments.reliability.__main__ import COUNTS
-from experiments.reliability.outcomes import Tally, is_sentence, tried
+from experiments.reliability.outcomes import Tally, is_sentence, tried, wrong_end
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -118,6 +118,21 @@ class TestTally:
         assert tried(tally, "kind", "case", lambda: 3) == 3
         assert tally.defects == []
         assert tally.counts == {"kind: one sentence": 1, "kind: result": 1}
+
+    @pytest.mark.parametrize(
+        ("code", "said", "right"),
+        [
+            (0, [], True),
+            (3, ["isopleth: 24 rows"], True),
+            (2, ["isopleth: 24 rows", "isopleth: one sentence."], True),
+            (2, ["isopleth: no end"], False),
+            (2, [], False),
+            (0, ["Traceback"], False),
+            (1, ["isopleth: one sentence."], False),
+        ],
+    )
+    def test_ends_of_processes(self, code, said, right):
+        assert (wrong_end(code, said) == "") == right
 
     def test_code_of_a_file_that_runs_is_noticed(self, tmp_path, monkeypatch):
         path = tmp_path / "model"

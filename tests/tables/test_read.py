@@ -178,6 +178,7 @@ REFUSED = {
     "short row far down": ("a,b\n" + "1,2\n" * 3000 + "\n3\n", ["line 3003", "1 cell"], {}),
     "names twice": ("a,b,a\n1,2,3\n4,5,6\n", ["'a'", "more than once"], {"parameter": "columns"}),
     "header or row": ("5.1,setosa\n4.9,setosa\n", ["'setosa'", "'5.1'", "neither a header nor a row"], {}),
+    "long row with a vertical tab": ("a,b\n1,2\n3,4\x0b5,6\n", ["line 3", "3 cells", "has 2"], {}),
     "NUL": (b"a,b\n1,2\n3,\x004\n", ["line 3", "binary"], {}),
     "latin-1": (
         "a,w\n1,Köln\n2,Düsseldorf, Größe\n".encode("latin-1"),

@@ -399,9 +399,8 @@ def refuse_encoding(source: Source, line: int) -> InputError:
 
 def _refuse_ragged(source: Source, piece: Piece, dialect: Dialect) -> None:
     """Refuse the first record that has more or fewer cells than the first line, or repeats it."""
-    lines = (
-        piece.text.decode().splitlines(keepends=True) if piece.text.isascii() else [*StringIO(piece.text.decode(), "")]
-    )
+    # Unlike str.splitlines, which ends lines at vertical tabs and form feeds, too.
+    lines = StringIO(piece.text.decode(), newline="")
     records = filter(None, csv.reader(lines, delimiter=piece.delimiter))
     for line in piece.lines.tolist():
         try:
