@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space, toeplitz
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
 from isopleth.tasks.change_points.embedding import Blocks
-from isopleth.tasks.change_points.scan import ContrastScan
+from isopleth.tasks.change_points.scan import _MEMORIES, ContrastScan, _costs_of_memory
 from isopleth.tasks.segmentation import description_length as chance
 from isopleth.tasks.segmentation.description_length import describe
+from isopleth.tasks.segmentation.local_scatter import beside_local_scatter
 from isopleth.tasks.segmentation.segments import Noise, SegmentationSearch, SegmentCosts
 
 
@@ -113,3 +115,39 @@ def test_blocks_that_are_alike_over_some_time_have_no_step():
     assert alarms[False] >= 3
     assert alarms[True] <= alarms[False] // 3
     assert steps[True] == steps[False] == 6
+
+
+def test_a_burst_of_scatter_is_no_level_and_a_short_level_is_one():
+    rng, told, kept = np.random.default_rng(3), 0, 0
+    for _ in range(10):
+        level, burst = rng.normal(size=(2, 400, 1))
+        level[200:206] += 8.0
+        burst[194:212] *= 6.0
+        burst[200:206, 0] = rng.permutation([2.0, 14.0, 5.0, 12.0, 3.0, 15.0])
+        short, wild = (describe(values) for values in (level, burst))
+        assert beside_local_scatter(short, 5.0).tolist() == short.location.changes.tolist() == [200, 206]
+        told += len(wild.location.changes)
+        kept += len(beside_local_scatter(wild, 5.0))
+    assert told >= 10
+    assert kept <= told // 2
+
+
+@pytest.mark.parametrize(("phi", "share", "size"), [(0.0, 0.0, 0.0), (0.9, 0.8, 0.0), (0.6, 0.3, 2.0), (0.0, 0.0, 1.0)])
+def test_memory_and_a_step_cost_what_dense_covariances_give(phi, share, size):
+    """Cosine coefficients are an approximation: whole likelihoods of the same memories are within a few nats."""
+    n, place, rng = 120, 50, np.random.default_rng(0)
+    memory = lfilter([1.0], [1.0, -phi], rng.normal(size=n + 100))[100:] * np.sqrt(1.0 - phi**2)
+    line = np.sqrt(1.0 - share) * memory + np.sqrt(share) * rng.normal(size=n) + size * (np.arange(n) >= place)
+    contrasts = null_space(np.ones((1, n))).T
+    values, step = contrasts @ line, contrasts @ (np.arange(n) >= place)
+    costs = []
+    for one, noise in _MEMORIES:
+        covariance = (1.0 - noise) * toeplitz(one ** np.arange(n)) + noise * np.eye(n)
+        root = np.linalg.cholesky(contrasts @ covariance @ contrasts.T)
+        white, jump = np.linalg.solve(root, values), np.linalg.solve(root, step)
+        left = white - jump * (jump @ white) / (jump @ jump)
+        fixed = 2.0 * np.log(np.diag(root)).sum() + np.log(n) * np.count_nonzero([one, noise])
+        costs.append([(n - 1) * np.log(some @ some) + fixed for some in (white, left)])
+    expected = np.min(costs, axis=0)
+    alone, with_step = _costs_of_memory(line, place)
+    assert alone - with_step + 3.0 * np.log(n) == pytest.approx(expected[0] - expected[1], abs=2.0)

@@ -49,6 +49,7 @@ from isopleth.tasks.segmentation.description_length import (
     surcharge,
     unbroken,
 )
+from isopleth.tasks.segmentation.local_scatter import beside_local_scatter
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.
@@ -399,7 +400,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     def _of_location(
         values: np.ndarray, found: Description, gains: np.ndarray, extra: tuple[float, float], rate: float
     ) -> list[Candidate]:
-        """Return the changes of level and slope if together they save enough against the best description without any.
+        """Return the changes of level and slope that remain beside local scatter, if all together save enough against none.
 
         Noise fitted with the changes is much too small for a nearly integrated process, so whole descriptions are compared; the
         probability that a code is c nats shorter is at most :math:`e^{-c}`, of which a share is used.
@@ -413,10 +414,12 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             of_all = _OF_BOUND * float(np.exp(-0.5 * max(saved, 0.0)))
         if of_all > rate:
             return []
+        kept = beside_local_scatter(found, extra[0])
         p_values = [max(of_all, pvalue_of_gain(gain, gains) / _LOCATION) for gain in found.location.gains]
         return [
-            Candidate(int(step), min(1.0, pvalue), "location")
-            for step, pvalue in zip(found.location.changes, p_values, strict=True)
+            Candidate(step, min(1.0, pvalue), "location")
+            for step, pvalue in zip(found.location.changes.tolist(), p_values, strict=True)
+            if step in kept
         ]
 
     @staticmethod

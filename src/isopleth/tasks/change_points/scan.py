@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
+from scipy.fft import dct
 
 from isopleth.tasks.change_points.embedding import Blocks, blocks_of, embedded, moments, over_blocks, period_of
 from isopleth.tasks.segmentation.description_length import describe
-from isopleth.tasks.segmentation.segments import Noise, SegmentationSearch, SegmentCosts, fitted_noises
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
 RUNS = 199
@@ -35,8 +36,10 @@ _TYPICAL, _ERRORS_OF_CONTRASTS = 0.75, 1.5
 # Fewest chunks of blocks after joining. If joining would leave fewer, there is no scan if blocks two apart differ this many times
 # as much.
 _CHUNKS, _MOST_ALIKE = 4, 2.0
-# Most lags of the autoregression that a step is compared with, and twice the nats by which the step has to be cheaper.
-_MOST_LAGS, _CLEARLY = 2, 2.0
+# Autocorrelations and shares of noise of the memory that a step is compared with, and twice the nats by which the step has to be
+# cheaper.
+_MEMORIES = np.array([(0.0, 0.0), *product((0.3, 0.6, 0.8, 0.9, 0.95, 0.98), (0.0, 0.5, 0.8, 0.9, 0.95))])
+_CLEARLY = 2.0
 _EULER = 0.5772156649
 
 
@@ -142,12 +145,10 @@ class ContrastScan:
         return max(line, parabola) - step
 
     def _past_ahead(self, start: int, place: int, end: int) -> float:
-        """Return how much cheaper an autoregression alone describes a segment than one with a step, which must clearly win."""
+        """Return how much cheaper memory alone describes a segment than memory and a step, which must clearly win."""
         white = _whitened(_components(self._means[start:end])[0][None])[0]
-        line = white @ (white[place - start :].mean(axis=0) - white[: place - start].mean(axis=0))
-        line = (line - line.mean()) / max(float(line.std()), 1e-300)
-        n = len(line)
-        with_step, alone = (_cost(line, np.array(bounds)) for bounds in ([0, place - start, n], [0, n]))
+        jump = white[place - start :].mean(axis=0) - white[: place - start].mean(axis=0)
+        alone, with_step = _costs_of_memory(white @ jump, place - start)
         return with_step - alone + _CLEARLY
 
     def _tested(self, start: int, end: int) -> tuple[int, float]:
@@ -232,15 +233,23 @@ def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
     return contrasts.argmax(axis=1) + least, contrasts.max(axis=1)
 
 
-def _cost(line: np.ndarray, bounds: np.ndarray) -> float:
-    """Return the cost of segments of equal level with white noise, or with autoregressive noise if that is less."""
-    weights, costs = np.ones(len(line)), []
-    noises: tuple[Noise, ...] = (Noise(),)
-    for _ in range(3):
-        search = SegmentationSearch(SegmentCosts(line[:, None], noises, 0, weights), 1)
-        costs.append(search.total(bounds))
-        noises = fitted_noises(search.costs.residuals(bounds), bounds, min(_MOST_LAGS, len(line) // 10))
-    return min(costs)
+def _costs_of_memory(line: np.ndarray, place: int) -> tuple[float, float]:
+    """Return the costs of an autoregression measured with noise, without and with a step, whose place costs as in a description.
+
+    Blocks measure scatter roughly, so its memory hardly shows between neighbours but adds up over many. Cosine coefficients
+    are nearly independent, with the spectral density as their variances.
+    """
+    n = len(line)
+    values, step = (dct(some, norm="ortho")[1:] for some in (line, (np.arange(n) >= place).astype(np.float64)))
+    phi, noise = _MEMORIES[:, :1], _MEMORIES[:, 1:]
+    turns = np.cos(np.pi * np.arange(1, n) / n)
+    density = noise + (1.0 - noise) * (1.0 - phi**2) / (1.0 - 2.0 * phi * turns + phi**2)
+    square, both, own = (np.sum(term / density, axis=1) for term in (values**2, values * step, step**2))
+    fixed = np.log(density).sum(axis=1) + np.log(n) * np.count_nonzero(_MEMORIES, axis=1)
+    least = 1e-12 * square
+    alone = np.min((n - 1) * np.log(square) + fixed)
+    with_step = np.min((n - 1) * np.log(np.maximum(square - both**2 / own, least)) + fixed) + 3.0 * np.log(n)
+    return float(alone), float(with_step)
 
 
 def _pvalue(largest: float, null: np.ndarray) -> float:

@@ -95,9 +95,14 @@ def _precision(innovations: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray,
     """Return one over the scatter at each step, and the number of steps in segments with movement."""
     lengths = np.diff(bounds)
     scatter = (np.add.reduceat(roots(innovations).mean(axis=1), bounds[:-1]) / lengths) ** 2
-    least = scatter.max() / _MOST_EVEN
-    precision = np.repeat(1.0 / np.maximum(scatter, least), lengths)
-    return precision / np.exp(np.mean(np.log(precision))), int(lengths[scatter > least].sum())
+    moving = int(lengths[scatter > scatter.max() / _MOST_EVEN].sum())
+    return relative_precision(np.repeat(scatter, lengths)), moving
+
+
+def relative_precision(scatter: np.ndarray) -> np.ndarray:
+    """Return one over the scatter, within a ratio, with a geometric mean of 1."""
+    precision = 1.0 / np.maximum(scatter, scatter.max() / _MOST_EVEN)
+    return np.asarray(precision / np.exp(np.mean(np.log(precision))))
 
 
 def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:

@@ -240,7 +240,7 @@ MOST_PLACES = 200
 # Steps of a series beyond which fewer places and starts are tried, to save time.
 LONG = 5000
 # Variances of the innovations for which segments are searched, relative to the variance without changes.
-_LEVELS = np.geomspace(1.0, 1e-3, 10)
+LEVELS = np.geomspace(1.0, 1e-3, 10)
 # Most passes over the changes when they are moved, and number of segmentations for which this is done.
 _SWEEPS, _FEW = 6, 3
 # Starts and ends of all segments, and of those of which one change is removed.
@@ -390,7 +390,7 @@ class SegmentationSearch:
         step = -(-self.n // most_places)
         places = np.append(np.arange(0, self.n - self.shortest + 1, step), self.n)
         variance = self.costs.parts(whole[:1], whole[1:])[0][:, 0] / self.n
-        found = self.cheapest(places, variance * _LEVELS[:, None])
+        found = self.cheapest(places, variance * LEVELS[:, None])
         distinct = {tuple(bounds): bounds for bounds in found}
         few = sorted(distinct.values(), key=self.total)[:_FEW]
         candidates = [whole, *(self.refined(bounds) for bounds in few)]
