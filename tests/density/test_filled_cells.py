@@ -87,3 +87,31 @@ def test_arrays_of_objects_keep_whole_numbers_and_times():
     x[:, 1] = np.random.default_rng(0).normal(size=N)
     filled = DensityImputer().fit_transform(x)
     assert all(type(cell) is int for cell in filled[:, 0])
+
+
+def test_columns_of_whole_days_are_filled_with_the_nearest_day():
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 200, N), unit="D")
+    table = pd.DataFrame({"day": days, "x": rng.normal(size=N)})
+    table.loc[[3, 7], "day"] = pd.NaT
+    filled = DensityImputer().fit_transform(table)["day"]
+    assert (filled == filled.dt.normalize()).all()
+    dates = DensityImputer().fit_transform(pl.from_pandas(table).with_columns(pl.col("day").cast(pl.Date)))["day"]
+    assert dates.to_list() == filled.dt.date.tolist()
+
+
+def test_arrays_are_filled_after_a_fit_to_a_frame_of_numbers():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])
+    rows = np.array([[0.5, np.nan]])
+    imputer = DensityImputer().fit(table)
+    with pytest.warns(UserWarning, match="valid feature names"):
+        filled = imputer.transform(rows)
+    np.testing.assert_array_equal(filled, imputer.transform(pd.DataFrame(rows, columns=["a", "b"])))
+
+
+def test_errors_about_columns_name_the_imputer():
+    with pytest.raises(ValueError, match="required by DensityImputer"):
+        DensityImputer().fit(np.empty((5, 0)))
+    with pytest.raises(ValueError, match="but DensityImputer is expecting 2 features"):
+        DensityImputer().fit(np.random.default_rng(0).normal(size=(20, 2))).transform(np.zeros((3, 3)))

@@ -28,7 +28,8 @@ AT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC).timestamp()
         ("numeric", 1.75, np.timedelta64(1, "s"), np.timedelta64(1_750_000, "us")),
         ("numeric", 1.756, Decimal("0.50"), Decimal("1.76")),
         ("numeric", 1.75, "2.5", "1.75"),
-        ("time", AT, datetime(2020, 1, 1), datetime(2024, 5, 6, 7, 8, 9)),
+        ("time", AT, datetime(2020, 1, 1, 5), datetime(2024, 5, 6, 7, 8, 9)),
+        ("time", AT, datetime(2020, 1, 1), datetime(2024, 5, 6)),  # a whole day, as the others are
         (
             "time",
             AT,

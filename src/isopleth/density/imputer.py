@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +15,7 @@ from isopleth.density.column_scales import LEAVE_ONE_OUT
 from isopleth.density.corrections import Calibration
 from isopleth.density.sosrep import SOSREP
 from isopleth.density.table_density import STRATEGIES
+from isopleth.errors import InputError
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.progress import ReportsProgress
 from isopleth.tables.cells import in_memory
@@ -99,7 +102,8 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         self._validate_params()
         default = SOSREP(ProductLaplacian(), length_scale=LEAVE_ONE_OUT, frame="scale", verbose=self.verbose)
         density = default if self.density is None else clone(self.density)
-        self.density_ = density.fit(X, sample_weight=sample_weight)
+        with self._named_for(density):
+            self.density_ = density.fit(X, sample_weight=sample_weight)
         self._calibration: Calibration | None = None  # of the first intervals
         self.n_features_in_ = density.n_features_in_
         self.__dict__.pop("feature_names_in_", None)
@@ -126,7 +130,18 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             As ``impute`` of the density.
         """
         check_is_fitted(self, "density_")
-        return self.density_.impute(X, strategy=self.strategy, random_state=self.random_state)
+        with self._named_for(self.density_):
+            return self.density_.impute(X, strategy=self.strategy, random_state=self.random_state)
+
+    @contextmanager
+    def _named_for(self, density: Any) -> Iterator[None]:
+        """Name this class where scikit-learn refuses rows in the name of the density, which the user need not know."""
+        try:
+            yield
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise ValueError(str(error).replace(type(density).__name__, type(self).__name__)) from error
 
     def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
         """Compute intervals that hold missing numbers with a probability, given the known cells of their rows.

@@ -291,6 +291,7 @@ def _cast(column: Any, wanted: str) -> Any:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY = 86400.0
 
 
 def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> Any:
@@ -299,7 +300,8 @@ def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -
     if frame is None:
         out = np.array(X)
         for j, column in enumerate(columns.columns):
-            rows, place = np.flatnonzero(gaps[:, j]), int(column.name)
+            # Rows without names may follow a fit to a frame of complete numbers, all of whose columns are used.
+            rows, place = np.flatnonzero(gaps[:, j]), j if columns.named else int(column.name)
             if len(rows):
                 out[rows, place] = _cells(column, filled[rows, j], out[:, place].tolist())
         return out
@@ -333,7 +335,10 @@ def _cells(column: Column, values: np.ndarray, others: list[Any]) -> list[Any]:
     if column.kind == "categorical":
         return list(decode_cells(column, values, like))
     if column.kind == "time":
-        return [_time(value + column.origin, like) for value in values]
+        seconds = values + column.origin
+        if column.zone is None and known and all(map(_is_whole_day, known)):
+            seconds = np.rint(seconds / _DAY) * _DAY
+        return [_time(value, like) for value in seconds]
     whole = isinstance(like, int) and all(isinstance(cell, int) for cell in known)
     return [_number(value, like, whole) for value in values.tolist()]
 
@@ -348,6 +353,13 @@ def _number(value: float, like: Any, whole: bool) -> Any:
     if isinstance(like, str):
         return repr(value)
     return round(value) if whole else value
+
+
+def _is_whole_day(cell: Any) -> bool:
+    """Tell whether a cell is a date, or a time without a zone at midnight."""
+    if isinstance(cell, datetime):
+        return cell.tzinfo is None and cell.time() == time() and not getattr(cell, "nanosecond", 0)
+    return isinstance(cell, date)
 
 
 def _time(seconds: float, like: Any) -> Any:
