@@ -255,3 +255,15 @@ def test_even_draws_have_the_shares_of_independent_ones():
     assert (np.abs(once - 10 * shares) < 1.0).all()
     chances = _chances(np.array([1000.0, 500.0, 3.0, 2.0, 1.0]), 3)
     np.testing.assert_allclose(chances, [1.0, 1.0, 0.5, 1 / 3, 1 / 6])
+
+
+@pytest.mark.parametrize("unit", ["ns", "ms"])
+def test_made_times_have_the_resolution_of_the_table(unit):
+    rng = np.random.default_rng(0)
+    stamps = np.datetime64("2024-01-01") + rng.integers(0, 10**6, 60).astype("timedelta64[s]")
+    table = pl.DataFrame({"at": stamps.astype(f"datetime64[{unit}]"), "x": rng.normal(size=60)})
+    for frame in (table, table.to_pandas()):
+        made = (
+            KDE(ProductLaplacian(), length_scale="leave_one_out").fit(frame).sample(5, random_state=0, as_recorded=True)
+        )
+        assert made["at"].dtype == frame["at"].dtype

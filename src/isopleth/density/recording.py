@@ -6,6 +6,7 @@ nothing beyond its edges, and cells are missing in patterns.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -285,6 +286,9 @@ def _cast(column: Any, wanted: str) -> Any:
         return _with_gaps(column).cast(getattr(nw, wanted))
     if wanted == "Date" and isinstance(column.dtype, nw.Datetime):
         return column if column.implementation.is_pandas_like() else column.cast(nw.Date)
+    unit = re.match(r"Datetime\(time_unit='(\w+)'", wanted)
+    if unit and isinstance(column.dtype, nw.Datetime):
+        return column.cast(nw.Datetime(cast(Any, unit[1]), column.dtype.time_zone))
     if wanted == "Categorical":
         return column.cast(cast(Any, nw.Categorical))
     return column
