@@ -12,7 +12,7 @@ from scipy.signal import fftconvolve
 from scipy.special import gammaln
 
 from isopleth.progress import unheard
-from isopleth.tasks.segmentation.preparation import log_of_growth, without_wild_values
+from isopleth.tasks.segmentation.preparation import log_of_growth, recorded_step, without_wild_values
 from isopleth.tasks.segmentation.segments import (
     STABLE,
     Noise,
@@ -30,6 +30,8 @@ SHORTEST_SCATTER = 8
 MOST_LAGS = 2
 # Largest ratio of two scatters; otherwise a stretch without movement would have all the weight.
 _MOST_EVEN = 100.0
+# Scatter, as the square of the mean root, of errors of rounding and of their differences, over the step: .22 and .28.
+_OF_ROUNDING = 0.25
 # Range of the roots of innovations below which they count as equal.
 _ALIKE = 1e-9
 # Fewest steps for which shocks instead of changes are considered.
@@ -91,12 +93,21 @@ def _scatter(innovations: np.ndarray, surcharge: float) -> Segmentation | None:
     return segment(sizes, degrees=(0,), most_lags=1, shortest=SHORTEST_SCATTER, surcharge=surcharge)
 
 
-def _precision(innovations: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return one over the scatter at each step, and the number of steps in segments with movement."""
+def _precision(innovations: np.ndarray, bounds: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return one over the scatter at each step, and the number of steps in segments with movement.
+
+    `steps` are those in which the columns are recorded: equal values in a row are no calm, if such steps are coarse.
+    """
     lengths = np.diff(bounds)
     scatter = (np.add.reduceat(roots(innovations).mean(axis=1), bounds[:-1]) / lengths) ** 2
+    scatter = beyond_rounding(scatter, steps)
     moving = int(lengths[scatter > scatter.max() / _MOST_EVEN].sum())
     return relative_precision(np.repeat(scatter, lengths)), moving
+
+
+def beyond_rounding(scatter: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return scatter, at least that of the errors of rounding to the steps in which columns are recorded."""
+    return np.maximum(scatter, _OF_ROUNDING * roots(steps).mean() ** 2)
 
 
 def relative_precision(scatter: np.ndarray) -> np.ndarray:
@@ -110,29 +121,38 @@ def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) 
     n = len(values)
     steps = np.diff(values, axis=0, prepend=values[:1])
     scatter = _scatter(steps / np.maximum(steps.std(axis=0), 1e-300), surcharges[1])
-    if scatter is None or not len(scatter.changes):
-        return _from_precision(values, np.ones(n), n, surcharges)
-    precision, moving = _precision(steps, scatter.bounds)
-    aware = _from_precision(values, precision, moving, surcharges)
+    recorded = np.array([recorded_step(column) for column in values.T])
+    if (
+        scatter is None or not len(scatter.changes) or recorded.any()
+    ):  # most differences of values in coarse steps may be 0
+        return _from_precision(values, recorded, np.ones(n), n, surcharges)
+    precision, moving = _precision(steps, scatter.bounds, recorded)
+    aware = _from_precision(values, recorded, precision, moving, surcharges)
     if moving < n:  # without weights, a stretch without movement makes the noise of the rest look too small
         return aware
-    return min(aware, _from_precision(values, np.ones(n), n, surcharges), key=lambda one: one.cost)
+    return min(aware, _from_precision(values, recorded, np.ones(n), n, surcharges), key=lambda one: one.cost)
 
 
 def _from_precision(
-    values: np.ndarray, precision: np.ndarray, moving: int, surcharges: tuple[float, float]
+    values: np.ndarray, recorded: np.ndarray, precision: np.ndarray, moving: int, surcharges: tuple[float, float]
 ) -> Description:
     """Find location and scatter in turn."""
-    n = len(values)
+    n, plain = len(values), None
     location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
     scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
     if scatter is not None and len(scatter.changes):
-        precision, moving = _precision(location.innovations / precision[:, None], scatter.bounds)
+        if recorded.any():
+            even = _scatter(location.innovations / precision[:, None], np.inf)
+            plain = Description(location, even, precision, values, location.cost)
+        spreads = np.ptp(values, axis=0) / location.extents
+        precision, moving = _precision(location.innovations / precision[:, None], scatter.bounds, recorded / spreads)
         location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
         scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
     # Each change of scatter has a place and a coefficient.
     cost = location.cost + 3.0 * np.log(n) * (0 if scatter is None else len(scatter.changes))
-    return Description(location, scatter, precision, values, float(cost))
+    found = Description(location, scatter, precision, values, float(cost))
+    # Roots of values in coarse steps change their level where that saves nothing.
+    return found if plain is None else min(found, plain, key=lambda one: one.cost)
 
 
 def logs_of_growth(values: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 from scipy.ndimage import uniform_filter1d
 
-from isopleth.tasks.segmentation.description_length import MOST_LAGS, Description, relative_precision, roots
+from isopleth.tasks.segmentation.description_length import (
+    MOST_LAGS,
+    Description,
+    beyond_rounding,
+    relative_precision,
+    roots,
+)
+from isopleth.tasks.segmentation.preparation import recorded_step
 from isopleth.tasks.segmentation.segments import LEVELS, Noise, SegmentationSearch, SegmentCosts, fitted_noises
 
 # Steps over which scatter is averaged; bursts that look like a level are about as long.
@@ -24,7 +31,8 @@ def beside_local_scatter(found: Description, surcharge: float) -> np.ndarray:
     z = (found.prepared - found.prepared.mean(axis=0)) / found.prepared.std(axis=0)
     white, whole = (Noise(),) * dim, np.array([0, len(z)])
     left = SegmentCosts(z, white, location.degree, np.ones(len(z))).residuals(location.bounds)
-    precision = _local_precision(np.diff(left, axis=1, prepend=left[:, :1]).T, location.changes)
+    recorded = np.array([recorded_step(column) for column in z.T])
+    precision = _local_precision(np.diff(left, axis=1, prepend=left[:, :1]).T, location.changes, recorded)
     costs = SegmentCosts(z, white, location.degree, precision)
     lags = min(MOST_LAGS, len(z) // 10)
     variances = costs.parts(whole[:1], whole[1:])[0][:, 0] / len(z) * LEVELS[:, None]
@@ -36,11 +44,12 @@ def beside_local_scatter(found: Description, surcharge: float) -> np.ndarray:
     return min(kept, key=lambda one: one[0])[1][1:-1]
 
 
-def _local_precision(steps: np.ndarray, changes: np.ndarray) -> np.ndarray:
+def _local_precision(steps: np.ndarray, changes: np.ndarray, recorded: np.ndarray) -> np.ndarray:
     """Return one over the scatter of the steps near each, those of changes left out."""
-    sizes = roots(steps / np.maximum(steps.std(axis=0), 1e-300)).mean(axis=1)
+    spreads = np.maximum(steps.std(axis=0), 1e-300)
+    sizes = roots(steps / spreads).mean(axis=1)
     used = np.ones(len(sizes))
     used[changes] = 0.0
     near = uniform_filter1d(used, _NEAR, mode="reflect")
     mean = uniform_filter1d(sizes * used, _NEAR, mode="reflect") / np.maximum(near, 0.5 / _NEAR)
-    return relative_precision(mean**2)
+    return relative_precision(beyond_rounding(mean**2, recorded / spreads))

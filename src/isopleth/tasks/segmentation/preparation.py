@@ -76,6 +76,23 @@ def without_wild_values(column: np.ndarray) -> np.ndarray:
     return np.asarray(middle + np.clip(off, -most, most))
 
 
+# Share of the values that are whole numbers of steps apart if a column is recorded in steps, and how far from these they may be.
+_IN_STEPS, _OFF = 0.9, 1e-6
+
+
+def recorded_step(column: np.ndarray) -> float:
+    """Return the step in which most values are recorded, from those that occur more than once; 0 if there is none."""
+    ordered = np.sort(column)
+    most = _ROUNDING * (ordered[-1] - ordered[0])
+    again = ordered[1:][np.diff(ordered) <= most]
+    apart = np.diff(again)
+    if not (apart > most).any():
+        return 0.0
+    step = float(apart[apart > most].min())
+    off = (column - again[0]) / step
+    return step if np.mean(np.abs(off - np.round(off)) <= _OFF) >= _IN_STEPS else 0.0
+
+
 # Robust standard deviations of the values near by at which a single value is a spike, and how many values are near by.
 _SPIKE, _NEIGHBOURS = 10.0, 51
 
