@@ -62,6 +62,19 @@ def test_words_are_expected_with_their_probabilities(rides):
     assert found["given"] == {"speed": 60.0}
 
 
+def test_values_of_several_options_are_all_known(rides):
+    found = as_json("expect", rides[0], "--given", "kind=car", "--given", "wet=true")
+    assert found["given"] == {"kind": "car", "wet": "true"}
+
+
+def test_columns_of_arrays_have_the_names_of_the_file(tmp_path):
+    x = np.random.default_rng(0).normal(size=60)
+    np.save(tmp_path / "x.npy", np.column_stack([x, 2.0 * x + 0.1]))
+    row = as_json("expect", tmp_path / "x.npy", "--given", "x1=1")["table"][0]
+    assert row["column"] == "x2"
+    assert row["low"] < 2.1 < row["high"]
+
+
 def test_values_that_cannot_be_given(rides):
     assert "'speed' holds numbers; expected one" in run("expect", rides[0], "--given", "speed=fast").stderr
     assert (

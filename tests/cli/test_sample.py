@@ -115,6 +115,54 @@ def test_seeds_formats_and_complete_rows(file, tmp_path):
     assert "'kind'" in refused("-n", 5, "--out", tmp_path / "a.npy", "--model", model)
 
 
+def test_given_values_are_in_every_row(file, tmp_path):
+    out, model = tmp_path / "o.csv", tmp_path / "m.model"
+    given = ("--given", "kind=car,day=2024-03-01", "--given", "count=2")
+    result = fine(file, "-n", 200, "--out", out, "--save", model, "--json", *given)
+    assert json.loads(result.stdout)["given"] == {"kind": "car", "day": "2024-03-01", "count": 2.0}
+    found = pd.read_csv(out, dtype=str)
+    assert list(found) == ["kind", "speed", "count", "paid", "day", "member"]
+    assert (found[["kind", "day", "count"]] == ["car", "2024-03-01", "2"]).all(axis=None)
+    assert 55.0 < found["speed"].astype(float).median() < 65.0  # the speed of cars; that of all rows is 19
+    fine("--model", model, "-n", 200, "--out", tmp_path / "again.csv", *given)
+    assert (tmp_path / "again.csv").read_bytes() == out.read_bytes()
+
+
+def test_columns_of_arrays_are_given_by_the_names_of_the_file(tmp_path):
+    x = np.random.default_rng(0).normal(size=100)
+    np.save(tmp_path / "x.npy", np.column_stack([x, x + 0.1 * np.random.default_rng(1).normal(size=100)]).round(2))
+    fine(tmp_path / "x.npy", "-n", 50, "--out", tmp_path / "y.npy", "--given", "x2=1.25")
+    found = np.load(tmp_path / "y.npy")
+    assert (found[:, 1] == 1.25).all()
+    assert 1.0 < np.median(found[:, 0]) < 1.5
+
+
+def test_a_sum_that_is_given_is_not_computed_from_its_parts(tmp_path):
+    a, b = np.random.default_rng(0).integers(0, 20, (2, 100))
+    pd.DataFrame({"a": a, "b": b, "sum": a + b}).to_csv(tmp_path / "t.csv", index=False)
+    result = fine(tmp_path / "t.csv", "-n", 100, "--out", tmp_path / "o.csv", "--given", "sum=20")
+    assert set(pd.read_csv(tmp_path / "o.csv")["sum"]) == {20}
+    assert "Broken, and in no or few rows of the table: sum = a + b in" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("nose=1", "--given names column 'nose', which is not used; expected one of kind, speed, count, paid, day"),
+        ("speed=fast", "--given speed=fast: column 'speed' holds numbers; expected one such as 3.5"),
+        ("speed=inf", "--given speed=inf: column 'speed' holds numbers; expected one such as 3.5"),
+        ("count=2.5", "--given has 2.5 for column 'count', which holds whole numbers; give a whole number."),
+        ("kind=kar", "--given has a word for column 'kind' that no training row has; expected one of 'bike', 'car'"),
+        ("member=maybe", "column 'member' holds 'maybe' in a given value; expected a truth value."),
+        ("day=2024-13-01", "column 'day' holds '2024-13-01' in a given value; expected a time"),
+        ("kind=car,kind=bus", "--given names column 'kind' twice; give it one value."),
+    ],
+)
+def test_given_values_that_are_refused(file, tmp_path, given, said):
+    assert said in refused(file, "-n", 5, "--size", 40, "--quiet", "--out", tmp_path / "o.csv", "--given", given)
+    assert not (tmp_path / "o.csv").exists()
+
+
 def test_arrays_give_arrays(tmp_path):
     rows = np.round(np.random.default_rng(0).normal(size=(100, 2)), 1)
     np.save(tmp_path / "x.npy", rows)

@@ -82,6 +82,19 @@ def _file_option(*names: str, **how: Any) -> Callable[[Callable], Callable]:
     return click.option(*names[:-1], type=_PATH, help=names[-1], **how)
 
 
+def _given_option(what: str, **how: Any) -> Callable[[Callable], Callable]:
+    """Return a decorator that adds --given, whose parts may stand in one option or in several."""
+    return click.option(
+        "--given",
+        type=ColumnList(),
+        multiple=True,
+        callback=lambda ctx, param, values: [part for parts in values for part in parts],
+        metavar="COL=VALUE,...",
+        help=f"{what}, one a column, as in price=3.5,colour=red; no ranges; repeatable. Quote a part that holds a comma.",
+        **how,
+    )
+
+
 class Command(click.Command):
     """Command that is run by the function of its name in the module of its name, imported when it runs.
 
@@ -381,13 +394,7 @@ def demo() -> None:
     reads={"file": "file"},
 )
 @click.argument("file", type=_PATH)
-@click.option(
-    "--given",
-    required=True,
-    type=ColumnList(),
-    metavar="COL=VALUE,...",
-    help="Known values, one a column, as in price=3.5,colour=red; no ranges. Quote a part that holds a comma.",
-)
+@_given_option("Known values", required=True)
 @_confidence_option
 @_size_option
 @table_options("--columns", "Use these columns only.")
@@ -544,6 +551,7 @@ def prior() -> None:
 @_file_option("--model", "Draw from this density instead of fitting one to FILE.", metavar="MODEL")
 @_file_option("--save", "save_to", "Keep the fitted density in this file.", metavar="MODEL")
 @_size_option
+@_given_option("Values that some columns have in every row")
 @click.option("--complete", is_flag=True, help="Leave no cell empty.")
 @table_options("--columns", "Use these columns only.")
 @raw_text_option

@@ -241,9 +241,10 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         | _SUMMARY
         | {
             "rows": ("integer", "number of made rows"),
+            "given": ("object", "values of --given, which every made row has"),
             "columns": ("list of string", "their columns"),
             "rows_of_the_table": ("integer or null", "rows of FILE; null with --model"),
-            "distance": ("object", "share of the values of each column that differs from FILE"),
+            "distance": ("object", "share of the values of each column that differs from FILE; empty with --given"),
             "relations": (
                 "object",
                 "relations that hold in all or nearly all rows of FILE, and the made rows that break each",

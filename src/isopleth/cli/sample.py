@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.cli.commands import SAMPLE_SIZE
+from isopleth.cli.given import values_of, warn_beyond
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run
 from isopleth.density import KDE
@@ -37,6 +39,7 @@ def sample(
     seed: int,
     model: Path | None,
     size: int | None,
+    given: list[str],
     complete: bool,
 ) -> None:
     """Make new rows like those of a table."""
@@ -44,20 +47,24 @@ def sample(
     run.stage("reading")
     if file is not None:
         table = run.read(file, gaps=False)
+        known = values_of(given, table.schema)
+        warn_beyond(known, table)
         run.stage("fitting")
         density = fitted(KDE(ProductLaplacian(), length_scale="leave_one_out"), table, size, seed)
     else:
         density = load_density(model)  # type: ignore[arg-type]
+        known = values_of(given, density._table_density().columns)
     run.stage("drawing")
     with of_this_version(model or Path("the model")):
-        made = drawn(density, rows, seed, complete=complete)
+        made = drawn(density, rows, seed, known, complete=complete)
         if file is not None:
-            made = kept(made, relations_of({name: table.data.column(name).to_pylist() for name in table.names}))
+            relations = relations_of({name: table.data.column(name).to_pylist() for name in table.names})
+            made = kept(made, [relation for relation in relations if relation.result not in known])
             for words in relations_in_words(broken_relations_of(table)):
                 say(f"{table.source}: {words}")
     run.stage("writing")
     run.write_rows(made, None if file is None else table)
-    found = MadeRows.of(made, None if file is None else table.data)
+    found = replace(MadeRows.of(made, None if file is None else table.data), given=known)
     run.write(found, model=density)
     if run.as_json:
         run.print_json(found.to_dict(0) | {"out": str(run.out)})
@@ -109,14 +116,16 @@ def load_density(path: Path) -> RowKernelDensity:
     return density
 
 
-def drawn(density: RowKernelDensity, rows: int, seed: int, *, complete: bool) -> Any:
-    """Return drawn rows as an Arrow table."""
+def drawn(density: RowKernelDensity, rows: int, seed: int, known: dict[str, Any], *, complete: bool) -> Any:
+    """Return drawn rows as an Arrow table, with the known values in every row."""
     import narwhals as nw
 
-    made = density.sample(rows, random_state=seed, as_recorded="complete" if complete else True)
+    named = hasattr(density, "feature_names_in_")
+    given = {name if named else int(name[1:]) - 1: value for name, value in known.items()}
+    made = density.sample(rows, given or None, seed, as_recorded="complete" if complete else True)
     names = [f"x{j + 1}" for j in range(made.shape[1])]
     if isinstance(made, np.ndarray):
         names = list(map(str, getattr(density, "feature_names_in_", names)))
         return pa.table([pa.array(column.tolist(), from_pandas=True) for column in made.T], names)
     table = nw.from_native(made).to_arrow()
-    return table if hasattr(density, "feature_names_in_") else table.rename_columns(names)
+    return table if named else table.rename_columns(names)

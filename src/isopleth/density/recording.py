@@ -264,7 +264,7 @@ def _types_of(X: Any) -> dict[str, str]:
     return {str(name): str(dtype) for name, dtype in frame.schema.items()}
 
 
-_INTEGERS = {
+INTEGERS = {
     name: getattr(nw, name) for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 }
 
@@ -277,11 +277,11 @@ def _with_gaps(column: Any) -> Any:
 
 def _cast(column: Any, wanted: str) -> Any:
     """Return a column of numbers, words or times with a type that the table had, if it can have that."""
-    if wanted in _INTEGERS and column.dtype.is_numeric():
+    if wanted in INTEGERS and column.dtype.is_numeric():
         if bool(column.is_nan().any()) and column.implementation.is_pandas_like():
             # Whole numbers with gaps are of a nullable type, which has the same name.
             return nw.from_native(column.to_native().astype(wanted), series_only=True)
-        return _with_gaps(column).cast(_INTEGERS[wanted])
+        return _with_gaps(column).cast(INTEGERS[wanted])
     if wanted in ("Float32", "Float64") and column.dtype.is_numeric():
         return _with_gaps(column).cast(getattr(nw, wanted))
     if wanted == "Date" and isinstance(column.dtype, nw.Datetime):

@@ -16,7 +16,7 @@ from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
-from isopleth.density.recording import Drawn, Recording, write_cells
+from isopleth.density.recording import INTEGERS, Drawn, Recording, write_cells
 from isopleth.errors import InputError, probability, quoted, warn_user, whole_number
 from isopleth.progress import Progress
 from isopleth.tables.cells import as_frame
@@ -371,14 +371,15 @@ class TableDensity(ColumnAnswers):
         self._warn_of_new_words(values)
         rest = [i for i in range(len(self.columns.columns)) if i not in values]
         if not rest:
-            raise InputError("given has a value for every column; leave at least one out.")
+            raise InputError("{parameter} has a value for every column; leave at least one out.", parameter="given")
         row = np.full((1, len(self.columns.columns)), np.nan)
         encoded = self._encoded_places(list(values))
         row[0, encoded] = list(values.values())
         points = self._checked_points(row)
         known = {int(j): float(points[0, j]) for j in np.flatnonzero(~np.isnan(points[0]))}
         if len(known) < len(values):
-            raise InputError("given names a column that was constant at fit and has no density; leave it out.")
+            text = "{parameter} names a column that was constant at fit and has no density; leave it out."
+            raise InputError(text, parameter="given")
         return self._some(rest, lambda visible: self.density.conditional(known))
 
     def sample(
@@ -424,11 +425,18 @@ class TableDensity(ColumnAnswers):
         n_samples = whole_number("n_samples", n_samples)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         values = {} if given is None else self._given(given)
+        types = self.recording.types if as_recorded and self.recording else {}
         for place, value in values.items():
             column = self.columns.columns[place]
+            if types.get(str(column.name)) in INTEGERS and value % 1.0:
+                text = "{parameter} has {value} for {column}, which holds whole numbers; give a whole number."
+                raise InputError(text, parameter="given", column=column.name, value=value)
             if column.kind == "categorical" and value == len(column.levels):
                 raise InputError(
-                    f"given has a word for column {column.name!r} that no training row has; take one of those."
+                    "{parameter} has a word for {column} that no training row has",
+                    parameter="given",
+                    column=column.name,
+                    hint=f"expected one of {quoted(column.levels)}",
                 )
         rest = self if given is None else self.conditional(given)
         known = self._encoded_places(list(values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, Self
@@ -13,7 +13,7 @@ from scipy.stats import ks_2samp
 
 from isopleth.results.charts import Chart, compared
 from isopleth.results.result import MOST_ROWS, Result, ShownTable, shown
-from isopleth.results.text import counted, in_words
+from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.text_types import seconds_of
 from isopleth.tasks.description import Relation, numbers_of, relations_of
 
@@ -30,6 +30,8 @@ class MadeRows(Result):
         Columns of the new rows: numbers, words or times, None or NaN where a cell is missing.
     source : mapping of str to sequence of length m
         The same columns of the table, or an empty mapping if it is not at hand.
+    given : mapping of str to value, optional
+        Values that some columns have in every new row. Such rows are not compared with the distributions of the table.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class MadeRows(Result):
 
     made: Mapping[str, Sequence[Any]]
     source: Mapping[str, Sequence[Any]]
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     kind = "made_rows"
     title = "Made rows"
@@ -89,7 +92,7 @@ class MadeRows(Result):
         for others the total variation distance.
         """
         found = {}
-        for name in self.source:
+        for name in () if self.given else self.source:
             one, two = self.known_cells(name)
             if not len(one) or not len(two):
                 continue
@@ -117,6 +120,7 @@ class MadeRows(Result):
         rows = max((len(column) for column in self.source.values()), default=0)
         return {
             "rows": len(self),
+            "given": dict(self.given),
             "columns": list(self.made),
             "rows_of_the_table": rows or None,
             "distance": self.distance,
@@ -126,6 +130,8 @@ class MadeRows(Result):
     def _sentences(self) -> list[str]:
         rows = max((len(column) for column in self.source.values()), default=0)
         first = f"{counted(len(self), 'row')} {'was' if len(self) == 1 else 'were'} made"
+        if self.given:
+            first += f" with {in_words([f'{name} = {cell_text(value)}' for name, value in self.given.items()])}"
         if not rows:
             return [f"{first}."]
         words = [f"{first}, like those of a table of {counted(rows, 'row')}."]

@@ -1,0 +1,75 @@
+"""The values of ``--given``: read, checked and compared with the rows of the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from isopleth.errors import InputError, listed, warn_user
+from isopleth.results.text import cell_text
+from isopleth.tables.file_table import FileTable
+from isopleth.tables.kinds import Column
+from isopleth.tables.schema import Schema, decode_cells, encode_cell
+
+
+def shell_name(column: Column) -> str:
+    """Return the name of a column on the command line; columns of arrays have numbers and are named as in a file."""
+    return column.name if isinstance(column.name, str) else f"x{column.name + 1}"
+
+
+def values_of(given: list[str], schema: Schema) -> dict[str, Any]:
+    """Return the values of ``--given a=3,b=x`` as what the columns of a schema hold."""
+    columns = {shell_name(column): column for column in schema.columns}
+    found: dict[str, Any] = {}
+    parts: list[str] = []
+    for part in given:  # a comma in a value, as in a=2,5, is no beginning of another
+        parts[-1:] = [f"{parts[-1]},{part}"] if parts and "=" not in part else [*parts[-1:], part]
+    for part in parts:
+        name, sign, value = (word.strip() for word in part.partition("="))
+        if not sign or not value:
+            raise InputError(
+                f"--given has {part!r}; write a column and one value, as in --given price=3,colour=red; ranges are not taken."
+            )
+        if name not in columns:
+            raise InputError(
+                f"--given names column {name!r}, which is not used; expected one of {listed(list(columns))}."
+            )
+        if name in found:
+            raise InputError(f"--given names column {name!r} twice; give it one value.")
+        found[name] = value
+        if columns[name].kind == "numeric":
+            try:
+                found[name] = float(value)
+                if not np.isfinite(found[name]):
+                    raise ValueError
+            except ValueError:
+                raise InputError(
+                    f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no range."
+                ) from None
+        encode_cell(columns[name], found[name])  # refuses a wrong time or truth value before anything is fitted
+    return found
+
+
+def ranges_of(table: FileTable) -> dict[str, tuple[Column, np.ndarray]]:
+    """Return the columns of numbers and times with their least and largest cells as numbers."""
+    columns = [column for column in table.schema.columns if column.kind != "categorical"]
+    cells = table.encoded().numeric
+    ends = np.stack([np.nanmin(cells, axis=0), np.nanmax(cells, axis=0)], axis=1) if columns else cells
+    return {str(column.name): (column, each) for column, each in zip(columns, ends, strict=False)}
+
+
+def limited(value: Any, column: Column, ends: np.ndarray) -> Any:
+    """Return a number or time if it is between the ends of its column, else the nearer end: a count is not below 0."""
+    number = encode_cell(column, value)
+    nearest = np.clip(number, *ends)
+    return value if nearest == number else decode_cells(column, np.array([nearest]))[0]
+
+
+def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
+    """Warn of given numbers and times that no row of the table comes up to: there the density extrapolates."""
+    for name, (column, ends) in ranges_of(table).items():
+        if name in known and limited(known[name], column, ends) != known[name]:
+            low, high = (cell_text(cell) for cell in decode_cells(column, ends))
+            text = f"{name} = {known[name]} is beyond all rows, whose values are from {low} to {high}: the answer extrapolates."
+            warn_user(text)
