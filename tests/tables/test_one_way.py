@@ -88,3 +88,13 @@ def test_a_table_that_was_read_is_explained_as_its_frame_is(tmp_path):
         for given in (table, pd.read_csv(tmp_path / "rows.csv"))
     ]
     assert found[0].to_dict() == found[1].to_dict()
+
+
+def test_periods_are_the_times_at_which_they_start():
+    months = pd.Series(pd.period_range("2018-01", periods=60, freq="M"))
+    frame = pd.DataFrame({"month": months, "value": np.random.default_rng(0).normal(size=60)})
+    frame.loc[5, "month"] = pd.NaT
+    starts = frame.assign(month=frame["month"].dt.to_timestamp())
+    found, expected = (AnomalyDetector(random_state=0).fit(table) for table in (frame, starts))
+    np.testing.assert_array_equal(found.score_samples(frame), expected.score_samples(starts))
+    assert isinstance(frame["month"].dtype, pd.PeriodDtype)

@@ -132,12 +132,24 @@ def refuse_no_table(X: Any, parameter: str, shape: tuple[int, ...]) -> None:
     raise InputError(f"{{parameter}} {what}", parameter=parameter, value=X, hint=how)
 
 
+def _periods_as_times(X: Any) -> Any:
+    """Return a frame of pandas with periods, such as months, as the times at which they start."""
+    kinds = [type(kind).__name__ for kind in X.dtypes] if hasattr(X, "assign") and hasattr(X, "dtypes") else []
+    if "PeriodDtype" not in kinds or not X.columns.is_unique:
+        return X
+    names = [name for name, kind in zip(X.columns, kinds, strict=True) if kind == "PeriodDtype"]
+    X = X.copy(deep=False)
+    for name in names:
+        X[name] = X[name].dt.to_timestamp()
+    return X
+
+
 def as_frame(X: Any) -> Any:
     """Return `X` as a frame of narwhals, or None if it is no frame."""
     if isinstance(X, np.ndarray):
         return None
     refuse_sparse_columns(X)
-    frame = _narwhal(X)
+    frame = _narwhal(_periods_as_times(X))
     if isinstance(frame, nw.LazyFrame) and not hasattr(X, "__arrow_c_stream__"):
         how = "compute" if hasattr(X, "compute") else "collect"
         raise InputError(f"X is a lazy frame, which holds no rows yet; pass X.{how}().")

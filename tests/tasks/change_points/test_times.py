@@ -30,6 +30,8 @@ def times_of(series, **how):
         (pd.DataFrame({"when": TIMES, "flow": FLOW}), {}),
         (pd.DataFrame({"when": [str(time) for time in TIMES], "flow": FLOW}), {}),  # as read_csv leaves them
         (pd.DataFrame({"flow": FLOW, "when": TIMES}), {"times": "when"}),
+        (pd.Series(FLOW, index=pd.DatetimeIndex(TIMES).to_period("h")), {}),
+        (pd.DataFrame({"when": pd.Series(TIMES).dt.to_period("h"), "flow": FLOW}), {}),
         (pl.DataFrame({"when": TIMES, "flow": FLOW}), {}),
         (FLOW, {"times": TIMES}),
         (FLOW.tolist(), {"times": list(TIMES)}),

@@ -39,14 +39,21 @@ def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
         if found:
             return _taken(series, frame, found[0])
     if times is None:
-        index = getattr(series, "index", None)
-        if type(index).__name__ != "DatetimeIndex":
+        times = _index_of_times(series)
+        if times is None:
             return series, None
-        times = index
     cells = np.asarray(times if isinstance(times, (list, tuple)) else to_numpy(times))
     if cells.shape != (len(series),):
         raise InputError(f"times has the shape {cells.shape}; expected ({len(series)},), a time for each step.")
     return series, ascending_times(cells, "times")
+
+
+def _index_of_times(series: Any) -> Any:
+    """Return the index of a series of pandas if it holds times, or the starts of periods; None otherwise."""
+    index: Any = getattr(series, "index", None)
+    if type(index).__name__ == "PeriodIndex":
+        return index.to_timestamp()
+    return index if type(index).__name__ == "DatetimeIndex" else None
 
 
 def _holds_times(column: Any) -> bool:
