@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from cli.shell import found as as_json
-from cli.shell import rows_of, run
+from cli.shell import refused, rows_of, run
 from isopleth import ChangePointDetector
 
 pytestmark = pytest.mark.usefixtures("few_simulations")
@@ -175,6 +175,13 @@ def test_a_cell_that_is_no_time_is_named_and_times_alone_are_refused(timed):
     assert "column 'when' holds 'soon' in line 21" in run("changes", timed).stderr
     timed.write_text("when\n" + "".join(f"2024-01-{day:02}\n" for day in range(1, 29)))
     assert "has no column besides its times" in run("changes", timed).stderr
+
+
+def test_a_column_without_a_value_is_named(tmp_path):
+    path = tmp_path / "gaps.csv"
+    path.write_text("v,w\n" + "".join(f"{i % 7},\n" for i in range(30)))
+    assert "column 'w' is left out (no value)" in refused("changes", path, "--column", "w")
+    assert "--period = 0: expected 'auto'" in refused("changes", path, "--quiet", "--column", "v", "--period", "0")
 
 
 def test_several_columns_of_times_and_unknown_ones_are_refused(timed):

@@ -262,6 +262,8 @@ def test_rows_in_another_encoding(tmp_path, encoding):
 def test_refusals(reference, tmp_path):
     state = tmp_path / "state"
     assert "fewer than the window of 300" in refused("--reference", reference, "--window", 300, rows="")
+    short = ("--window", 20, "--run-length", 30)
+    assert "--run-length = 30.0 is less than twice the window" in refused("--reference", reference, *short, rows="")
     assert "--encoding latin-1" in refused("--reference", reference, *COMMON, "--encoding", "auto", rows=text(STREAM))
     for nothing in ("", "\n", "a,b\n"):
         assert "standard input has no rows" in refused("--reference", reference, *COMMON, rows=nothing)

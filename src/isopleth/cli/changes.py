@@ -43,7 +43,8 @@ def _periods(text: str) -> str | list[float | str] | None:
     periods: list[float | str] = []
     for word in text.split(","):
         try:
-            periods.append(float(word))
+            number = float(word)
+            periods.append(int(number) if number.is_integer() else number)
         except ValueError:
             periods.append(word.strip())
     return periods
@@ -80,6 +81,9 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
     known = [name for name in table.names if name != time]
     used = [name for name in options.columns or known if name in known]
     if not used:
+        if empty := [name for name in options.columns or [] if name in table.schema.left_out]:
+            text = f"{path}: {{column}} is left out ({table.schema.left_out[empty[0]]}); a series of numbers is needed."
+            raise InputError(text, column=empty[0])
         raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
     schema = table.schema.take(table.names.index(name) for name in used)
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}

@@ -331,9 +331,9 @@ def anomalies() -> None:
     help="Probability with which a series without a change may show one.",
 )
 @_file_option(
-    "--out", "Write line (or row), time, score and change (what changed, or nothing) of every row; .csv or .parquet."
+    "--out", "Write line (or row), time, segment and change (what changed, or nothing) of every row; .csv or .parquet."
 )
-@_file_option("--plot", "Draw the series, its changes and the score curve; .png, .svg or .pdf.")
+@_file_option("--plot", "Draw the series and its changes; .png, .svg or .pdf.")
 @row_numbers_option
 @report_option
 @json_option
@@ -486,6 +486,7 @@ def fit() -> None:
 @click.option("--window", type=WholeNumber(min=2), default=50, show_default=True, help="Rows compared at a time.")
 @click.option(
     "--run-length",
+    "expected_run_length",
     type=Number(min=0, min_open=True),
     default=10_000,
     show_default=True,

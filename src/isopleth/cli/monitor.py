@@ -39,7 +39,7 @@ def monitor(
     state: Path | None,
     replay: bool,
     window: int,
-    run_length: float,
+    expected_run_length: float,
     ignore_missing: bool,
     metrics: Path | None,
 ) -> None:
@@ -48,7 +48,7 @@ def monitor(
     run.stage("reading")
     table = run.read(reference)
     run.stage("fitting")
-    how = {"window": window, "expected_run_length": run_length, "compare_missing": not ignore_missing}
+    how = {"window": window, "expected_run_length": expected_run_length, "compare_missing": not ignore_missing}
     watching = _known(state, table, how) if state and state.exists() else None
     if watching is None:
         watching = _fitted(table, how)

@@ -422,4 +422,5 @@ def time_words(time: Any) -> str:
 def length_text(seconds: float) -> str:
     """Return a length of time in the largest unit of which it has at least two."""
     name, unit = next(((name, unit) for name, unit in _UNITS if abs(seconds) >= 2.0 * unit), _UNITS[-1])
-    return f"{seconds / unit:.3g} {name}"
+    number = f"{seconds / unit:.3g}"
+    return f"{number} {name.removesuffix('s') if number == '1' else name}"

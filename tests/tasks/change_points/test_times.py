@@ -95,6 +95,10 @@ def uneven(rng):
     return np.cumsum(rng.exponential(size=300))
 
 
+def in_two_parts(rng):
+    return np.r_[0:150, 200_000:200_150].astype("datetime64[s]")
+
+
 def working_days(rng):
     return np.array([day for day in pd.bdate_range("2023-01-02", periods=300)], dtype="datetime64[us]")
 
@@ -107,6 +111,7 @@ def months(rng):
     ("times", "note"),
     [
         (uneven, "The times are uneven, "),
+        (in_two_parts, "The times are uneven, 1 second to 2.31 days apart"),
         (working_days, "The times are uneven, 24 hours to 3 days apart"),
         (months, ""),
     ],

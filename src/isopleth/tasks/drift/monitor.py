@@ -231,12 +231,14 @@ class DriftMonitor(StreamMonitor):
         self._validate_params()
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
-                f"expected_run_length = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
-                "the first decision waits for; raise it or take a shorter window."
+                f"{{parameter}} = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
+                "the first decision waits for; raise it or take a shorter window.",
+                parameter="expected_run_length",
             )
         if self.expected_run_length > _LONGEST:
             raise InputError(
-                f"expected_run_length = {self.expected_run_length!r} is more than can be simulated; take at most {_LONGEST:,.0f}."
+                f"{{parameter}} = {self.expected_run_length!r} is more than can be simulated; take at most {_LONGEST:,.0f}.",
+                parameter="expected_run_length",
             )
 
     def _fit_rows(self, table: CheckedRows, groups: Any) -> None:
