@@ -416,6 +416,16 @@ def in_stretches(n: int, count: int, rng: np.random.Generator) -> np.ndarray:
     return np.concatenate([start + np.arange(size) for start, size in zip(starts, sizes, strict=True)])
 
 
+def of_some_groups(groups: np.ndarray, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw the positions of `count` rows, of at most a quarter of the groups, and return those of the rows of the other groups.
+
+    Groups without some of their rows would be shorter than those of streams, so that windows of them vary less.
+    """
+    names = rng.permutation(int(groups.max()) + 1)
+    aside = np.isin(groups, names[: min(count, len(names) // 4)])
+    return np.sort(rng.permutation(np.flatnonzero(aside))[:count]), np.flatnonzero(~aside)
+
+
 def _period(found: np.ndarray, error: np.ndarray) -> int:
     """Return the lag behind the first negative autocorrelation whose multiples have the largest mean; 0 if uncertain.
 

@@ -31,6 +31,7 @@ from isopleth.tasks.drift.calibration import (
     RowBlocks,
     calibrate,
     in_stretches,
+    of_some_groups,
     spread,
 )
 
@@ -260,15 +261,21 @@ class DriftMonitor(StreamMonitor):
         # At most a quarter of the rows are centres: functions as wide as the reference need few.
         count = max(1, min(int(self.centers), n // 4))
         with ONE_BLAS_THREAD:  # the matrices are small
-            chosen = np.sort(rng.permutation(n)[:count])
-            values, others = self._values(table, chosen)
+            if groups is None:
+                chosen = np.sort(rng.permutation(n)[:count])
+                others = np.delete(np.arange(n), chosen)
+            else:
+                chosen, others = of_some_groups(groups, count, rng)
+            values = self._values(table, chosen, others)
             found = Dependence.of(values, others) if groups is None else Dependence()
             blocks = RowBlocks.of_groups(groups[others]) if groups is not None else None
             if found.reach:
                 # In stretches, so that the other rows follow each other as rows of the stream do.
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", DataWarning)  # the same as before
-                    values, others = self._values(table, in_stretches(n, count, rng))
+                    chosen = in_stretches(n, count, rng)
+                    others = np.delete(np.arange(n), chosen)
+                    values = self._values(table, chosen, others)
                 self._refuse_short(found, len(others), table)
                 length = found.block(window, len(others))
                 lost = found.lost(window, length, len(others))
@@ -284,15 +291,14 @@ class DriftMonitor(StreamMonitor):
         self._key = int(row_keys(np.append(self._features.mean, window)[None])[0])
         self.threshold_, self.dependence_, self.period_ = threshold, found.rows, found.period
 
-    def _values(self, table: CheckedRows, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Fit features around the chosen rows, and return their values at the other rows, and the positions of these."""
+    def _values(self, table: CheckedRows, chosen: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Fit features around the chosen rows, and return their values at the other rows."""
         # Words chosen from the rows that calibrate would be more frequent there than in new rows.
         self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
         X = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
         keep = self._encoding.varying(self, X)
         frame = ScaledColumns.centred(X, keep)
         frame = frame.scaled(self._scales(frame.centre(X), keep, table.rows))
-        others = np.delete(np.arange(len(X)), chosen)
         limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
         self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), **limits)
         if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
@@ -301,7 +307,7 @@ class DriftMonitor(StreamMonitor):
                 "much a window varies; give a reference with more rows that differ, or another length_scale."
             )
         self.length_scale_ = self._encoding.by_column(frame.by_column(frame.scale))
-        return values, others
+        return values
 
     def _key_of(self, rows: np.ndarray) -> int:
         return int(row_keys(self._encoding(self._encoding.filled(rows, int(self._filling[0])))).sum())
