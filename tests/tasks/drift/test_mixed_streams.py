@@ -150,7 +150,19 @@ def test_groups_keep_the_run_length_of_rows_that_depend_on_each_other(monkeypatc
         for _ in range(6):
             monitor.state_ = start
             lengths.append(run_length(monitor, rng))
-    assert 220 < np.mean(lengths) < 560
+    assert 270 < np.mean(lengths) < 600  # a factor of 1.5
+
+
+def test_centres_are_rows_of_groups_that_are_set_aside_whole():
+    rng = np.random.default_rng(0)
+    for count, sizes in ((100, np.full(40, 10)), (5, np.full(40, 10)), (100, rng.integers(1, 40, 13))):
+        groups = np.repeat(rng.permutation(len(sizes)), sizes)
+        chosen, others = calibration.of_some_groups(groups, count, rng)
+        aside = np.setdiff1d(groups, groups[others])
+        assert set(groups[chosen]) <= set(aside)
+        assert len(others) == np.isin(groups, aside, invert=True).sum()
+        assert len(aside) == min(count, len(sizes) // 4)
+        assert len(chosen) == len(set(chosen)) == min(count, np.isin(groups, aside).sum())
 
 
 def test_simulated_streams_are_whole_groups():
