@@ -303,3 +303,13 @@ def test_lines_without_noise_change_where_they_bend(slope, bend):
     detector = ChangePointDetector(random_state=0).fit(1.0 + slope * t + bend * np.maximum(t - 250.0, 0.0))
     assert detector.kinds_.tolist() == (["slope"] if bend else [])
     assert np.abs(detector.change_points_ - 250).max(initial=0) <= 1
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-12, 1e-9])
+@pytest.mark.parametrize("levels", [[0.0, 1.0], [0.0, 1.0, 0.0]])
+def test_steps_without_noise_are_changes_of_level(levels, noise):
+    series = np.repeat(levels, 300 // len(levels))
+    series = series + noise * np.random.default_rng(0).normal(size=300)
+    found = ChangePointDetector(random_state=0).fit(series)
+    assert found.change_points_.tolist() == [300 // len(levels) * i for i in range(1, len(levels))]
+    assert set(found.result_.kinds) == {"level"}

@@ -48,6 +48,7 @@ from isopleth.tasks.segmentation.description_length import (
     smooth_curve,
     surcharge,
     unbroken,
+    varying_roots,
 )
 from isopleth.tasks.segmentation.local_scatter import beside_local_scatter
 from isopleth.tasks.segmentation.preparation import filled_gaps, repeats_exactly, spikes, without_absurd_values
@@ -370,7 +371,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             changes = seen_in_cycles(changes, found.prepared, left_cycle)
             if not changes:
                 found = in_stages(found.prepared, (np.inf, scatter))
-        curve = smooth_curve(found.prepared, found.precision, found.location.changes) if changes else None
+        # If the changes leave no noise, the descriptions differ by the error of rounding only, which is as large as the steps.
+        compared = changes and varying_roots(found.innovations).size
+        curve = smooth_curve(found.prepared, found.precision, found.location.changes) if compared else None
         if curve is not None:
             changes, level = [], level - curve
             found = in_stages(found.prepared - curve, (np.inf, scatter))
