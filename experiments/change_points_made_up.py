@@ -1,6 +1,6 @@
 """Made-up series of many kinds whose changes are known: the rules of the detector were chosen on these.
 
-    python -m experiments.change_points_made_up [--runs 20] [--kinds NAME,...] [--jobs 1] [--results FILE.csv]
+    python -m experiments.change_points_made_up [--runs 20] [--first 0] [--kinds NAME,...] [--jobs 1] [--results FILE.csv]
 
 Each kind draws a length, a size of noise and places of changes; printed are F1 and cover against the true changes, the mean
 number of changes found beside the true one and, for the kinds without a change, the share of series with a false alarm and its
@@ -374,7 +374,7 @@ def collected(
     measured: Callable[[tuple[int, int]], tuple[float, ...]],
     names: list[str],
     kinds: list[int],
-    runs: int,
+    runs: range,
     jobs: int,
     results: Path,
     fields: list[str],
@@ -382,7 +382,7 @@ def collected(
     """Run what the file lacks of each kind, and return the numbers of all series of the file by kind."""
     with resumed(results, ["kind", "run", *fields], 2) as (finished, add), ProcessPoolExecutor(jobs) as pool:
         for kind in kinds:
-            todo = [run for run in range(runs) if (names[kind], str(run)) not in finished]
+            todo = [run for run in runs if (names[kind], str(run)) not in finished]
             found = pool.map(measured, [(kind, run) for run in todo])
             for run, numbers in zip(todo, found, strict=True):
                 add([[names[kind], run, *map(float, numbers)]])
@@ -395,7 +395,7 @@ def collected(
     }
 
 
-def study(kinds: list[int], runs: int, jobs: int, results: Path) -> dict[str, np.ndarray]:
+def study(kinds: list[int], runs: range, jobs: int, results: Path) -> dict[str, np.ndarray]:
     """Measure each kind and print the results; arrays of shape (runs, 4)."""
     names = [kind.__name__ for kind in KINDS]
     out = collected(measured, names, kinds, runs, jobs, results, ["f1", "cover", "found", "true"])
@@ -415,11 +415,12 @@ def run_kinds(
     about: str | None,
     names: list[str],
     runs: int,
-    study: Callable[[list[int], int, int, Path], object],
+    study: Callable[[list[int], range, int, Path], object],
 ) -> None:
     """Parse the options of a study of kinds of series, and run it."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help="series of each kind")
+    parser.add_argument("--first", type=int, default=0, help="number of the first series, which is its seed")
     parser.add_argument("--kinds", help="names of kinds; all of them without")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--results", type=Path, help="file to which results are added")
@@ -430,7 +431,12 @@ def run_kinds(
             parser.error(f"there is no kind {name!r}; there are {', '.join(names)}.")
     with tempfile.TemporaryDirectory() as folder:
         results = options.results or Path(folder) / "results.csv"
-        study([names.index(name) for name in chosen], options.runs, options.jobs, results)
+        study(
+            [names.index(name) for name in chosen],
+            range(options.first, options.first + options.runs),
+            options.jobs,
+            results,
+        )
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,6 +1,6 @@
 """Coverage of the 90 % intervals for the positions of changes, in simulated series of 400 steps with one change at step 200.
 
-    python -m experiments.change_points_positions [--runs 200] [--kinds NAME,...] [--jobs 1] [--results FILE.csv]
+    python -m experiments.change_points_positions [--runs 200] [--first 0] [--kinds NAME,...] [--jobs 1] [--results FILE.csv]
 
 Printed for each kind: the share of series in which a change was found within 20 steps; in those where anything was found, the
 share in which the interval of the change nearest to the true one holds it; and the median width of these intervals in steps.
@@ -83,7 +83,7 @@ def measured(task: tuple[int, int]) -> tuple[bool, float, float]:
     return abs(found.change_points_[nearest] - PLACE) <= _NEAR, float(low <= PLACE <= high), float(high - low)
 
 
-def study(kinds: list[int], runs: int, jobs: int, results: Path) -> dict[str, np.ndarray]:
+def study(kinds: list[int], runs: range, jobs: int, results: Path) -> dict[str, np.ndarray]:
     """Measure each kind and print the results; arrays of shape (runs, 3)."""
     names = [kind.__name__ for kind in KINDS]
     out = collected(measured, names, kinds, runs, jobs, results, ["near", "covered", "width"])
