@@ -136,7 +136,7 @@ def test_a_burst_of_scatter_is_no_level_and_a_short_level_is_one(monkeypatch):
 
     assert kept(level) == 20
     assert kept(burst) <= 4
-    monkeypatch.setattr(local_scatter, "_local_precision", lambda steps, changes: np.ones(len(steps)))
+    monkeypatch.setattr(local_scatter, "_local_precision", lambda steps, changes, recorded: np.ones(len(steps)))
     assert kept(burst) >= 16  # with the same weight for all steps
 
 
