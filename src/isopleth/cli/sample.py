@@ -12,7 +12,7 @@ import pyarrow as pa
 from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.given import values_of, warn_beyond
 from isopleth.cli.program import of_this_version, say
-from isopleth.cli.run import Run
+from isopleth.cli.run import Run, schema_of
 from isopleth.density import KDE
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.errors import InputError, printable
@@ -53,7 +53,7 @@ def sample(
         density = fitted(KDE(ProductLaplacian(), length_scale="leave_one_out"), table, size, seed)
     else:
         density = load_density(model)  # type: ignore[arg-type]
-        known = values_of(given, density._table_density().columns)
+        known = values_of(given, schema_of(density))
     run.stage("drawing")
     with of_this_version(model or Path("the model")):
         made = drawn(density, rows, seed, known, complete=complete)
