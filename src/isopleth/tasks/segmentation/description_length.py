@@ -119,18 +119,19 @@ def relative_precision(scatter: np.ndarray) -> np.ndarray:
 def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
     """Find segments of location, then of scatter, and repeat with its weights; scatter of differences is a second start."""
     n = len(values)
+    recorded = np.array([recorded_step(column) for column in values.T])
+    unweighted = partial(_from_precision, values, recorded, np.ones(n), n, surcharges)
+    if recorded.any():  # most differences of values in coarse steps may be 0
+        return unweighted()
     steps = np.diff(values, axis=0, prepend=values[:1])
     scatter = _scatter(steps / np.maximum(steps.std(axis=0), 1e-300), surcharges[1])
-    recorded = np.array([recorded_step(column) for column in values.T])
-    if (
-        scatter is None or not len(scatter.changes) or recorded.any()
-    ):  # most differences of values in coarse steps may be 0
-        return _from_precision(values, recorded, np.ones(n), n, surcharges)
+    if scatter is None or not len(scatter.changes):
+        return unweighted()
     precision, moving = _precision(steps, scatter.bounds, recorded)
     aware = _from_precision(values, recorded, precision, moving, surcharges)
     if moving < n:  # without weights, a stretch without movement makes the noise of the rest look too small
         return aware
-    return min(aware, _from_precision(values, recorded, np.ones(n), n, surcharges), key=lambda one: one.cost)
+    return min(aware, unweighted(), key=lambda one: one.cost)
 
 
 def _from_precision(

@@ -13,7 +13,7 @@ from isopleth.tasks.segmentation.description_length import (
     roots,
 )
 from isopleth.tasks.segmentation.preparation import recorded_step
-from isopleth.tasks.segmentation.segments import LEVELS, Noise, SegmentationSearch, SegmentCosts, fitted_noises
+from isopleth.tasks.segmentation.segments import Noise, SegmentationSearch, SegmentCosts, fitted_noises
 
 # Steps over which scatter is averaged; bursts that look like a level are about as long.
 _NEAR = 11
@@ -35,12 +35,11 @@ def beside_local_scatter(found: Description, surcharge: float) -> np.ndarray:
     precision = _local_precision(np.diff(left, axis=1, prepend=left[:, :1]).T, location.changes, recorded)
     costs = SegmentCosts(z, white, location.degree, precision)
     lags = min(MOST_LAGS, len(z) // 10)
-    variances = costs.parts(whole[:1], whole[1:])[0][:, 0] / len(z) * LEVELS[:, None]
     kept = []
     for bounds in (location.bounds, whole):
         noises = fitted_noises(costs.residuals(bounds) * precision, bounds, lags)
         search = SegmentationSearch(SegmentCosts(z, noises, location.degree, precision), 1, surcharge)
-        kept += [(search.total(some), some) for some in [*search.cheapest(location.bounds, variances), whole]]
+        kept += [(search.total(some), some) for some in [*search.among(location.bounds), whole]]
     return min(kept, key=lambda one: one[0])[1][1:-1]
 
 

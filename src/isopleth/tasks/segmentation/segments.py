@@ -240,7 +240,7 @@ MOST_PLACES = 200
 # Steps of a series beyond which fewer places and starts are tried, to save time.
 LONG = 5000
 # Variances of the innovations for which segments are searched, relative to the variance without changes.
-LEVELS = np.geomspace(1.0, 1e-3, 10)
+_LEVELS = np.geomspace(1.0, 1e-3, 10)
 # Most passes over the changes when they are moved, and number of segmentations for which this is done.
 _SWEEPS, _FEW = 6, 3
 # Starts and ends of all segments, and of those of which one change is removed.
@@ -382,6 +382,11 @@ class SegmentationSearch:
             return np.full(rss.shape[1:], np.inf)
         return _added(self._without_data(segments - 1), freedom * (np.log(rss / freedom) + 1.0) + cost)
 
+    def among(self, places: np.ndarray) -> list[np.ndarray]:
+        """Find the cheapest segmentations with changes at some of `places`, for variances up to that without changes."""
+        variance = self.costs.parts(places[:1], places[-1:])[0][:, 0] / self.n
+        return self.cheapest(places, variance * _LEVELS[:, None])
+
     def best(self, most_places: int) -> tuple[np.ndarray, float]:
         """Return the cheapest segmentation found and its cost; one segment if `surcharge` is infinite."""
         whole = np.array([0, self.n])
@@ -389,8 +394,7 @@ class SegmentationSearch:
             return whole, self.total(whole)
         step = -(-self.n // most_places)
         places = np.append(np.arange(0, self.n - self.shortest + 1, step), self.n)
-        variance = self.costs.parts(whole[:1], whole[1:])[0][:, 0] / self.n
-        found = self.cheapest(places, variance * LEVELS[:, None])
+        found = self.among(places)
         distinct = {tuple(bounds): bounds for bounds in found}
         few = sorted(distinct.values(), key=self.total)[:_FEW]
         candidates = [whole, *(self.refined(bounds) for bounds in few)]
