@@ -6,13 +6,16 @@ export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE  # each worker of the tests would compile the package and rewrite the tests anew
 
-.PHONY: demo test test-all test-lowest test-nightly test-adapters coverage lint docs check-pages check-search check-reports mutate release-check clean
+.PHONY: demo test test-studies test-all test-lowest test-nightly test-adapters coverage lint docs check-pages check-search check-reports mutate release-check clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
 
 test: .venv-test/ready lint
 	.venv-test/bin/python -m pytest -m "not slow" -n auto
+
+test-studies: .venv-test/ready  # experiments and benchmarks
+	.venv-test/bin/python -m pytest -m "not slow" -n auto -o norecursedirs=".*" tests/studies
 
 coverage: .venv-test/ready  # a target of its own, because the tests take much longer while lines are counted
 	.venv-test/bin/python -m pytest -m "not slow" -n auto --cov --cov-report=term --cov-fail-under=97
@@ -21,8 +24,8 @@ test-all: .venv-test/ready
 	.venv-test/bin/python -m pytest
 
 # What depends on the versions of other libraries: conventions, tables, files, array libraries, the console, pictures.
-LOWEST = tests/test_estimators.py tests/test_tensors.py tests/test_namespace.py tests/test_scaled_columns.py tests/test_columns.py \
-	tests/test_column_order.py tests/test_validation.py tests/io tests/cli tests/results tests/distributed tests/torch_functions \
+LOWEST = tests/contracts/test_estimators.py tests/contracts/test_tensors.py tests/test_namespace.py tests/contracts/test_scaled_columns.py tests/contracts/test_columns.py \
+	tests/contracts/test_column_order.py tests/contracts/test_validation.py tests/io tests/cli tests/results tests/distributed tests/torch_functions \
 	tests/kernels/test_kernels.py tests/score/test_score_tensors.py tests/difference/test_difference_tensors.py tests/tasks/test_task_tensors.py
 
 test-lowest: .venv-lowest/ready

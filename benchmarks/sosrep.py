@@ -10,9 +10,9 @@ import numpy as np
 
 from benchmarks.comparison import Comparison, Program
 from isopleth import SOSREP
+from isopleth.core.scales import scott
 from isopleth.kernels import get_kernel
 from isopleth.operators import Operator
-from isopleth.scales import scott
 
 # Steps that are timed, of the published number.
 STEPS = 100

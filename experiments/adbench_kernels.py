@@ -21,8 +21,8 @@ from sklearn.model_selection import KFold
 
 from experiments.adbench_boards import Task
 from isopleth import KDE, SOSREP, Search
-from isopleth.rows import merge_rows
-from isopleth.scales import median
+from isopleth.core.rows import merge_rows
+from isopleth.core.scales import median
 
 FRACTION = 1 / 4
 GRID = tuple(2.0**k for k in range(-6, 3))

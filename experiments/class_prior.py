@@ -36,7 +36,7 @@ from scipy.special import softmax
 
 from experiments.resumed import resumed
 from isopleth import ClassPriorEstimator
-from isopleth.errors import InputError, require
+from isopleth.core.errors import InputError, require
 from isopleth.results.figures import BLACK, BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 
 TABLES = ("australian", "pima", "german", "heart_statlog")

@@ -33,11 +33,11 @@ import numpy as np
 
 from distributed import Client, LocalCluster, wait
 from isopleth import DataWarning, RandomFeatureSOSREP, distributed
+from isopleth.core.parts import FirstPass
+from isopleth.core.threads import processors_taken
 from isopleth.density.feature_statistics import FeatureStatistics
 from isopleth.distributed.dask_parts import FAN, DaskParts
 from isopleth.operators.random_features import RandomFeatures
-from isopleth.operators.threads import processors_taken
-from isopleth.parts import FirstPass
 
 COLUMNS = 5
 PART = 25_000

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from isopleth.core.rows import folds_of
 from isopleth.difference.grids import factors, spread_within
-from isopleth.rows import folds_of
 
 # Kernels with a smaller mean over the second sample are left out, because they would be divided by nearly 0.
 _UNSEEN = 1e-200

@@ -45,8 +45,8 @@ from sklearn.covariance import LedoitWolf
 from threadpoolctl import threadpool_limits
 
 from isopleth import KDE, DataWarning, KernelScore, Search
+from isopleth.core.scales import median
 from isopleth.kernels import IMQ
-from isopleth.scales import median
 from isopleth.score import NuIteration, Tikhonov
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FACTORS, FLOOR, LARGEST_ALPHA, STEPS_A_DECADE, FitPath, FitsAtRows

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from isopleth import LSDD, NystromKEF
+from isopleth.core.parts import Add, Parts, S, part_sums
 from isopleth.difference.lsdd import fit_parts as fit_difference
-from isopleth.parts import Add, Parts, S, part_sums
 from isopleth.score.nystrom import fit_parts as fit_score
 
 COLUMNS, PART, APART = 10, 50_000, 0.3

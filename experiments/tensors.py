@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.base import clone
 
 from isopleth import KDE, SOSREP, DataWarning, RandomFeatureSOSREP
-from isopleth.errors import require
+from isopleth.core.errors import require
 
 CASES = {
     "SOSREP, Gaussian": SOSREP(frame="scale"),

@@ -22,9 +22,10 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 import array_backends
-from isopleth import backend
+from isopleth.core import arrays
 from isopleth.operators import tiles
 
 hypothesis.settings.register_profile("isopleth", deadline=None, max_examples=25, derandomize=True)
@@ -71,7 +72,7 @@ def space_for() -> Callable[[int], AbstractContextManager[None]]:
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the simulated series without changes: planted changes are beyond what chance does in any number of them."""
-    for module in ("segmentation.description_length", "change_points.detector"):
+    for module in ("changes.description_length", "changes.detector"):
         monkeypatch.setattr(f"isopleth.tasks.{module}.RUNS", 49)
 
 
@@ -79,6 +80,15 @@ def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
 def send(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable:
     """Function that gives an array to another library, or to another device."""
     if request.param == "torch as a device":
-        for module in (backend, tiles):
+        for module in (arrays, tiles):
             monkeypatch.setattr(module, "on_processor", lambda x: isinstance(x, np.ndarray))
     return array_backends.BACKENDS[request.param]()
+
+
+@pytest.fixture
+def many_blas_threads() -> Iterator[None]:
+    """More than one BLAS thread, whatever the machine and its environment say."""
+    with ThreadpoolController().select(user_api="blas").limit(limits=3):
+        if any(library["num_threads"] == 1 for library in threadpool_info() if library["user_api"] == "blas"):
+            pytest.skip("needs a BLAS with threads")
+        yield

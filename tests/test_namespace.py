@@ -7,7 +7,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth.backend import add_at, full_precision
+from isopleth.core.arrays import add_at, full_precision
 
 
 @pytest.mark.parametrize("rows", [[], [3], [0, 2, 4], [4, 2, 0], [1, 1, 3], [3, 1, 3]])

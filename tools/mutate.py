@@ -31,24 +31,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "isopleth"
 # Contracts of all estimators of arrays, and of all estimators of tables with words and gaps.
-ARRAYS = ["tests/test_invariance_contract.py", "tests/test_tensor_contract.py"]
-TABLES = ["tests/test_table_contract.py"]
+ARRAYS = ["tests/contracts/test_invariance_contract.py", "tests/contracts/test_tensor_contract.py"]
+TABLES = ["tests/contracts/test_table_contract.py"]
 # Folders of the source, and the tests that have to notice a change there, besides the recorded answers, which run last.
 # "." stands for the modules beside the packages.
 TESTS = {
-    ".": [
-        "tests/test_column_order.py",
-        "tests/test_errors.py",
-        "tests/test_expansion.py",
-        "tests/test_first_pass.py",
-        "tests/test_folds.py",
-        "tests/test_scaled_columns.py",
-        "tests/test_inference.py",
-        "tests/test_length_scales.py",
-        "tests/test_namespace.py",
-        "tests/test_parts_of_rows.py",
-        "tests/test_streaming.py",
-        "tests/test_validation.py",
+    ".": ["tests/expansion", "tests/test_namespace.py"],
+    "core": [
+        "tests/core",
+        "tests/contracts/test_column_order.py",
+        "tests/contracts/test_scaled_columns.py",
+        "tests/contracts/test_streaming.py",
+        "tests/contracts/test_validation.py",
     ],
     "adapters": ["tests/adapters"],
     "frames": ["tests/frames", "tests/tasks/goodness_of_fit"],
@@ -65,11 +59,12 @@ TESTS = {
     "cli": ["tests/cli"],
     "tables": [
         "tests/tables",
+        "tests/files",
         "tests/io",
-        "tests/test_clock_times.py",
-        "tests/test_columns.py",
-        "tests/test_row_encoding.py",
+        "tests/contracts/test_clock_times.py",
+        "tests/contracts/test_columns.py",
     ],
+    "files": ["tests/files", "tests/tables", "tests/io", "tests/contracts/test_columns.py"],
     "tasks": [
         "tests/cli/test_describe.py",
         "tests/cli/test_expect.py",
@@ -82,8 +77,7 @@ TESTS = {
     "tasks/two_sample": ["tests/tasks/two_sample", *TABLES],
     "tasks/class_prior": ["tests/tasks/class_prior", *TABLES],
     "tasks/drift": ["tests/tasks/drift", *TABLES],
-    "tasks/change_points": ["tests/tasks/change_points"],
-    "tasks/segmentation": ["tests/tasks/segmentation", "tests/tasks/change_points"],
+    "tasks/changes": ["tests/tasks/changes"],
 }
 # Packages whose own modules are meant, without those of the packages in them.
 WITHOUT_INNER = (".", "tasks")

@@ -40,7 +40,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from isopleth import SOSREP, AnomalyDetector, two_sample_test
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 rows = np.random.default_rng(0).normal(size=(120, 3))
 detector = AnomalyDetector(n_estimators=25, random_state=0).fit(rows)

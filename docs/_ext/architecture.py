@@ -31,17 +31,12 @@ LAYERS = [
 # Packages, what they hold, and where they are drawn. A package imports packages of lower layers, and the shared modules.
 
 SHARED = {
-    "tables": "reading, kinds of columns, checks, writing",
-    "backend": "array libraries, devices",
-    "scales": "shift, scale, rules for a scale",
-    "rows": "equal rows, folds",
-    "parts": "rows in parts, partial fits",
-    "progress": "progress bars",
+    "core": "errors, arrays, threads, rows, scales",
+    "tables": "kinds of columns, cells, checks",
+    "files": "reading and writing tables",
     "io": "models and runs in files",
     "results": "text, JSON, pages, pictures",
-    "inference": "p-values and selection",
     "datasets": "example data",
-    "errors": "exceptions, warnings",
 }
 
 LATE_IMPORTS = {
@@ -51,7 +46,7 @@ LATE_IMPORTS = {
 # that have one.
 
 
-_SHARED_WIDTH = 5
+_SHARED_WIDTH = 3
 
 
 def packages() -> dict[str, int]:

@@ -19,9 +19,9 @@ from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import Tally, progress, tried, wrong_end
 from isopleth.cli.commands import program
-from isopleth.tables.file_table import FileTable
-from isopleth.tables.read import Reading, read_table
-from isopleth.tables.stream import FileRows, RowStream
+from isopleth.files.file_table import FileTable
+from isopleth.files.read import Reading, read_table
+from isopleth.files.stream import FileRows, RowStream
 
 _COLUMNS = (None, None, ["a"], ["x1", "x2"], ["height", "age"], ["none"])
 

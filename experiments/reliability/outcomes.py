@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from isopleth.cli.process import ALARM_CODE
-from isopleth.errors import InputError, MissingExtraError
+from isopleth.core.errors import InputError, MissingExtraError
 
 LONGEST_SENTENCE = 2000
 # More than this for one small file is a hang.

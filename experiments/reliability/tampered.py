@@ -20,7 +20,7 @@ import isopleth
 from experiments.reliability import samples
 from experiments.reliability.mutations import spoiled
 from experiments.reliability.outcomes import SECONDS, HangError, Tally, is_sentence, progress, time_limit
-from isopleth.errors import InputError, MissingExtraError
+from isopleth.core.errors import InputError, MissingExtraError
 from isopleth.io.models import sealed
 
 _TYPES = tuple(
@@ -37,7 +37,7 @@ _TYPES = tuple(
         "numpy.fromfile",
         "shutil.rmtree",
         "isopleth.io.models.load",
-        "isopleth.tables.output_files.os",
+        "isopleth.files.output_files.os",
         "isopleth.cli.main",
         "sklearn.svm.SVC",
         ".",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from isopleth.backend import Array, namespace
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel
 from isopleth.operators import (
     DEFAULT_MEMORY_LIMIT,
@@ -19,7 +20,6 @@ from isopleth.operators import (
     Operator,
 )
 from isopleth.operators.blocks import Matrix
-from isopleth.operators.threads import DEFAULT_N_JOBS
 
 
 @dataclass(frozen=True)

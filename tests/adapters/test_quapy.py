@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from isopleth import ClassPriorEstimator
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 quapy = pytest.importorskip("quapy")
 

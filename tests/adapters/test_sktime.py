@@ -11,7 +11,7 @@ from sktime.utils.estimator_checks import check_estimator
 
 from isopleth import ChangePointDetector
 from isopleth.adapters import SktimeAdapter
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 
 def test_checks_of_sktime():

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import isopleth
 from isopleth.cli import program as messages
 from isopleth.cli.commands import COMMANDS, program
-from isopleth.errors import Hint, Message
+from isopleth.core.errors import Hint, Message
 
 
 def loaded_by(*arguments: str) -> tuple[int, set[str]]:

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 from cli.shell import fine, refused, run
 from isopleth.cli.commands import program
+from isopleth.files import source
 from isopleth.io import load
-from isopleth.tables import source
 
 X = np.random.default_rng(0).normal(size=(60, 2))
 

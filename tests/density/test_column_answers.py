@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from isopleth import KDE, SOSREP, DensityImputer
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 
 def rides() -> pd.DataFrame:

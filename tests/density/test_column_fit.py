@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isopleth import KDE, SOSREP
+from isopleth.core.errors import InputError
 from isopleth.density.hot_deck import filled_rows
-from isopleth.errors import InputError
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel
 from isopleth.operators import Operator
 

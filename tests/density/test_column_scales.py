@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from isopleth import KDE, SOSREP
+from isopleth.core.errors import InputError
 from isopleth.density.column_scales import LeaveOneOut, leave_one_out_scales
 from isopleth.density.hot_deck import filled_rows
-from isopleth.errors import InputError
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
 
 FACTORS = [GAUSSIAN_FACTOR, LAPLACIAN_FACTOR]

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import norm
 
 from isopleth import KDE, InputError, KernelScore, Search
+from isopleth.core.rows import held_out_parts
 from isopleth.density.debias import Drift, moved
 from isopleth.kernels import ProductLaplacian
-from isopleth.rows import held_out_parts
 
 
 def rows_of(n=60, d=2, seed=0):

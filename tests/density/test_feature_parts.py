@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from isopleth import DataWarning, InputError, RandomFeatureSOSREP, Search
+from isopleth.core.parts import ArrayParts
 from isopleth.density.feature_sosrep import fit_parts
-from isopleth.parts import ArrayParts
 
 
 def rows(n=700, seed=0):

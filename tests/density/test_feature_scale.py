@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, RandomFeatureSOSREP
+from isopleth.core.scales import scott
 from isopleth.density.feature_sosrep import log_root_squared, resolved_scale, scott_or_resolved
-from isopleth.scales import scott
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 5.0])

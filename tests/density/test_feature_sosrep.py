@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from isopleth import SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search
+from isopleth.core.rows import distinct_rows
 from isopleth.density import feature_sosrep
 from isopleth.density.feature_sosrep import FeatureDensity
 from isopleth.density.feature_statistics import continued_log
@@ -12,7 +13,6 @@ from isopleth.density.frame_density import RootDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Sobolev, get_kernel
 from isopleth.operators.random_features import RandomFeatures
-from isopleth.rows import distinct_rows
 
 KERNELS = ["gaussian", "laplacian", "matern32", "matern72", "sdo", Sobolev([0.5, 2.0, 1.0])]
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from isopleth.core.errors import InputError
 from isopleth.density.frame_density import MixtureDensity, RootDensity
-from isopleth.errors import InputError
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import KERNELS, SDO, Laplacian
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from isopleth import KDE
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 
 def rows(d: int, n: int = 300) -> np.ndarray:

@@ -9,8 +9,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from isopleth import KDE, SOSREP
+from isopleth.core.errors import InputError, MissingExtraError
 from isopleth.density.figures import plot_density
-from isopleth.errors import InputError, MissingExtraError
 
 matplotlib_path = pytest.importorskip("matplotlib.path")
 contour = pytest.importorskip("matplotlib.contour")

@@ -11,11 +11,11 @@ from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
 
 from isopleth import KDE, SOSREP, load, save
+from isopleth.core.errors import InputError
+from isopleth.core.rows import evenly_drawn
 from isopleth.density.corrections import Selection, _chances
 from isopleth.density.recording import NumberFormat
-from isopleth.errors import InputError
 from isopleth.kernels.product import ProductLaplacian
-from isopleth.rows import evenly_drawn
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")

@@ -11,9 +11,9 @@ import pytest
 from sklearn.base import clone
 
 from isopleth import KDE, SOSREP, DataWarning, InputError, Search
+from isopleth.core.rows import distinct_rows, held_out_parts
 from isopleth.density.search import SearchPath, run_search
 from isopleth.kernels import SDO, Gaussian, Kernel, Laplacian, Matern
-from isopleth.rows import distinct_rows, held_out_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best scale:isopleth.DataWarning")  # most grids here are short
 

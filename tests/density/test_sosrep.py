@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from isopleth import SOSREP, AnomalyDetector
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from isopleth import SOSREP, InputError, Search
+from isopleth.core.parts import ArrayParts
 from isopleth.density.landmarks import choose_landmarks, fit_parts
-from isopleth.parts import ArrayParts
 
 LIMIT = 2**30
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, InputError
+from isopleth.core.errors import DataWarning
 from isopleth.difference.gaussian_system import CategoryCoordinates
-from isopleth.errors import DataWarning
 
 pandas = pytest.importorskip("pandas")
 

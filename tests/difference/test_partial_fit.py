@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isopleth import LSDD, DataWarning, InputError, load, save
+from isopleth.core.parts import ArrayParts
+from isopleth.core.rows import RunningFolds
+from isopleth.core.scales import ScaledColumns
 from isopleth.difference.lsdd import fit_parts
 from isopleth.difference.statistics import DifferenceStatistics, Moments
-from isopleth.parts import ArrayParts
-from isopleth.rows import RunningFolds
-from isopleth.scales import ScaledColumns
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(90, 2)) + [0.8, 0.0], RNG.normal(size=(70, 2))

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP
+from isopleth.core.parts import ArrayParts, ColumnMoments, FirstPass, RowSample
 from isopleth.distributed import FileParts, fit
 from isopleth.distributed import files as checkpoints
 from isopleth.distributed.files import Checkpoint, restored, state_of
 from isopleth.io import save
 from isopleth.io.resume import Journal
-from isopleth.parts import ArrayParts, ColumnMoments, FirstPass, RowSample
 from isopleth.score import Tikhonov
 
 X = np.random.default_rng(0).normal(size=(300, 2))

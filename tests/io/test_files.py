@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
+from isopleth.files.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.io.resume import Journal, partial_path
-from isopleth.tables.output_files import atomic_write, check_target, remove_leftovers, sole_run
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 
 import isopleth
 from isopleth import SOSREP, AnomalyDetector, RandomFeatureSOSREP
+from isopleth.core.errors import InputError
 from isopleth.density import SOSREP as DEFINED
-from isopleth.errors import InputError
 from isopleth.io import load, save
 from isopleth.io.models import FORMAT_VERSION, sealed, trusted_types
 from isopleth.kernels import SDO, Gaussian, Laplacian
@@ -233,8 +233,8 @@ class TestRefusedFiles:
             ("os", "system"),
             ("builtins", "eval"),
             ("subprocess", "Popen"),
-            ("isopleth.tables.output_files", "os"),
-            ("isopleth.tables.output_files", "atomic_write"),
+            ("isopleth.files.output_files", "os"),
+            ("isopleth.files.output_files", "atomic_write"),
             ("isopleth.io.models", "ZipFile"),
             ("isopleth.cli", "main"),
             ("isopleth.none", "Model"),
@@ -270,12 +270,12 @@ def test_trust_is_by_the_exact_name_of_a_definition():
         own,
         "isopleth.SOSREP",
         "isopleth.kernels.gaussian.Gaussian",
-        "isopleth.errors.InputError",
+        "isopleth.core.errors.InputError",
         "numpy.ndarray",
     ]
     accepted, refused = trusted_types(names)
     assert accepted == [own, "isopleth.kernels.gaussian.Gaussian"]
-    assert refused == ["isopleth.SOSREP", "isopleth.errors.InputError", "numpy.ndarray"]
+    assert refused == ["isopleth.SOSREP", "isopleth.core.errors.InputError", "numpy.ndarray"]
 
 
 def test_what_a_file_tells_of_the_training_rows(tmp_path):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 from isopleth import KDE
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.io import load, save
 
 TABLE = pd.DataFrame({"a": np.arange(1.0, 41.0) ** 2, "b": ["x", "y", "y", "z"] * 10}).astype({"b": object})

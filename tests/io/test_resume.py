@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
+from isopleth.files import source
 from isopleth.io.resume import Journal, refuse_begun, table_fingerprint
-from isopleth.tables import source
 
 ABOUT = {"MODEL": "a", "FILE": "b"}
 

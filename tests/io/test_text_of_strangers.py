@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from sklearn.preprocessing import StandardScaler
 
 from isopleth.cli.commands import program
-from isopleth.errors import InputError, printable
+from isopleth.core.errors import InputError, printable
+from isopleth.files.write import write_table
 from isopleth.io import load, save
 from isopleth.io.models import sealed
-from isopleth.tables.write import write_table
 
 ESCAPE = "\x1b[31mred\x07"
 X = np.random.default_rng(0).normal(size=(60, 2))

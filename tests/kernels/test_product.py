@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.kernels import Workspace
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
 from isopleth.operators import Operator

@@ -6,7 +6,8 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth import InputError, backend
+from isopleth import InputError
+from isopleth.core import arrays
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian, radial_table
 from isopleth.operators import (
     BILAPLACIAN,
@@ -38,7 +39,7 @@ LOGARITHMIC = [LOG_SUM, LOG_GRADIENT, LOG_LAPLACIAN]
 @pytest.fixture
 def elsewhere(monkeypatch):
     """Tensors in the processor's memory are treated as if they lay elsewhere, and tiles are small enough to be many."""
-    for module in (backend, tiles):
+    for module in (arrays, tiles):
         monkeypatch.setattr(module, "on_processor", lambda x: isinstance(x, np.ndarray))
     monkeypatch.setattr(tiles, "DEVICE_TILE", (64, 96))
 
@@ -143,8 +144,8 @@ def test_shortened_products_stay_outside_by_either_name_of_their_setting(elsewhe
 def test_what_two_threads_do_at_once_leaves_the_setting_as_it_was(short_factors):
     torch.set_float32_matmul_precision("high")
     first, second = ExitStack(), ExitStack()
-    first.enter_context(backend._LONG_FACTORS)
-    second.enter_context(backend._LONG_FACTORS)
+    first.enter_context(arrays._LONG_FACTORS)
+    second.enter_context(arrays._LONG_FACTORS)
     first.close()
     assert torch.get_float32_matmul_precision() == "highest"
     second.close()
@@ -257,4 +258,4 @@ def test_one_ahead_begins_the_next_before_it_gives_one():
 @pytest.mark.parametrize("truth", [True, False])
 def test_a_truth_value_of_a_gpu_comes_later(truth):
     flag = torch.tensor(truth, device="cuda")
-    assert backend.later(flag & flag)() is truth
+    assert arrays.later(flag & flag)() is truth

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isopleth
-from isopleth.errors import InputError, MissingExtraError
-from isopleth.tables.file_table import FileTable
-from isopleth.tables.read import read_table
-from isopleth.tables.stream import RowStream
+from isopleth.core.errors import InputError, MissingExtraError
+from isopleth.files.file_table import FileTable
+from isopleth.files.read import read_table
+from isopleth.files.stream import RowStream
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".npz", ".parquet")
 BEGINNINGS = (b"", b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"PAR1", b"a,b\n1,2\n")

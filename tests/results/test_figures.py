@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from isopleth import KDE, LSDD, AnomalyDetector, ChangePointDetector, DataWarning, two_sample_test
+from isopleth.core.errors import InputError, MissingExtraError
 from isopleth.density import Search
-from isopleth.errors import InputError, MissingExtraError
 from isopleth.results.charts import Chart, Contours, Series, bin_edges, outlines
 from isopleth.results.figures import check_figure_target, draw, save_figure
 from isopleth.results.page import _chart_data

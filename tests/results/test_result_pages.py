@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from isopleth import AnomalyDetector, ChangePointDetector, two_sample_test
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.page import MOST_BYTES, Context, render, shown_rows, write_report
 from isopleth.results.result import Content, ShownTable

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from isopleth import tasks
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.results import Result
 from isopleth.results.result import as_frame, plain
 from isopleth.results.text import cell_text, in_words

@@ -355,8 +355,8 @@ def test_chains_end_soon_after_an_interrupt():
 
 
 def test_progress_is_shown_only_when_asked_for(capsys, monkeypatch):
-    monkeypatch.setattr("isopleth.progress.PATIENCE", 0.0)
-    monkeypatch.setattr("isopleth.progress.IN_LOG", 0.0)
+    monkeypatch.setattr("isopleth.core.progress.PATIENCE", 0.0)
+    monkeypatch.setattr("isopleth.core.progress.IN_LOG", 0.0)
     sample(two_modes()[0], 20, random_state=0)
     assert capsys.readouterr().err == ""
     sample(two_modes()[0], 20, random_state=0, verbose=True)

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isopleth import DataWarning, InputError, NystromKEF, load, save
+from isopleth.core.parts import ArrayParts
+from isopleth.core.rows import RunningFolds
 from isopleth.kernels import IMQ
-from isopleth.parts import ArrayParts
-from isopleth.rows import RunningFolds
 from isopleth.score import Tikhonov
 from isopleth.score.nystrom import fit_parts
 from isopleth.score.ridge_selection import NystromFolds, choose_ridge

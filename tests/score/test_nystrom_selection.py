@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from isopleth import InputError, NystromKEF
+from isopleth.core.rows import held_out_parts
 from isopleth.kernels import IMQ
-from isopleth.rows import held_out_parts
 from isopleth.score import Tikhonov, ridge_selection
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.ridge_selection import choose_ridge, parts_within_memory

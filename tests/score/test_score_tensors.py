@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from isopleth import InputError, KernelScore, NystromKEF
-from isopleth.backend import NUMPY, Backend, to_numpy
+from isopleth.core.arrays import NUMPY, Backend, to_numpy
 from isopleth.kernels import IMQ
 from isopleth.score import (
     KEF,

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import skew, ttest_1samp
 
 from isopleth import InputError, KernelScore
+from isopleth.core.rows import distinct_rows, held_out_parts
+from isopleth.core.scales import median
 from isopleth.kernels import IMQ
-from isopleth.rows import distinct_rows, held_out_parts
-from isopleth.scales import median
 from isopleth.score import NuIteration, SpectralCutoff, Tikhonov, selection, system
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import BASE_ALONE, FACTORS, FLOOR, Candidates, Rows, _simplest, held_out_terms

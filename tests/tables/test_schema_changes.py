@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from isopleth import two_sample_test
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import ColumnChange, compare_schemas
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.frames import ColumnMap, Frame
 
 

@@ -13,8 +13,8 @@ from numbers import Real
 import numpy as np
 from scipy.special import logsumexp
 
-from isopleth.backend import Array, namespace, overwrite
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array, namespace, overwrite
+from isopleth.core.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap
 
 # todo: import `register` and put @register("name") above @dataclass, then add the import of this file to kernels/__init__.py.

@@ -7,7 +7,7 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, namespace
+from isopleth.core.arrays import Array, namespace
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.errors import InputError, require
+from isopleth.core.errors import InputError, require
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
 
 require("quapy", "adapters", "isopleth.adapters.QuaPyAdapter")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from isopleth.errors import InputError, require
+from isopleth.core.errors import InputError, require
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.drift.monitor import DriftMonitor
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.errors import require
-from isopleth.tasks.change_points.detector import ChangePointDetector
+from isopleth.core.errors import require
+from isopleth.tasks.changes.detector import ChangePointDetector
 
 require("skchange", "adapters", "isopleth.adapters.SkchangeAdapter")
 

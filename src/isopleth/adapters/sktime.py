@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.errors import require
-from isopleth.tasks.change_points.detector import ChangePointDetector
+from isopleth.core.errors import require
+from isopleth.tasks.changes.detector import ChangePointDetector
 
 require("sktime", "adapters", "isopleth.adapters.SktimeAdapter")
 

@@ -12,10 +12,10 @@ import numpy as np
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
-from isopleth.errors import DataWarning, Hint, InputError, listed, warn_user
+from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user
+from isopleth.files.file_table import FileTable
 from isopleth.io import load
 from isopleth.tables.checks import TIMES_APART, times_apart
-from isopleth.tables.file_table import FileTable
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
 from isopleth.tasks.anomaly.result import Anomalies

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.run import Run, refuse_typos, tell
-from isopleth.errors import Hint, InputError, quoted
-from isopleth.tables.file_table import FileTable, numbers_with_gaps
-from isopleth.tables.read import Reader, Reading
+from isopleth.core.errors import Hint, InputError, quoted
+from isopleth.files.file_table import FileTable, numbers_with_gaps
+from isopleth.files.read import Reader, Reading
 from isopleth.tables.text_types import moment
-from isopleth.tasks.change_points.detector import ChangePointDetector
-from isopleth.tasks.change_points.result import ChangePoints
-from isopleth.tasks.change_points.steps import ascending_times
+from isopleth.tasks.changes.detector import ChangePointDetector
+from isopleth.tasks.changes.result import ChangePoints
+from isopleth.tasks.changes.steps import ascending_times
 
 # Least share of cells that are times, so that a mistyped one is named and does not turn the column into words.
 _TIMES_SHARE = 0.9

@@ -20,8 +20,8 @@ import click
 from isopleth.cli.process import leaving_at_once
 from isopleth.cli.program import QUIET, worded_for_the_shell
 from isopleth.cli.program import program as program
-from isopleth.errors import InputError
-from isopleth.tables.source import check_source
+from isopleth.core.errors import InputError
+from isopleth.files.source import check_source
 
 
 class ColumnList(click.ParamType):

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.run import Run
-from isopleth.errors import InputError
-from isopleth.tables.file_table import FileTable
+from isopleth.core.errors import InputError
+from isopleth.files.file_table import FileTable
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test
 

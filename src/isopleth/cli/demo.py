@@ -8,10 +8,10 @@ from pathlib import Path
 
 from isopleth.cli.anomalies import fit, judged
 from isopleth.cli.run import Run
+from isopleth.core.errors import printable
 from isopleth.datasets import load_breast
-from isopleth.errors import printable
+from isopleth.files.file_table import FileTable
 from isopleth.results.text import counted
-from isopleth.tables.file_table import FileTable
 
 
 def demo(run: Run) -> None:

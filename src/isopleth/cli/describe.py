@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from isopleth.cli.run import Run
-from isopleth.tables.read import Reader
+from isopleth.files.read import Reader
 from isopleth.tasks.description import TableDescription
 
 

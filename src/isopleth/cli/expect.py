@@ -15,7 +15,7 @@ from isopleth.cli.run import Run
 from isopleth.cli.sample import fitted
 from isopleth.density import SOSREP
 from isopleth.density.table_density import TableDensity
-from isopleth.tables.file_table import FileTable
+from isopleth.files.file_table import FileTable
 from isopleth.tasks.expected_values import Expectation
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from isopleth.cli.run import Run
 from isopleth.density import DensityImputer
 from isopleth.density.recording import NumberFormat
-from isopleth.tables.file_table import FileTable
+from isopleth.files.file_table import FileTable
 from isopleth.tasks.expected_values import FilledCells
 
 

@@ -14,11 +14,15 @@ import isopleth
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
 from isopleth.cli.program import removed_if_refused, resumable, say
 from isopleth.cli.run import Run, refuse_same, refuse_typos, tell
+from isopleth.core.errors import Hint, InputError, TooLargeError, printable
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
 from isopleth.distributed.files import Checkpoint
-from isopleth.errors import Hint, InputError, TooLargeError, printable
+from isopleth.files.file_table import FileTable
+from isopleth.files.output_files import remove_leftovers
+from isopleth.files.read import Reader, Reading
+from isopleth.files.stream import FileRows
 from isopleth.io import save
 from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
 from isopleth.kernels import get_kernel
@@ -26,10 +30,6 @@ from isopleth.results.text import counted
 from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
-from isopleth.tables.file_table import FileTable
-from isopleth.tables.output_files import remove_leftovers
-from isopleth.tables.read import Reader, Reading
-from isopleth.tables.stream import FileRows
 
 
 def fit(

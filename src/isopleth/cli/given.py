@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import InputError, listed, warn_user
+from isopleth.core.errors import InputError, listed, warn_user
+from isopleth.files.file_table import FileTable
 from isopleth.results.text import cell_text
-from isopleth.tables.file_table import FileTable
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells, encode_cell
 

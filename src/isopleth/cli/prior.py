@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from isopleth.cli.run import Run, schema_of
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
-from isopleth.errors import DataWarning, InputError, MissingExtraError, Wording, printable
-from isopleth.tables.output_files import is_for_want_of_room
+from isopleth.core.errors import DataWarning, InputError, MissingExtraError, Wording, printable
+from isopleth.files.output_files import is_for_want_of_room
 
 if TYPE_CHECKING:
     from isopleth.io.resume import Journal

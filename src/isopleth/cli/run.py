@@ -16,16 +16,16 @@ import click
 import numpy as np
 
 from isopleth.cli.program import Stages, say
-from isopleth.errors import Hint, InputError, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, quoted, warn_user
+from isopleth.files.file_table import FileTable, together
+from isopleth.files.output_files import check_target
+from isopleth.files.read import Reader, Reading
+from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_frame, write_table
 from isopleth.results import Result
 from isopleth.results.result import plain
 from isopleth.results.text import wrapped
-from isopleth.tables.file_table import FileTable, together
-from isopleth.tables.output_files import check_target
-from isopleth.tables.read import Reader, Reading
 from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
-from isopleth.tables.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_frame, write_table
 
 # What --out may be, by what a command writes there; a model has any name.
 _SUFFIXES = {"table": TABLE_SUFFIXES, "frame": FRAME_SUFFIXES, "answers": (*TABLE_SUFFIXES, ".npy")}

@@ -13,14 +13,14 @@ from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.given import values_of, warn_beyond
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
+from isopleth.core.errors import InputError, printable
 from isopleth.density import KDE
 from isopleth.density.row_kernels import RowKernelDensity
-from isopleth.errors import InputError, printable
+from isopleth.files.file_table import FileTable
+from isopleth.files.read import Reading
 from isopleth.io import load
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
-from isopleth.tables.file_table import FileTable
-from isopleth.tables.read import Reading
 from isopleth.tasks.description import broken_relations_of, kept, relations_in_words, relations_of
 from isopleth.tasks.made_rows import MadeRows
 

@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 import isopleth
 from isopleth.cli.program import of_this_version, removed_if_refused, resumable, say
 from isopleth.cli.run import Run, refuse_same, schema_of, warn_without_names
-from isopleth.errors import InputError, listed, printable
+from isopleth.core.errors import InputError, listed, printable
+from isopleth.files.file_table import FileTable
+from isopleth.files.output_files import remove_leftovers
+from isopleth.files.read import Reading
+from isopleth.files.stream import FileRows
+from isopleth.files.write import write_array, write_blocks
 from isopleth.io import load
 from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
 from isopleth.results.text import counted
-from isopleth.tables.file_table import FileTable
-from isopleth.tables.output_files import remove_leftovers
-from isopleth.tables.read import Reading
-from isopleth.tables.stream import FileRows
-from isopleth.tables.write import write_array, write_blocks
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 

@@ -15,7 +15,12 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, requires_gradient, to_numpy
+from isopleth.core.arrays import Array, Backend, requires_gradient, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.progress import ReportsProgress
+from isopleth.core.rows import distinct_rows
+from isopleth.core.scales import RULES, Rule, ScaledColumns, bounded, deviations, loss_units, resolve_length_scale
+from isopleth.core.threads import interruptible
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.debias import Drift, moved
 from isopleth.density.frame_density import ExpansionDensity, FrameDensity
@@ -31,13 +36,8 @@ from isopleth.density.stack import (
     frames_by_name,
     rows_with_kernels,
 )
-from isopleth.errors import InputError
 from isopleth.frames import BoundedMap, Frame, Scale
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.operators.threads import interruptible
-from isopleth.progress import ReportsProgress
-from isopleth.rows import distinct_rows
-from isopleth.scales import RULES, Rule, ScaledColumns, bounded, deviations, loss_units, resolve_length_scale
 from isopleth.tables.checks import CheckedRows, column_names, enter, given_names, varying_columns, warn_few_rows
 
 

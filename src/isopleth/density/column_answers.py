@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.core.errors import InputError, probability
 from isopleth.density.coordinates import ColumnCoordinates
-from isopleth.errors import InputError, probability
 from isopleth.results.charts import Chart, Series
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column

@@ -11,15 +11,15 @@ from typing import TypeVar
 import numpy as np
 from scipy.optimize import brentq
 
+from isopleth.core.errors import InputError
+from isopleth.core.progress import unheard
+from isopleth.core.rows import evenly_drawn
+from isopleth.core.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.density.corrections import Calibration, LinearTrend, shares_of, smooth_law
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
-from isopleth.errors import InputError
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.operators.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
-from isopleth.progress import unheard
-from isopleth.rows import evenly_drawn
 
 # A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.
 _NEGLIGIBLE = 1e-15

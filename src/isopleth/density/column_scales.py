@@ -21,16 +21,17 @@ from typing import Any, Self
 import numpy as np
 from scipy.optimize import minimize
 
+from isopleth.core.errors import InputError, warn_user
+from isopleth.core.parameters import given_numbers
+from isopleth.core.rows import merge_with_gaps, without_rounding
+from isopleth.core.scales import RULES, RULES_WITH_GAPS, bounded, resolve_length_scale
+from isopleth.core.threads import ONE_BLAS_THREAD, check_stopped
 from isopleth.density.hot_deck import MOST_CENTERS, donors_of_gaps, filled_rows, some_rows
 from isopleth.density.search import Search, SearchPath, run_search
-from isopleth.errors import InputError, warn_user
 from isopleth.frames import BoundedMap, BoundedMarginalMap, MarginalMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
-from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped
-from isopleth.rows import merge_with_gaps, without_rounding
-from isopleth.scales import RULES, RULES_WITH_GAPS, bounded, resolve_length_scale
-from isopleth.tables.checks import given_numbers, warn_of_constants
+from isopleth.tables.checks import warn_of_constants
 from isopleth.tables.schema import Schema
 
 # Rows by which scales are chosen: their pairs are visited some fifty times.

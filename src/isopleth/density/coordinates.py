@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isopleth.core.scales import ScaledColumns
 from isopleth.frames import BoundedMap
-from isopleth.scales import ScaledColumns
 
 
 @dataclass(frozen=True)

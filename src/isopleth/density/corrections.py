@@ -24,9 +24,9 @@ from scipy.spatial import cKDTree
 from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
+from isopleth.core.rows import distinct_rows, evenly_drawn, folds_of, sample_places
+from isopleth.core.threads import check_stopped
 from isopleth.density.hot_deck import log_kernels
-from isopleth.operators.threads import check_stopped
-from isopleth.rows import distinct_rows, evenly_drawn, folds_of, sample_places
 
 if TYPE_CHECKING:
     from isopleth.density.column_density import ColumnDensity

@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.scales import bounded, deviations
+from isopleth.core.scales import bounded, deviations
 from isopleth.score import KernelScore
 
 

@@ -17,21 +17,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError, warn_user
+from isopleth.core.parts import ColumnMoments, FirstPass, Parts, positive_weight, take_columns
+from isopleth.core.scales import RULES, Rule, ScaledColumns, deviations, loss_units, resolve_length_scale, scott
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density.base import DensityEstimator
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory, newton
 from isopleth.density.frame_density import FrameDensity, RootDensity
 from isopleth.density.search import Search
 from isopleth.density.stack import STACKS, StackDensity
-from isopleth.errors import InputError, warn_user
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.random_features import RandomFeatures
-from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.parts import ColumnMoments, FirstPass, Parts, positive_weight, take_columns
-from isopleth.scales import RULES, Rule, ScaledColumns, deviations, loss_units, resolve_length_scale, scott
 from isopleth.solvers import auto
 from isopleth.tables.checks import varying_columns, warn_few_rows
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from isopleth.backend import Array, namespace
-from isopleth.errors import refuse_too_large
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.errors import refuse_too_large
+from isopleth.core.progress import Progress
+from isopleth.core.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
 from isopleth.operators.random_features import RandomFeatures
-from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
-from isopleth.progress import Progress
 
 # Matrices over all pairs of features that a solution holds, including the sums.
 _MATRICES = 4

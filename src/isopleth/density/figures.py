@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.backend import to_numpy
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import InputError, require
 from isopleth.density.search import Search
-from isopleth.errors import InputError, require
 from isopleth.frames import BoundedMap
 from isopleth.results.charts import Chart, Contours, dots, robust_range, some
 from isopleth.results.figures import (

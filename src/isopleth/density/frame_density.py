@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.progress import Progress
+from isopleth.core.threads import check_stopped
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Gaussian, Kernel, Workspace
 from isopleth.operators import Operator
 from isopleth.operators.blocks import Matrix
-from isopleth.operators.threads import check_stopped
-from isopleth.progress import Progress
 
 
 class FrameDensity(ABC):

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
+from isopleth.core.rows import merge_rows, merge_with_gaps
+from isopleth.core.threads import ONE_BLAS_THREAD, check_stopped, slices
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.operators.threads import ONE_BLAS_THREAD, check_stopped, slices
-from isopleth.rows import merge_rows, merge_with_gaps
 
 # Most donors: more of them cost time and hardly change a quantile.
 MOST_DONORS = 2000

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth.backend import Backend, to_numpy
-from isopleth.errors import InputError, whole_number
-from isopleth.tables.checks import given_numbers
+from isopleth.core.arrays import Backend, to_numpy
+from isopleth.core.errors import InputError, whole_number
+from isopleth.core.parameters import given_numbers
 
 # At this h the rounding error of second differences, eps/h^2, equals their truncation error, h^2 times a fourth derivative.
 STEP = float(np.finfo(np.float64).eps) ** 0.25

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from isopleth.core.errors import InputError
+from isopleth.core.progress import ReportsProgress
 from isopleth.density.column_scales import LEAVE_ONE_OUT
 from isopleth.density.corrections import Calibration
 from isopleth.density.sosrep import SOSREP
 from isopleth.density.table_density import STRATEGIES
-from isopleth.errors import InputError
 from isopleth.kernels.product import ProductLaplacian
-from isopleth.progress import ReportsProgress
 from isopleth.tables.cells import in_memory
 from isopleth.tables.checks import TakesKinds
 

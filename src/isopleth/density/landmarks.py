@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from isopleth.backend import NUMPY
-from isopleth.errors import InputError, refuse_too_large
+from isopleth.core.arrays import NUMPY
+from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.core.parts import ColumnMoments, Parts, RowSample, positive_weight, take_columns
+from isopleth.core.rows import merge_equal
+from isopleth.core.scales import bounded
+from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.frames import BoundedMap
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
-from isopleth.parts import ColumnMoments, Parts, RowSample, positive_weight, take_columns
-from isopleth.rows import merge_equal
-from isopleth.scales import bounded
 from isopleth.tables.checks import CheckedRows
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 from scipy.special import logsumexp
 
-from isopleth.backend import NUMPY, Backend
+from isopleth.core.arrays import NUMPY, Backend
+from isopleth.core.rows import sample_places
+from isopleth.core.threads import check_stopped, slices
 from isopleth.density.frame_density import FrameDensity
-from isopleth.operators.threads import check_stopped, slices
-from isopleth.rows import sample_places
 
 # Components at the start of the EM algorithm; those without enough rows are dropped on the way.
 MOST_NORMALS = 16

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from isopleth.core.threads import slices
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
-from isopleth.operators.threads import slices
 
 # Doubles of a block of overlaps that stays in the cache of a processor.
 _BLOCK = 2**17

@@ -17,10 +17,10 @@ import narwhals as nw
 import numpy as np
 import pyarrow
 
+from isopleth.core.threads import slices
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.operators.threads import slices
 from isopleth.tables.cells import as_frame, is_missing
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells

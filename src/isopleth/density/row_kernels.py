@@ -14,7 +14,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError, whole_number
+from isopleth.core.parameters import on_host
+from isopleth.core.rows import folds_of
+from isopleth.core.scales import Rule, ScaledColumns
+from isopleth.core.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
 from isopleth.density.base import DensityEstimator
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import (
@@ -34,18 +39,14 @@ from isopleth.density.search import Search
 from isopleth.density.stack import FrameOptions, StackDensity, frames_by_name, rescaled
 from isopleth.density.stack_columns import StackColumns
 from isopleth.density.table_density import TableDensity
-from isopleth.errors import InputError, whole_number
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap, Marginal
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.kernels.product import ColumnKernel
-from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
-from isopleth.rows import folds_of
 from isopleth.sampling import Target
-from isopleth.scales import Rule, ScaledColumns
 from isopleth.tables.cells import in_memory, is_table_of_kinds, library_of
-from isopleth.tables.checks import CheckedRows, check_mass, column_names, enter, given_names, on_host
+from isopleth.tables.checks import CheckedRows, check_mass, column_names, enter, given_names
 from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import InputError, warn_user
+from isopleth.core.errors import InputError, warn_user
+from isopleth.core.parameters import given_numbers
+from isopleth.core.progress import Progress
+from isopleth.core.rows import held_out_parts
+from isopleth.core.scales import RULES
+from isopleth.core.threads import map_threads
 from isopleth.kernels import Kernel
-from isopleth.operators.threads import map_threads
-from isopleth.progress import Progress
-from isopleth.rows import held_out_parts
-from isopleth.scales import RULES
-from isopleth.tables.checks import given_numbers
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
 _LARGEST = float(np.finfo(np.float64).max)

@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.backend import Array
+from isopleth.core.arrays import Array
+from isopleth.core.errors import InputError, warn_user
+from isopleth.core.parts import ArrayParts
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.density.row_kernels import RowKernelDensity
-from isopleth.errors import InputError, warn_user
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.parts import ArrayParts
 from isopleth.solvers import SCALING_SOLVERS
 from isopleth.tables.checks import CheckedRows, given_names
 

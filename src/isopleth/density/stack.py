@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from isopleth.backend import Array, Backend, to_numpy
+from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.progress import Progress
+from isopleth.core.rows import held_out_parts, sample_places
+from isopleth.core.scales import Rule, resolve_length_scale
+from isopleth.core.threads import check_stopped, map_threads
 from isopleth.density.frame_density import ExpansionDensity, FrameDensity, RootDensity
 from isopleth.density.landmarks import mass_near
 from isopleth.density.normal_mixture import fit_normal_mixture, shrunken_normal
 from isopleth.density.search import Search, path_of_factors
-from isopleth.errors import InputError
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame
 from isopleth.kernels import Gaussian, Kernel
-from isopleth.operators.threads import check_stopped, map_threads
-from isopleth.progress import Progress
-from isopleth.rows import held_out_parts, sample_places
-from isopleth.scales import Rule, resolve_length_scale
 from isopleth.score.field import ScoreField
 from isopleth.score.pullback import chain, divided_by, value_and_divergence
 from isopleth.score.spaces import DirectedPairs, summed

@@ -22,15 +22,15 @@ from scipy.linalg import cho_solve, solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
-from isopleth.backend import to_numpy
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.core.rows import evenly_drawn
 from isopleth.density.column_density import patterns_of
 from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.density.normal_mixture import NormalMixture
 from isopleth.density.stack import Component, StackDensity
-from isopleth.errors import InputError, refuse_too_large
 from isopleth.frames import ColumnMap, ComposedMap, FrameMap, ScaleMap
 from isopleth.kernels import Gaussian
-from isopleth.rows import evenly_drawn
 
 # Draws by which means and intervals of columns in nonlinear maps are known, and their seed.
 _DRAWS, _SEED = 1000, 0

@@ -11,16 +11,17 @@ import narwhals as nw
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth.backend import Backend
+from isopleth.core.arrays import Backend
+from isopleth.core.errors import InputError, probability, quoted, warn_user, whole_number
+from isopleth.core.parameters import on_host
+from isopleth.core.progress import Progress
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
 from isopleth.density.recording import INTEGERS, Drawn, Recording, write_cells
-from isopleth.errors import InputError, probability, quoted, warn_user, whole_number
-from isopleth.progress import Progress
 from isopleth.tables.cells import as_frame
-from isopleth.tables.checks import encoded_rows, on_host
+from isopleth.tables.checks import encoded_rows
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
 
 # Draws by which the distribution of draws in each column is known.

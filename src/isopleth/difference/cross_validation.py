@@ -9,10 +9,10 @@ from itertools import combinations
 
 import numpy as np
 
-from isopleth.backend import Array, Backend, namespace
+from isopleth.core.arrays import Array, Backend, namespace
+from isopleth.core.progress import Progress
+from isopleth.core.threads import map_threads
 from isopleth.difference.gaussian_system import PenalizedSpectrum, over_volume, quotient, smallest
-from isopleth.operators.threads import map_threads
-from isopleth.progress import Progress
 
 # Ridge over the volume below which systems count as nearly singular.
 LEAST_ALPHA = 1e-3

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.backend import to_numpy
-from isopleth.errors import InputError
-from isopleth.inference import normal_quantile
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.inference import normal_quantile
 from isopleth.results.charts import Chart, Contours, dots, robust_range, robust_z, some
 from isopleth.results.figures import (
     BLACK,

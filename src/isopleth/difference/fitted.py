@@ -10,14 +10,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
+from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.inference import normal_quantile
+from isopleth.core.progress import ReportsProgress
+from isopleth.core.scales import ScaledColumns
 from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
 from isopleth.difference.gaussian_system import GaussianSystem, over_volume
 from isopleth.difference.statistics import DifferenceSystem, deviations_at
-from isopleth.errors import InputError
-from isopleth.inference import normal_quantile
-from isopleth.progress import ReportsProgress
-from isopleth.scales import ScaledColumns
 from isopleth.tables.checks import CheckedRows, check_mass, enter, used_names
 from isopleth.tables.row_encoding import refuse_gaps
 

@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import eigh
 
-from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.errors import InputError, refuse_too_large
+from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.core.scales import ScaledColumns
+from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
 from isopleth.operators.blocks import Matrix
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
-from isopleth.scales import ScaledColumns
 
 # Matrices of the size of H that a fit holds at once, including LAPACK's workspace.
 MATRICES = 8

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.spatial.distance import pdist
 from scipy.stats import chi2
 
+from isopleth.core.errors import InputError
+from isopleth.core.parameters import given_numbers, given_points
+from isopleth.core.scales import LEAST_SIZE, deviations, is_auto, refuse_sizes
 from isopleth.difference.samples import TwoSamples
-from isopleth.errors import InputError
-from isopleth.scales import LEAST_SIZE, deviations, is_auto, refuse_sizes
-from isopleth.tables.checks import given_numbers, given_points
 
 # Ridges over the volume of the kernel.
 ALPHAS = 10.0 ** np.arange(-3.0, 4.25, 0.5)

@@ -11,16 +11,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_numpy
+from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.scales import is_auto
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density import KDE
 from isopleth.density.search import Search
 from isopleth.difference.gaussian_system import over_volume
 from isopleth.difference.samples import enter_both
-from isopleth.errors import InputError
 from isopleth.kernels import Gaussian
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.scales import is_auto
 from isopleth.tables.checks import CheckedRows, enter
 
 

@@ -11,18 +11,18 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.backend import NUMPY, Array, Backend, to_backend
+from isopleth.core.arrays import NUMPY, Array, Backend, to_backend
+from isopleth.core.errors import InputError
+from isopleth.core.parts import Parts, Streaming, take_columns
+from isopleth.core.scales import ScaledColumns, is_auto
+from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split, cross_validate, fold_coefficients
 from isopleth.difference.fitted import FittedDifference, SquaredL2Law, in_sample
 from isopleth.difference.gaussian_system import CategoryCoordinates, GaussianSystem, fits_within, over_volume, system_of
 from isopleth.difference.grids import choose_centers, factors, length_scales, ridges, spread_within
 from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
-from isopleth.errors import InputError
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
-from isopleth.parts import Parts, Streaming, take_columns
-from isopleth.scales import ScaledColumns, is_auto
 from isopleth.tables.checks import CheckedRows, TakesKinds, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.tables.row_encoding import RowEncoding
 

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from isopleth.backend import to_numpy
-from isopleth.errors import InputError
-from isopleth.operators.threads import interruptible
-from isopleth.rows import distinct_rows
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.rows import distinct_rows
+from isopleth.core.threads import interruptible
 from isopleth.tables.cells import in_memory
 from isopleth.tables.checks import CheckedRows, enter
 

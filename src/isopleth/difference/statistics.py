@@ -7,15 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
+from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.core.progress import Progress
+from isopleth.core.rows import RunningFolds, row_keys
+from isopleth.core.scales import ScaledColumns
+from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, PenalizedSpectrum, fits_within, system_of
-from isopleth.errors import InputError, refuse_too_large
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
-from isopleth.progress import Progress
-from isopleth.rows import RunningFolds, row_keys
-from isopleth.scales import ScaledColumns
 
 # Rows at once, beyond which more memory gains no time.
 CHUNK = 4096
@@ -29,8 +29,8 @@ class DifferenceStatistics:
     cross-validation uses too, and the mean and scatter of :math:`\psi` in each sample, from which standard errors follow. No
     rows are kept. Sums over parts of the data, computed in any order, in other processes or on other machines, can be merged.
 
-    Each row is assigned to a fold by ``isopleth.rows.RunningFolds``. The choice of length scale and ridge, and estimates from
-    held-out folds, therefore depend on the order of the rows, as they depend on a seed.
+    Each row is assigned to a fold by ``isopleth.core.rows.RunningFolds``. The choice of length scale and ridge, and estimates
+    from held-out folds, therefore depend on the order of the rows, as they depend on a seed.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class DifferenceStatistics:
     --------
     >>> import numpy as np
     >>> from isopleth.difference.statistics import DifferenceStatistics
-    >>> from isopleth.scales import ScaledColumns
+    >>> from isopleth.core.scales import ScaledColumns
     >>> rng = np.random.default_rng(0)
     >>> x, y, centers = rng.normal(size=(300, 1)), rng.normal(1.0, size=(200, 1)), np.linspace(-2, 3, 6)[:, None]
     >>> def empty():

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as arrow
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.core.errors import InputError
+from isopleth.core.parts import Parts
+from isopleth.core.threads import processors_taken
 from isopleth.density import SOSREP, RandomFeatureSOSREP
 from isopleth.density.feature_sosrep import fit_parts as fit_features
 from isopleth.density.landmarks import fit_parts as fit_density
 from isopleth.difference import LSDD
 from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.distributed.files import BatchParts, is_batches, numbers, reader, record_batches
-from isopleth.errors import InputError
-from isopleth.operators.threads import processors_taken
-from isopleth.parts import Parts
 from isopleth.score import NystromKEF
 from isopleth.score.nystrom import fit_parts as fit_score
 from isopleth.tables.checks import refuse_other_names

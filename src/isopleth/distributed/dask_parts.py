@@ -13,11 +13,11 @@ import numpy as np
 from dask.delayed import Delayed, delayed
 from dask.utils import is_dataframe_like
 
-from isopleth.errors import InputError
-from isopleth.operators.threads import processors_taken
-from isopleth.parts import Add, Parts, S, part_sums
+from isopleth.core.errors import InputError
+from isopleth.core.parameters import column_labels
+from isopleth.core.parts import Add, Parts, S, part_sums
+from isopleth.core.threads import processors_taken
 from isopleth.tables.cells import refuse_names
-from isopleth.tables.checks import column_labels
 
 # Sums that are merged in one task.
 FAN = 8
@@ -45,7 +45,7 @@ class DaskParts(Parts):
         return self._labels
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """Return the sums of a pass over the parts; see :meth:`isopleth.parts.Parts.sums`."""
+        """Return the sums of a pass over the parts; see :meth:`isopleth.core.parts.Parts.sums`."""
         # One node of the graph, which goes to a worker once and not with every partition.
         work = delayed(_Pass(start, add, self.labels, self.what), pure=False, traverse=False)
         of_part, merged = delayed(_of_part, pure=False), delayed(_merged, pure=False)

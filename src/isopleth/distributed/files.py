@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow as arrow
 
-from isopleth.errors import Hint, InputError, quoted
+from isopleth.core.errors import Hint, InputError, quoted
+from isopleth.core.parts import Add, Parts, S, part_sums
+from isopleth.files.read import Reading
+from isopleth.files.stream import FileRows, rows_of_a_chunk
 from isopleth.io.resume import Journal
-from isopleth.parts import Add, Parts, S, part_sums
-from isopleth.tables.read import Reading
-from isopleth.tables.stream import FileRows, rows_of_a_chunk
 
 
 class FileParts(Parts):
@@ -77,7 +77,7 @@ class FileParts(Parts):
         return [repr(name) for name in self.rows.names]
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """Return the sums of a pass over the parts; see :meth:`isopleth.parts.Parts.sums`."""
+        """Return the sums of a pass over the parts; see :meth:`isopleth.core.parts.Parts.sums`."""
         self._passes += 1
         kept = self.checkpoint.next_pass() if self.checkpoint else None
         total, done = kept.begun(start) if kept else (start(), 0)
@@ -272,7 +272,7 @@ class BatchParts(Parts):
         self.chunk_rows = chunk_rows or rows_of_a_chunk(len(chosen))
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
-        """Return sums over all rows; see :meth:`isopleth.parts.Parts.sums`."""
+        """Return sums over all rows; see :meth:`isopleth.core.parts.Parts.sums`."""
         names = [*self.names, *([] if self.weights is None else [self.weights])]
         total, done = start(), 0
         for values in regrouped((numbers(batch, names) for batch in self._read()), self.chunk_rows):

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import InputError
-from isopleth.scales import FARTHEST
+from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.scales import FARTHEST
 
 
 class Frame(ABC):

@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 
-from isopleth.backend import Array
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array
+from isopleth.core.errors import InputError
+from isopleth.core.parameters import on_host
 from isopleth.frames.base import ColumnMap, by_numpy
 from isopleth.frames.marginal import MarginalMap
-from isopleth.tables.checks import on_host
 
 _LARGEST = 1e300  # so that the distance to a bound does not overflow
 _LEAST_DIGITS = 1e4  # steps of double precision that a column must span as a logarithm

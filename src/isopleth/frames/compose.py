@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.backend import Array, namespace
-from isopleth.errors import InputError, whole_number
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.errors import InputError, whole_number
+from isopleth.core.scales import deviations
 from isopleth.frames.base import ColumnMap, Frame, FrameMap, MapAt, like
 from isopleth.frames.linear import RIDGE, Scale, Whiten
 from isopleth.frames.marginal import Marginal
 from isopleth.frames.sinh_arcsinh import SinhArcsinh
-from isopleth.scales import deviations
 
 
 @dataclass(frozen=True)

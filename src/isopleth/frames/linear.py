@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from isopleth.backend import Array, namespace
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.errors import InputError
+from isopleth.core.scales import deviations
 from isopleth.frames.base import ColumnMap, Frame, FrameMap, check_nonnegative, like, limited, quantile_means
-from isopleth.scales import deviations
 
 # Relative size of an eigenvalue of a correlation matrix that cannot be told from 0.
 _NO_EIGENVALUE = 1e-13

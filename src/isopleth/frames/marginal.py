@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
-from isopleth.backend import Array, to_numpy
+from isopleth.core.arrays import Array, to_numpy
+from isopleth.core.scales import deviations
 from isopleth.frames.base import (
     END_MEAN,
     ENDS,
@@ -25,7 +26,6 @@ from isopleth.frames.base import (
     limited,
     means_between,
 )
-from isopleth.scales import deviations
 
 # Bandwidths as factors of Silverman's rule. The narrowest serves spikes, the widest resembles a normal distribution.
 FACTORS = np.array([0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0])

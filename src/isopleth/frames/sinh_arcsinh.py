@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.backend import Array, namespace
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.scales import deviations
 from isopleth.frames.base import (
     END_MEAN,
     ENDS,
@@ -20,7 +21,6 @@ from isopleth.frames.base import (
     limited,
     quantile_means,
 )
-from isopleth.scales import deviations
 
 # Farther rows, in units of a robust deviation, are fitted as if they were there: one of them shall not decide the shape.
 _FARTHEST_FITTED = 4.0

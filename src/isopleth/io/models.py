@@ -21,12 +21,12 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from sklearn.base import BaseEstimator
 
-from isopleth.backend import is_foreign, to_numpy
-from isopleth.errors import InputError, MissingExtraError, listed
-from isopleth.tables.checks import check_memory_limit
-from isopleth.tables.output_files import atomic_write
-from isopleth.tables.readers import read_array_header
-from isopleth.tables.source import check_source
+from isopleth.core.arrays import is_foreign, to_numpy
+from isopleth.core.errors import InputError, MissingExtraError, listed
+from isopleth.core.parameters import check_memory_limit
+from isopleth.files.output_files import atomic_write
+from isopleth.files.readers import read_array_header
+from isopleth.files.source import check_source
 
 
 def with_numpy_arrays(value: Any) -> Any:

@@ -20,9 +20,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from isopleth.errors import Hint, InputError
-from isopleth.tables.output_files import check_target, mode_of, refused_writing
-from isopleth.tables.source import opened
+from isopleth.core.errors import Hint, InputError
+from isopleth.files.output_files import check_target, mode_of, refused_writing
+from isopleth.files.source import opened
 
 # What says that a database is one of these: the letters "isop".
 _APPLICATION = 0x69736F70

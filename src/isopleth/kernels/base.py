@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from isopleth.backend import Array, namespace
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.errors import InputError
 
 if TYPE_CHECKING:
     from isopleth.kernels.product import Factor
@@ -155,7 +155,7 @@ class Kernel(ABC):
     array([1.6, 1.7, 1.3])
     >>> Cauchy(dim=1).laplacian(1.0)
     Traceback (most recent call last):
-    isopleth.errors.InputError: Cauchy(dim=1) does not define s phi'': let its _product answer for order = 2.
+    isopleth.core.errors.InputError: Cauchy(dim=1) does not define s phi'': let its _product answer for order = 2.
     """
 
     dim: int | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.backend import Array, namespace, overwrite
+from isopleth.core.arrays import Array, namespace, overwrite
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap, register
 from isopleth.kernels.product import GAUSSIAN_FACTOR, Factor
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, kve
 
-from isopleth.backend import Array, namespace, overwrite
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array, namespace, overwrite
+from isopleth.core.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap, register
 from isopleth.kernels.radial_table import RadialTable, rescaled, tabulate
 

@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from isopleth.backend import Array, namespace, overwrite
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array, namespace, overwrite
+from isopleth.core.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace
 
 # Above this, e^-u is 0, and a product of 64 factors 1 + u of this size is still finite.

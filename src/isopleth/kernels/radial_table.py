@@ -12,7 +12,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from isopleth.backend import Array, namespace
+from isopleth.core.arrays import Array, namespace
 from isopleth.kernels.base import Workspace
 
 # Values per pass. With shorter passes threads wait for each other's use of the interpreter's lock; with longer ones the scratch,

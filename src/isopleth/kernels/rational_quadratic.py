@@ -9,8 +9,8 @@ from functools import lru_cache, partial
 import numpy as np
 from scipy.special import gammaln, kve, logsumexp
 
-from isopleth.backend import Array, namespace, overwrite
-from isopleth.errors import InputError, positive_number
+from isopleth.core.arrays import Array, namespace, overwrite
+from isopleth.core.errors import InputError, positive_number
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, names_of_kernels, register
 from isopleth.kernels.radial_table import RadialTable, rescaled, tabulate
 

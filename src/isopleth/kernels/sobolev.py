@@ -13,8 +13,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from isopleth.backend import Array
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array
+from isopleth.core.errors import InputError
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, register
 from isopleth.kernels.radial_table import LOWEST_OCTAVE, RadialTable, tabulate
 from isopleth.kernels.sobolev_spectrum import RayQuadrature, SobolevSpectrum, unit_spectrum

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import gammaln, hankel1e, jv, logsumexp
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 _NEGLIGIBLE = 45.0  # e^-45 is far below the machine epsilon
 _LARGEST_SHIFT = 200  # octaves of s: a table holds third powers of the widths of cells

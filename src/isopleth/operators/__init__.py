@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.operators.blocks import LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import (
     BILAPLACIAN,
     CURL_FREE,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isopleth.backend import Array, namespace, overwrite
+from isopleth.core.arrays import Array, namespace, overwrite
 from isopleth.kernels import IMQ, Gaussian, Kernel, Workspace
 from isopleth.kernels.base import cap
 

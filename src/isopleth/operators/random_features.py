@@ -9,10 +9,10 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.backend import Array, namespace, overwrite
+from isopleth.core.arrays import Array, namespace, overwrite
+from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.kernels import Kernel
 from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 
 # Largest number of arrays of the features of a block of rows that a thread holds at once.
 _COPIES = 4

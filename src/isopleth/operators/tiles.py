@@ -9,10 +9,10 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from isopleth.backend import Array, full_precision, later, namespace, on_processor
+from isopleth.core.arrays import Array, full_precision, later, namespace, on_processor
+from isopleth.core.threads import check_stopped, map_threads, slices
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Tile, outer_difference
-from isopleth.operators.threads import check_stopped, map_threads, slices
 
 DIRECT_DIM = 3  # up to this dimension differences cost no more than the matrix product, and are exact
 

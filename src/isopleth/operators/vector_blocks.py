@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.backend import Array, add_at, host_view, namespace, on_processor, overwrite
+from isopleth.core.arrays import Array, add_at, host_view, namespace, on_processor, overwrite
+from isopleth.core.threads import slices
 from isopleth.kernels import Kernel, Workspace
 from isopleth.kernels.base import cap
 from isopleth.operators.blocks import (
@@ -20,7 +21,6 @@ from isopleth.operators.blocks import (
     second_derivative,
     slope_and_bend,
 )
-from isopleth.operators.threads import slices
 
 # Derivatives of rough kernels are infinite at 0, where limits along opposite directions cancel. Below, a term with the factor
 # x - y is therefore 0 for pairs that coincide.

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from isopleth.errors import caller_level, require, warn_user
+from isopleth.core.errors import caller_level, require, warn_user
+from isopleth.files.output_files import atomic_write, check_target
+from isopleth.files.write import check_suffix
 from isopleth.results.charts import Chart, Contours, Series
-from isopleth.tables.output_files import atomic_write, check_target
-from isopleth.tables.write import check_suffix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.errors import InputError, require
+from isopleth.core.errors import InputError, require
+from isopleth.files.output_files import atomic_write, check_target
+from isopleth.files.write import check_suffix
 from isopleth.results.charts import Chart, Series, outlines
 from isopleth.results.text import cell_text, in_words
-from isopleth.tables.output_files import atomic_write, check_target
-from isopleth.tables.write import check_suffix
 
 if TYPE_CHECKING:
     from isopleth.results.result import Content, Result, ShownTable

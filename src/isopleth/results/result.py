@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart
 from isopleth.results.text import cell_text, table_text
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from isopleth.errors import printable
+from isopleth.core.errors import printable
 
 if TYPE_CHECKING:
     from isopleth.results.result import ShownTable

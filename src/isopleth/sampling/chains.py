@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
-from isopleth.errors import InputError, require, warn_user
+from isopleth.core.errors import InputError, require, warn_user
 
 # R-hat above which chains still differ by more than their noise. With the usual four chains of a thousand draws 1.01 is possible;
 # the noise of many short chains, which start at the data, is larger.

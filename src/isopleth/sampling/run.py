@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from isopleth.errors import InputError, whole_number
-from isopleth.operators.threads import check_stopped
-from isopleth.progress import Progress
+from isopleth.core.errors import InputError, whole_number
+from isopleth.core.progress import Progress
+from isopleth.core.threads import check_stopped
 from isopleth.sampling.chains import Chains
 from isopleth.sampling.steps import Adapted, Annealed, Hamiltonian, Jump, Langevin, Step, UnadjustedLangevin
 from isopleth.sampling.target import State, Target, Whitened, target_of

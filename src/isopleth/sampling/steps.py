@@ -10,7 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy.special import logsumexp
 
-from isopleth.operators.threads import check_stopped, slices
+from isopleth.core.threads import check_stopped, slices
 from isopleth.sampling.target import State, Whitened
 
 

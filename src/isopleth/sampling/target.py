@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 # For rows of shape (n, d): their log densities (n,), or None where there are none, and the gradients (n, d).
 Evaluation = tuple[np.ndarray | None, np.ndarray]

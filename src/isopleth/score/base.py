@@ -12,16 +12,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import InputError, listed, warn_user
+from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.errors import InputError, listed, warn_user
+from isopleth.core.progress import ReportsProgress
+from isopleth.core.rows import distinct_rows
+from isopleth.core.scales import RULES, deviations, is_auto, loss_units, median, medians, resolve_length_scale
+from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.frames import Frame, FrameMap, Scale, ScaleMap
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.operators.threads import ONE_BLAS_THREAD
-from isopleth.progress import ReportsProgress
-from isopleth.rows import distinct_rows
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
-from isopleth.scales import RULES, deviations, is_auto, loss_units, median, medians, resolve_length_scale
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm, score_target
 from isopleth.score.pullback import (
     auto_frames,

@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
-from isopleth.errors import whole_number
+from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.errors import whole_number
 from isopleth.frames import Frame, FrameMap
 from isopleth.sampling.target import Evaluation, Target
 from isopleth.score.spaces import DirectedPairs, Space, summed

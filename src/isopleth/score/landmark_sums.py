@@ -21,9 +21,9 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.backend import Array, host_view, namespace
+from isopleth.core.arrays import Array, host_view, namespace
+from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads, slices
 from isopleth.kernels import Kernel, Workspace
-from isopleth.operators.threads import check_stopped, effective_n_jobs, map_threads, slices
 from isopleth.score.spaces import CurlFree, Space
 
 # Samples in one block, and landmarks in one block on the left side of products: enough for their full speed.

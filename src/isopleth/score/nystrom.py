@@ -15,16 +15,17 @@ from sklearn.cluster import kmeans_plusplus
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.backend import NUMPY, Backend, to_numpy
-from isopleth.errors import InputError, whole_number
+from isopleth.core.arrays import NUMPY, Backend, to_numpy
+from isopleth.core.errors import InputError, whole_number
+from isopleth.core.parameters import given_points
+from isopleth.core.parts import Parts, Streaming, take_columns
+from isopleth.core.progress import Progress
+from isopleth.core.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
+from isopleth.core.scales import deviations
+from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
 from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
-from isopleth.parts import Parts, Streaming, take_columns
-from isopleth.progress import Progress
-from isopleth.rows import FOLDS, distinct_rows, held_out_parts, merge_rows
-from isopleth.scales import deviations
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of
@@ -32,7 +33,7 @@ from isopleth.score.selection import Candidates, choose_frame
 from isopleth.score.spaces import SPACES, Space
 from isopleth.score.statistics import NystromStatistics, pooled_system
 from isopleth.solvers.regularizers import Regularizer, Tikhonov
-from isopleth.tables.checks import enter, given_points, warn_of_new_beginning
+from isopleth.tables.checks import enter, warn_of_new_beginning
 
 METHODS = ("uniform", "kmeans++", "leverage")
 

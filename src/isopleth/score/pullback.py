@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.backend import Array, namespace, to_numpy
+from isopleth.core.arrays import Array, namespace, to_numpy
+from isopleth.core.scales import deviations, medians
+from isopleth.core.threads import slices
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, LocalScale, ScaleMap, get_frame
 from isopleth.frames.base import END_MEAN, ENDS, quantile_means
-from isopleth.operators.threads import slices
-from isopleth.scales import deviations, medians
 from isopleth.score.field import ScoreField
 
 # Rows count less from this Mahalanobis distance on, by this power of it: the root of the number of columns plus MARGIN, beyond

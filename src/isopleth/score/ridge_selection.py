@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.backend import NUMPY, Backend, namespace
-from isopleth.errors import InputError, refuse_too_large
-from isopleth.progress import Progress
-from isopleth.rows import FOLDS, RunningFolds
+from isopleth.core.arrays import NUMPY, Backend, namespace
+from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.core.progress import Progress
+from isopleth.core.rows import FOLDS, RunningFolds
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import bytes_of_squares
 from isopleth.score.selection import ALPHA_ERRORS, FLOOR, LARGEST_ALPHA
@@ -29,7 +29,7 @@ LEAST = 1.5
 class NystromFolds:
     """Running sums of a Nystrom form over the folds of a stream of samples, from which a ridge can be chosen.
 
-    ``isopleth.rows.RunningFolds`` assigns each sample to a fold. So a chosen ridge depends on the order of the samples as it
+    ``isopleth.core.rows.RunningFolds`` assigns each sample to a fold. So a chosen ridge depends on the order of the samples as it
     would on a seed; nothing else depends on the order.
 
     Parameters

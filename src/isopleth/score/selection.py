@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from isopleth.backend import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.progress import Progress
+from isopleth.core.rows import held_out_parts
+from isopleth.core.scales import bounded
+from isopleth.core.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.frames import Frame, FrameMap
-from isopleth.operators.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
-from isopleth.progress import Progress
-from isopleth.rows import held_out_parts
-from isopleth.scales import bounded
 from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, Term, ZetaTerm
 from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped, without_far
 from isopleth.score.spaces import Space

@@ -20,8 +20,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from isopleth.backend import Array, namespace
-from isopleth.errors import InputError
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.errors import InputError
+from isopleth.core.threads import DEFAULT_N_JOBS, interruptible, slices
 from isopleth.kernels import SDO, Kernel, Sobolev
 from isopleth.operators import (
     BILAPLACIAN,
@@ -37,7 +38,6 @@ from isopleth.operators import (
     Block,
     Operator,
 )
-from isopleth.operators.threads import DEFAULT_N_JOBS, interruptible, slices
 from isopleth.operators.vector_blocks import StoredBend
 from isopleth.solvers import conjugate_gradients
 from isopleth.solvers.direct import norm, plus_identity, singular

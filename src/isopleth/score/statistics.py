@@ -9,10 +9,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.backend import NUMPY, Array, Backend, namespace
-from isopleth.errors import InputError, refuse_too_large
-from isopleth.operators.threads import slices
-from isopleth.progress import unheard
+from isopleth.core.arrays import NUMPY, Array, Backend, namespace
+from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.core.progress import unheard
+from isopleth.core.threads import slices
 from isopleth.score.field import GaussianBase
 from isopleth.score.landmark_sums import CHUNK, add_squares, bytes_of_squares, empty_squares, stacked
 from isopleth.score.spaces import Space

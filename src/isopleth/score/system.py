@@ -11,10 +11,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from isopleth.backend import NUMPY, Array, Backend, namespace, on_processor
-from isopleth.errors import InputError, refuse_too_large
+from isopleth.core.arrays import NUMPY, Array, Backend, namespace, on_processor
+from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.core.threads import effective_n_jobs
 from isopleth.operators import Operator
-from isopleth.operators.threads import effective_n_jobs
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, workers_for
 from isopleth.operators.vector_blocks import HOST_PAIRS
 from isopleth.score.spaces import CurlFree, Space, Splitting

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isopleth.backend import Array
+from isopleth.core.arrays import Array
 from isopleth.operators import Operator
 from isopleth.solvers.direct import Shifted, Spectrum
 from isopleth.solvers.krylov import Krylov, conjugate_gradients, lanczos, largest_eigenvalue

@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from isopleth.backend import Array, namespace
-from isopleth.errors import InputError
-from isopleth.operators.threads import ONE_BLAS_THREAD, interruptible
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.errors import InputError
+from isopleth.core.threads import ONE_BLAS_THREAD, interruptible
 from isopleth.operators.vector_blocks import times_each
 
 

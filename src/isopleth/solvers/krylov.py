@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
 
-from isopleth.backend import Array, namespace
+from isopleth.core.arrays import Array, namespace
 from isopleth.solvers.direct import inner, norm
 
 

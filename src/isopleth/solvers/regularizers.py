@@ -14,8 +14,8 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.backend import Array, namespace, to_numpy
-from isopleth.errors import InputError, positive_number, whole_number
+from isopleth.core.arrays import Array, namespace, to_numpy
+from isopleth.core.errors import InputError, positive_number, whole_number
 
 # Eigenvalues at or below this share of the largest one count as 0 in truncated forms.
 RANK_TOLERANCE = 1e-12

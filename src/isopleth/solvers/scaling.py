@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopleth.backend import Array, Backend, namespace, to_numpy
+from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.threads import slices
 from isopleth.operators import Operator
-from isopleth.operators.threads import slices
 from isopleth.solvers.krylov import conjugate_gradients
 
 

@@ -16,8 +16,8 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from isopleth.backend import frame_names
-from isopleth.errors import InputError, quoted
+from isopleth.core.arrays import frame_names
+from isopleth.core.errors import InputError, quoted
 from isopleth.tables.text_types import Numerals, moment, numerals_of, rounded, typed
 
 # Cells of text that count as missing.

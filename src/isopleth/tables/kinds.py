@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.errors import InputError, Message, quoted
+from isopleth.core.errors import InputError, Message, quoted
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, TRUTH, Cells, number_word, parsed_number
 
 _NUMBERS_SHARE = (

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from isopleth.errors import InputError, listed
+from isopleth.core.errors import InputError, listed
 from isopleth.tables.checks import CheckedRows, in_quotes, used_names, varying_columns
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema

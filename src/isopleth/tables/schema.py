@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from isopleth.errors import InputError, Message, quoted
+from isopleth.core.errors import InputError, Message, quoted
 from isopleth.tables.cells import (
     MISSING_WORDS,
     TRUTH,

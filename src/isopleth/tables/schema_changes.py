@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from isopleth.errors import InputError, listed, quoted
+from isopleth.core.errors import InputError, listed, quoted
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from isopleth.errors import Hint, InputError
+from isopleth.core.errors import Hint, InputError
 
 # A group sign may also be a blank or an apostrophe, as in 1 234,50 and 1'234.50.
 _BLANKS = "\u00a0\u202f '"

@@ -1,9 +1,9 @@
 from .anomaly.detector import AnomalyDetector as AnomalyDetector
 from .anomaly.explanation import Explanation as Explanation
 from .anomaly.result import Anomalies as Anomalies
-from .change_points.curve import sliding_lsdd as sliding_lsdd
-from .change_points.detector import ChangePointDetector as ChangePointDetector
-from .change_points.result import ChangePoints as ChangePoints
+from .changes.curve import sliding_lsdd as sliding_lsdd
+from .changes.detector import ChangePointDetector as ChangePointDetector
+from .changes.result import ChangePoints as ChangePoints
 from .class_prior.estimator import ClassPriorEstimator as ClassPriorEstimator
 from .class_prior.estimator import ClassPriors as ClassPriors
 from .description import TableDescription as TableDescription

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
+from isopleth.core.errors import listed
 from isopleth.density.recording import NumberFormat
-from isopleth.errors import listed
+from isopleth.files.file_table import FileTable
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
-from isopleth.tables.file_table import FileTable
 
 # Rows with all cells of a relation that it needs, columns of numbers that are looked at, and rows that are looked at first.
 _FEWEST_ROWS, _MOST_COLUMNS, _FIRST = 20, 30, 20

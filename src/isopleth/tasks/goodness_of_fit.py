@@ -11,19 +11,20 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.errors import InputError, probability, whole_number
+from isopleth.core.errors import InputError, probability, whole_number
+from isopleth.core.inference import LEVEL, normal_scores, permutation_pvalue
+from isopleth.core.parameters import check_memory_limit, given_numbers
+from isopleth.core.progress import Progress, checked_verbose
+from isopleth.core.scales import is_auto, median
+from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.frames import Frame
 from isopleth.frames.compose import stein_coordinates
-from isopleth.inference import LEVEL, normal_scores, permutation_pvalue
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
-from isopleth.progress import Progress, checked_verbose
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
-from isopleth.scales import is_auto, median
-from isopleth.tables.checks import check_memory_limit, enter, given_numbers
+from isopleth.tables.checks import enter
 
 # Multiples of the median distance whose discrepancies are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isopleth.errors import require
+from isopleth.core.errors import require
 
 require("torch", "torch", "isopleth.torch")
 

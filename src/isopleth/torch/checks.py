@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 
 # Types of tensors that functions take. Those of two bytes are computed in float32.
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)

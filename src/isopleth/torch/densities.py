@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isopleth.backend import to_numpy
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import InputError
 from isopleth.density.frame_density import ExpansionDensity, RootDensity
-from isopleth.errors import InputError
 from isopleth.kernels import Kernel
 from isopleth.torch.checks import TensorFunction, check_points, computed, constant, first_derivatives
 from isopleth.torch.log_sums import log_kernel_sum

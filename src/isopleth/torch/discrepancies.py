@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isopleth.backend import full_precision, host_view, on_processor, to_numpy
+from isopleth.core.arrays import full_precision, host_view, on_processor, to_numpy
+from isopleth.core.errors import InputError, positive_number
+from isopleth.core.scales import is_auto
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.difference.gaussian_system import GaussianSystem
-from isopleth.errors import InputError, positive_number
 from isopleth.frames import Frame
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import Kernel
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS
-from isopleth.scales import is_auto
 from isopleth.torch.checks import (
     check_finite,
     check_like,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from isopleth.backend import Array, namespace
-from isopleth.operators.threads import check_stopped, slices
+from isopleth.core.arrays import Array, namespace
+from isopleth.core.threads import check_stopped, slices
 from isopleth.score.pullback import inverses
 
 # Number of coefficients, one vector for each landmark. With fewer landmarks than below, which means with more than four columns,

@@ -9,7 +9,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import (
     CURL_FREE,
@@ -22,7 +23,6 @@ from isopleth.operators import (
     Block,
     Operator,
 )
-from isopleth.operators.threads import DEFAULT_N_JOBS
 from isopleth.operators.vector_blocks import PairedGradient, PairedHessian
 from isopleth.torch.checks import (
     TensorFunction,

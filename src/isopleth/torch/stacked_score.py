@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from isopleth.backend import Array, full_precision, namespace, on_processor
-from isopleth.operators.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads, slices
+from isopleth.core.arrays import Array, full_precision, namespace, on_processor
+from isopleth.core.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.score.pullback import far_discounts, inverses
 from isopleth.score.selection import BASE_ALONE_ERRORS, NEARLY_CONSTANT
 from isopleth.torch.landmark_models import landmark_scores, landmarks_of, many_copies

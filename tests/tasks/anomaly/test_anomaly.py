@@ -15,8 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from isopleth import AnomalyDetector
+from isopleth.core.errors import DataWarning
 from isopleth.datasets import load_breast
-from isopleth.errors import DataWarning
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.training_table import NEW, Limits
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from isopleth import AnomalyDetector, load, save
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.tasks.anomaly.explanation import MOST_VALUES, Counterfactuals, Explanation
 from isopleth.tasks.anomaly.training_table import sums_of_others
 

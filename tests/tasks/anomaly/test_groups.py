@@ -8,8 +8,8 @@ import pytest
 from sklearn.base import clone
 
 from isopleth import AnomalyDetector, load, save
-from isopleth.errors import DataWarning, InputError
-from isopleth.inference import conformal_p_values
+from isopleth.core.errors import DataWarning, InputError
+from isopleth.core.inference import conformal_p_values
 from isopleth.tasks.anomaly.reference_rule import NO_FOLD, ReferenceRule
 from isopleth.tasks.anomaly.training_table import TrainingTable
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import norm, t
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, stratified_folds
 from isopleth.tasks.class_prior.shares import (
     ClassMoments,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import ClassPriorEstimator
-from isopleth.errors import DataWarning
+from isopleth.core.errors import DataWarning
 
 pandas = pytest.importorskip("pandas")
 

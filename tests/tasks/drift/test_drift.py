@@ -9,7 +9,7 @@ from scipy.stats import ks_2samp
 
 import isopleth
 from isopleth import DriftMonitor, InputError
-from isopleth.errors import DataWarning
+from isopleth.core.errors import DataWarning
 from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import calibration as drift_calibration
 from isopleth.tasks.drift.monitor import DriftState, advance

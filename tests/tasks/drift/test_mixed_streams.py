@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import isopleth
 from isopleth import DriftMonitor, InputError
-from isopleth.errors import DataWarning
+from isopleth.core.errors import DataWarning
 from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import calibration
 from people import people

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import ks_2samp
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.tasks import MadeRows
 from isopleth.tasks.description import broken_relations, kept, relations_of
 

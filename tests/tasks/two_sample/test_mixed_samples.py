@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from isopleth import InputError, two_sample_test
-from isopleth.errors import DataWarning
+from isopleth.core.errors import DataWarning
 from isopleth.tasks.two_sample.problem import gap_strata
 from people import people
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm, rankdata
 
-from isopleth.inference import adjusted_p_values, permutation_pvalue
+from isopleth.core.inference import adjusted_p_values, permutation_pvalue
 from isopleth.tasks.two_sample.permutation import (
     ALPHA,
     Basis,

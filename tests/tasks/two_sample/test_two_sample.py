@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binomtest, ks_2samp, norm
 
 from isopleth import InputError, two_sample_test
-from isopleth.errors import DataWarning
+from isopleth.core.errors import DataWarning
 from isopleth.tables.kinds import Column
 from isopleth.tasks.class_prior.scores import Fits, stratified_folds
 from isopleth.tasks.two_sample.column_changes import ColumnSummary, share_that_differs

@@ -9,9 +9,9 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from isopleth.operators.threads import map_threads
-from isopleth.rows import without_rounding
-from isopleth.scales import medians
+from isopleth.core.rows import without_rounding
+from isopleth.core.scales import medians
+from isopleth.core.threads import map_threads
 from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, Limits, TrainingTable, blocks
 
 HALF = 0.5

@@ -14,16 +14,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.backend import Array, Backend, to_numpy
-from isopleth.errors import InputError, probability, warn_user
-from isopleth.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
+from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.errors import InputError, probability, warn_user
+from isopleth.core.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
+from isopleth.core.progress import ReportsProgress
+from isopleth.core.rows import Rounding
+from isopleth.core.scales import ScaledColumns, medians
+from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.progress import ReportsProgress
 from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
-from isopleth.rows import Rounding
-from isopleth.scales import ScaledColumns, medians
 from isopleth.tables.checks import (
     CheckedRows,
     TakesKinds,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text as shown_number

@@ -14,9 +14,9 @@ from typing import Self
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from isopleth.operators.threads import interruptible, map_threads
-from isopleth.rows import differ, merge_rows, rounding_of, without_rounding
-from isopleth.scales import bounded
+from isopleth.core.rows import differ, merge_rows, rounding_of, without_rounding
+from isopleth.core.scales import bounded
+from isopleth.core.threads import interruptible, map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
 from isopleth.tasks.anomaly.training_table import (
     MOST_ROWS,

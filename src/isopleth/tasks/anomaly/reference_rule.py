@@ -9,9 +9,9 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.tree import ExtraTreeRegressor
 
-from isopleth.operators.threads import map_threads
-from isopleth.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
-from isopleth.scales import bounded, deviations
+from isopleth.core.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
+from isopleth.core.scales import bounded, deviations
+from isopleth.core.threads import map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
 from isopleth.tasks.anomaly.pooled_rule import EmpiricalLaw, Tail
 from isopleth.tasks.anomaly.training_table import (

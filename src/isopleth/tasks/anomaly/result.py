@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import f as f_law
 
-from isopleth.errors import InputError
+from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots, extreme_columns, robust_range, some
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from isopleth.operators.threads import map_threads, slices
-from isopleth.progress import Progress
-from isopleth.rows import merge_rows, row_keys
+from isopleth.core.progress import Progress
+from isopleth.core.rows import merge_rows, row_keys
+from isopleth.core.threads import map_threads, slices
 
 if TYPE_CHECKING:
     from isopleth.tasks.anomaly.pooled_rule import PooledRule

@@ -13,17 +13,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from isopleth.backend import to_numpy
-from isopleth.errors import InputError, listed, probability, warn_user
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import InputError, listed, probability, warn_user
+from isopleth.core.parameters import on_host
+from isopleth.core.progress import Progress, ReportsProgress
+from isopleth.core.rows import merge_equal
+from isopleth.core.scales import ScaledColumns, deviations, refuse_sizes
+from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
-from isopleth.progress import Progress, ReportsProgress
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.rows import merge_equal
-from isopleth.scales import ScaledColumns, deviations, refuse_sizes
-from isopleth.tables.checks import CheckedRows, TakesKinds, enter, on_host, warn_of_times_apart
+from isopleth.tables.checks import CheckedRows, TakesKinds, enter, warn_of_times_apart
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (

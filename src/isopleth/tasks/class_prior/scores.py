@@ -10,9 +10,9 @@ import numpy as np
 from scipy.linalg import cholesky, solve, solve_triangular
 from scipy.spatial.distance import cdist
 
-from isopleth.errors import refuse_too_large
-from isopleth.operators.threads import effective_n_jobs, interruptible, map_threads, slices
-from isopleth.progress import unheard
+from isopleth.core.errors import refuse_too_large
+from isopleth.core.progress import unheard
+from isopleth.core.threads import effective_n_jobs, interruptible, map_threads, slices
 
 FOLDS = 10
 # Length scale of the kernel, in mean absolute differences of standardised columns.

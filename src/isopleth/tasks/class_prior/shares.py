@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import erfcx, softmax, stdtrit
 
-from isopleth.errors import refuse_too_large
+from isopleth.core.errors import refuse_too_large
 
 _ROUNDS = 4
 # Scores are adapted to shares shrunk by this much towards equal shares: at a share of 0 they would be unbounded.

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.errors import Hint, InputError, listed, warn_user
-from isopleth.operators.threads import ONE_BLAS_THREAD, slices
-from isopleth.progress import Progress, ReportsProgress
+from isopleth.core.errors import Hint, InputError, listed, warn_user
+from isopleth.core.progress import Progress, ReportsProgress
+from isopleth.core.threads import ONE_BLAS_THREAD, slices
 from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import counted, in_words

@@ -12,8 +12,8 @@ from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from isopleth.errors import InputError
-from isopleth.rows import row_keys
+from isopleth.core.errors import InputError
+from isopleth.core.rows import row_keys
 from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor

@@ -11,10 +11,10 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import chi2
 
+from isopleth.core.progress import Progress, unheard
+from isopleth.core.scales import ScaledColumns
+from isopleth.core.threads import interruptible
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
-from isopleth.operators.threads import interruptible
-from isopleth.progress import Progress, unheard
-from isopleth.scales import ScaledColumns
 
 SIMULATED_ROWS = 1e6
 # Simulated monitors: as many as the rows allow. The standard error of the mean run length of 300 is about 6 %.

@@ -11,12 +11,12 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import gammaln
 
+from isopleth.core.errors import refuse_too_large
+from isopleth.core.inference import normal_scores
+from isopleth.core.progress import Progress
+from isopleth.core.scales import bounded
+from isopleth.core.threads import map_threads, slices
 from isopleth.difference.gaussian_system import PenalizedSpectrum
-from isopleth.errors import refuse_too_large
-from isopleth.inference import normal_scores
-from isopleth.operators.threads import map_threads, slices
-from isopleth.progress import Progress
-from isopleth.scales import bounded
 
 # Smallest number of groups; from twice as many rows in both samples, groups are permuted instead of rows.
 _GROUPS = 4000

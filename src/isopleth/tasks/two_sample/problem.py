@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import ndtri
 
+from isopleth.core.errors import refuse_too_large
+from isopleth.core.progress import Progress
+from isopleth.core.rows import merge_equal
+from isopleth.core.scales import LEAST_SIZE, refuse_sizes
+from isopleth.core.threads import effective_n_jobs, map_threads, slices
 from isopleth.difference.samples import TwoSamples
-from isopleth.errors import refuse_too_large
-from isopleth.operators.threads import effective_n_jobs, map_threads, slices
-from isopleth.progress import Progress
-from isopleth.rows import merge_equal
-from isopleth.scales import LEAST_SIZE, refuse_sizes
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.two_sample.permutation import (

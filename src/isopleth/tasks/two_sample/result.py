@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from isopleth.core.errors import InputError, probability, warn_user
+from isopleth.core.inference import LEVEL, adjusted_p_values, permutation_pvalue
+from isopleth.core.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.difference.lsdd import LSDD
-from isopleth.errors import InputError, probability, warn_user
-from isopleth.inference import LEVEL, adjusted_p_values, permutation_pvalue
-from isopleth.operators.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.results.charts import Chart
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import in_words

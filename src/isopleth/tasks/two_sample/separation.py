@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.errors import InputError
-from isopleth.inference import normal_quantile
-from isopleth.operators.threads import ONE_BLAS_THREAD
+from isopleth.core.errors import InputError
+from isopleth.core.inference import normal_quantile
+from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.two_sample.column_changes import changes, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem

@@ -12,23 +12,16 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.backend import frame_names
+from isopleth.core.arrays import frame_names
+from isopleth.core.errors import InputError, listed, quoted, warn_user, whole_number
+from isopleth.core.inference import LEVEL
+from isopleth.core.parameters import check_memory_limit
+from isopleth.core.progress import checked_verbose
+from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.difference.samples import enter_both
-from isopleth.errors import InputError, listed, quoted, warn_user, whole_number
-from isopleth.inference import LEVEL
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.operators.threads import DEFAULT_N_JOBS, effective_n_jobs
-from isopleth.progress import checked_verbose
 from isopleth.tables.cells import as_frame, in_memory, with_columns
-from isopleth.tables.checks import (
-    TIMES_APART,
-    CheckedRows,
-    TakesKinds,
-    check_memory_limit,
-    numbered_groups,
-    times_apart,
-    used_names,
-)
+from isopleth.tables.checks import TIMES_APART, CheckedRows, TakesKinds, numbered_groups, times_apart, used_names
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming

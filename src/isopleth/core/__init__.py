@@ -1,0 +1,1 @@
+"""Parts that every other package may use and that use no other package."""

@@ -1,0 +1,478 @@
+"""Read a table in any format, in one pass, with columns of all kinds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from isopleth.core.errors import Hint, InputError, Message, quoted, warn_user
+from isopleth.files.delimited import (
+    Dialect,
+    Text,
+    counts_columns,
+    kind_of,
+    recognised,
+)
+from isopleth.files.file_table import FileTable
+from isopleth.files.readers import READERS, Columns, mapped, parquet_batches, parquet_shape, table_of_array
+from isopleth.files.source import (
+    PACKED_SUFFIXES,
+    Source,
+    as_utf8,
+    check_beginning,
+    opened,
+    positions,
+)
+from isopleth.tables.cells import MISSING_WORDS
+from isopleth.tables.schema import Choices, Schema
+from isopleth.tables.text_types import Numerals, trimmed, typed, without_codes, without_missing
+
+# Delimiters of text files by suffix; None means that it is found from the text.
+_DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t"}
+# Rows of a file larger than memory by which the kinds of its columns are decided.
+FIRST_ROWS = 100_000
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Parameters of :func:`read_table`, which describes them."""
+
+    columns: Sequence[str] | None = None
+    exclude: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    numeric: Sequence[str] = ()
+    time_columns: Sequence[str] = ()
+    identifiers: Sequence[str] = ()
+    keep_identifiers: bool = False
+    labels: Sequence[str] = ()
+    missing: Iterable[str] | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    schema: Schema | None = None
+    max_unpacked: int | None = None
+
+    @property
+    def missing_words(self) -> frozenset[str]:
+        """Words that mean a missing cell; the empty cell always does."""
+        return MISSING_WORDS if self.missing is None else frozenset({"", *self.missing})
+
+    @property
+    def choices(self) -> Choices:
+        """Kinds that are asked for by name of a column."""
+        lists = {name: tuple(getattr(self, name)) for name in Choices._LISTS}
+        keep = self.keep_identifiers or self.columns is not None
+        return Choices(**lists, keep_identifiers=keep, missing=self.missing_words)
+
+    def of_schema(self, schema: Schema) -> Reading:
+        """Return how the columns of a schema are read; what was said of columns was for those of another table."""
+        kept = {name: getattr(self, name) for name in ("columns", "missing", "decimal", "encoding", "max_unpacked")}
+        return Reading(**kept, schema=schema)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    columns: Sequence[str] | None = None,
+    exclude: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    time_columns: Sequence[str] = (),
+    identifiers: Sequence[str] = (),
+    keep_identifiers: bool = False,
+    labels: Sequence[str] = (),
+    missing: Sequence[str] | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    schema: Schema | None = None,
+    min_rows: int = 1,
+    max_unpacked: int | None = None,
+    warn: bool = True,
+) -> FileTable:
+    """Read a table with columns of all kinds: numbers, words, truth values, times and missing cells.
+
+    The suffix decides the format: .csv and .txt (cells between tabs, semicolons, bars, commas or blanks; a first line without
+    numbers is the header, and lines that begin with # above it are comments), .tsv, .jsonl (one object a line), .parquet,
+    .feather and .arrow, .xlsx (the first sheet), .npy, and .npz (its array ``X``, or its only two-dimensional one). A further
+    suffix .gz, .bz2, .xz or .zst says that the file is compressed. The path ``-`` is standard input. The file is opened once.
+
+    A column holds numbers if all cells that are not missing are numbers, and times if all are dates in one format. Decimal commas
+    and signs between groups of three digits are recognised by the first lines. Columns of identifiers and of free text are not
+    used. What was decided is in :attr:`FileTable.schema`, and a fit to the table honours it.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    columns : sequence of str, optional
+        Columns to read, in this order; all by default. Files without names have ``x1``, ``x2``, ... Columns that are asked for
+        by name are used even if they look like identifiers.
+    exclude : sequence of str
+        Columns that are not read.
+    categorical, numeric, time_columns : sequence of str
+        Columns of these kinds, whatever values they hold.
+    identifiers : sequence of str
+        Columns to leave out since they name the rows.
+    keep_identifiers : bool, default=False
+        Whether columns that look like identifiers are used.
+    labels : sequence of str
+        Columns with the class or group of each row: they are kept apart as they are written, in :attr:`FileTable.labels`.
+    missing : sequence of str, optional
+        Words that mean a missing cell, besides the empty cell; by default NA, N/A, NaN, null, ? and a few others. A number, such
+        as "-999", means every cell of that value.
+    decimal : {".", ","}, optional
+        Decimal sign of text; recognised by default.
+    encoding : str, optional
+        Encoding of text, such as "latin-1" or "cp1252"; "auto" guesses it. By default text is UTF-8, or UTF-16 with a mark.
+    schema : Schema, optional
+        Read the columns of this schema, as what they are there: that of a table to which a model was fitted.
+    min_rows : int, default=1
+        Fewer rows than this are refused.
+    max_unpacked : int, optional
+        Bytes that a compressed file may have when it is unpacked, and that a table in a workbook, an archive or JSONL may take;
+        1 GiB by default.
+    warn : bool, default=True
+        Whether warnings say which columns are left out and what was recognised. It is in :attr:`FileTable.notes` in any case.
+
+    Returns
+    -------
+    FileTable
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read as a table, or a cell is not of the kind of its column. The message says what is wrong, where,
+        and what to do.
+    MissingExtraError
+        If the format needs a package that is not installed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import isopleth
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "points.csv"
+    >>> _ = path.write_text("a,b\\n1,2\\n3,4\\n5,x\\n")
+    >>> table = isopleth.read_table(path, columns=["a"])
+    >>> table, table.numbers().tolist()
+    (<Table ...points.csv: 3 rows: 1 number>, [[1.0], [3.0], [5.0]])
+    >>> folder.cleanup()
+    """
+    how = Reading(
+        columns=columns,
+        exclude=exclude,
+        categorical=categorical,
+        numeric=numeric,
+        time_columns=time_columns,
+        identifiers=identifiers,
+        keep_identifiers=keep_identifiers,
+        labels=labels,
+        missing=missing,
+        decimal=decimal,
+        encoding=encoding,
+        schema=schema,
+        max_unpacked=max_unpacked,
+    )
+    table = Reader(path, how).read(min_rows)
+    if warn:
+        left_out = [f"{str(name)!r} ({why})" for name, why in table.schema.left_out.items() if name not in identifiers]
+        notes = [Message(f"columns left out: {', '.join(left_out)}.", source=str(table.source))]
+        for note in [*notes[: bool(left_out) and schema is None], *table.notes]:
+            warn_user(note)
+    return table
+
+
+class Reader:
+    """Open file of a table, which is read as a whole or in chunks."""
+
+    def __init__(self, path: str | os.PathLike[str], how: Reading = Reading()) -> None:
+        source = opened(path, how.max_unpacked)
+        self.how = how
+        if source.suffix not in _DELIMITERS and source.suffix not in READERS:
+            known = f"{', '.join([*_DELIMITERS, *READERS])} (also {', '.join(PACKED_SUFFIXES)})"
+            raise InputError(f"{source}: {source.suffix!r} files are not read; use one of {known}.")
+        self.text: Text | None = None
+        if source.suffix in _DELIMITERS:
+            source = as_utf8(source, how.encoding) if source.size else source
+            check_beginning(source, ())
+            self.text = Text(source, recognised(source, _DELIMITERS[source.suffix], how.decimal))
+        else:
+            check_beginning(source, READERS[source.suffix][0])
+        self.source: Source = source
+        self._whole: Columns | None = None
+        self._rows = 0  # of formats that are read in pieces and know their number
+        if self.text is not None:
+            offered, self.named = self.text.dialect.names, self.text.dialect.named
+        elif source.suffix == ".npy":
+            self._rows, width = mapped(source).shape
+            offered, self.named = [f"x{j + 1}" for j in range(width)], False
+        elif source.suffix == ".parquet":
+            (self._rows, offered), self.named = parquet_shape(source), True
+        else:
+            self._whole = READERS[source.suffix][1](source)
+            offered, self.named = list(self._whole.data.column_names), self._whole.named
+        self._refuse_unknown_labels(offered)
+        labels = [offered.index(name) for name in how.labels]
+        self.where = [j for j in self._chosen(offered) if j not in labels]
+        self.names = [offered[j] for j in self.where]
+        self.where += labels
+        # By the names of the file, which are matched by position where it has none.
+        own = {} if how.schema is None else how.schema.day_first
+        theirs = [] if how.schema is None else map(str, how.schema.names)
+        self._day_first = {mine: own[name] for mine, name in zip(self.names, theirs, strict=False) if name in own}
+
+    def _refuse_unknown_labels(self, offered: list[str]) -> None:
+        for name in self.how.labels:
+            if name not in offered:
+                text = f"{self.source} has no column {name!r} ({{parameter}}); it has {quoted(offered)}."
+                raise InputError(text, parameter="labels", column=name)
+
+    def _chosen(self, offered: list[str]) -> list[int]:
+        how, schema = self.how, self.how.schema
+        if schema is None:
+            return positions(self.source, offered, how.columns, how.exclude)
+        if schema.named and self.named:
+            needed = [str(name) for name in schema.names]
+            refuse_mismatch(
+                self.source, needed, offered if how.columns is None else how.columns, how.columns is not None
+            )
+            return positions(self.source, offered, needed, ())
+        where = positions(self.source, offered, how.columns, how.exclude)
+        names = [str(name) for name in schema.names]
+        if len(where) != len(names):
+            count = f"{len(where)} column{'s' if len(where) != 1 else ''}"
+            these = f"the {len(names)} columns" if len(names) > 1 else "the one column"
+            # Of too few columns there is nothing to choose.
+            hint = f"choose {these} with {{columns}}" if len(where) > len(names) else f"give a table with {these}"
+            text = f"{self.source}: {count} where the model was fitted on {len(names)}"
+            raise InputError(text, parameter="columns", hint=Hint(hint, columns=...))
+        return where
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """Way in which text is cut into cells; None for other formats."""
+        return None if self.text is None else self.text.dialect
+
+    def read(self, min_rows: int = 1) -> FileTable:
+        """Return the whole table, whose cells are of the kinds of a schema that was given."""
+        table = self._table(self._all(None), min_rows)
+        if self.how.schema is not None:
+            table.encoded()  # which names a cell that is not of the kind of its column
+        return table
+
+    def first(self) -> FileTable:
+        """Return the first rows."""
+        return self._table(self._all(FIRST_ROWS), 1)
+
+    def _all(self, most: int | None) -> Columns:
+        if self.text is not None:
+            tables, lines, count = [], [], 0
+            for table, more in self.text.tables(self.where):
+                tables.append(table)
+                lines.append(more)
+                count += len(more)
+                if most is not None and count >= most:
+                    break
+            if not count:
+                raise InputError(f"{self.source} has a header but no rows; a table is needed.")
+            return Columns(pa.concat_tables(tables).slice(0, most), self.named, np.concatenate(lines)[:most])
+        if self._whole is None:
+            if most is not None and self._rows > most:
+                return next(self._joined(self._pieces(most, 0), most))[0]
+            self._whole = READERS[self.source.suffix][1](self.source)
+        data, lines_ = self._whole.data.select(self.where), self._whole.lines
+        return Columns(data.slice(0, most), self.named, None if lines_ is None else lines_[:most])
+
+    def _table(self, columns: Columns, min_rows: int) -> FileTable:
+        rows, how = len(columns.data), self.how
+        if not self.names and how.labels:
+            raise InputError(
+                f"{self.source} has no column besides {quoted(list(how.labels))}; there is nothing to learn from."
+            )
+        if not self.names:
+            raise InputError(f"{self.source} has no columns; a table is needed.")
+        if rows < max(min_rows, 1):
+            has = "only one row" if rows == 1 else f"{rows or 'no'} rows"
+            raise InputError(
+                f"{self.source} has {has}; at least {max(min_rows, 1)} {'are' if min_rows > 1 else 'is'} needed."
+            )
+        labels = {name: self._labels(columns, name) for name in how.labels}
+        kinds = [] if how.schema is None else zip(self.names, how.schema.columns, strict=True)
+        words = {name for name, column in kinds if column.is_words}
+        data, named = self._typed(columns, {*words, *how.categorical}), self.named
+        if how.schema is not None:  # columns of a file without names are matched by position
+            data, named = data.rename_columns([str(name) for name in how.schema.names]), how.schema.named
+        schema = how.schema or Schema.of_numbers(self.names, True)
+        of_file = (columns.lines, self._notes(), how.choices, labels, self.dialect)
+        table = FileTable(data, schema, self.source.shown, named, *of_file)
+        if how.schema is not None:
+            return table
+        try:
+            schema = Schema.of(data, typed=True, choices=how.choices)
+            columns_ = (replace(c, day_first=self._day_first.get(str(c.name))) for c in schema.columns)
+            schema = replace(schema, columns=tuple(columns_))
+        except InputError as error:
+            raise error.located(self.source, table.place) from None
+        notes = [note.located(self.source, table.place) for note in schema.notes]
+        return replace(table, schema=schema, notes=(*table.notes, *notes))
+
+    def _labels(self, columns: Columns, name: str) -> np.ndarray:
+        """Return a column as it is written: words of text, numbers or words of other formats."""
+        cells = columns.data.column(len(self.names) + list(self.how.labels).index(name))
+        values = cells.to_pylist()
+        if self.text is not None:
+            values = [cell.strip() for cell in values]
+            kinds = {kind_of(cell) for cell in values}
+            # Among words, "none" may be a class; among numbers it stands for a missing one.
+            missing = [cell == "" if "text" in kinds else kind_of(cell) == "missing" for cell in values]
+        else:
+            missing = [cell is None or cell != cell for cell in values]
+        if any(missing):
+            row = missing.index(True)
+            place = f"row {row + 1}" if columns.lines is None else f"line {columns.lines[row]}"
+            raise InputError(
+                f"{self.source}, {place}: no class in {{column}}",
+                column=name,
+                row=row,
+                hint="fill the cell or drop the row",
+            )
+        return np.array(values)
+
+    def _notes(self) -> tuple[Message, ...]:
+        notes = []
+        if self.text is not None:
+            dialect = self.text.dialect
+            if dialect.numerals.decimal == ",":
+                notes.append("the comma is taken as the decimal sign.")
+            elif dialect.numerals.grouped:
+                notes.append("signs between groups of three digits are left out of numbers.")
+            if dialect.named and counts_columns(dialect.first):
+                notes.append("the first line counts the columns from 0, so it is taken as a header and not as a row.")
+            if dialect.commented:
+                notes.append("lines that begin with # are taken as comments.")
+        return tuple(Message(note, source=str(self.source)) for note in notes)
+
+    def _typed(self, columns: Columns, words: Collection[str]) -> Any:
+        numerals = self.text.dialect.numerals if self.text is not None else Numerals()
+        missing = self.how.missing_words
+        return typed_columns(self.source, columns, self.names, words, missing, numerals, self._day_first)
+
+    def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
+        """Yield tables of `rows` rows with the schema of `like`, from a row on; some formats are read as a whole."""
+        for columns, before in self._joined(self._pieces(rows, start), rows):
+            yield self._chunk(columns, like, start + before)
+
+    def _joined(self, pieces: Iterator[Columns], rows: int) -> Iterator[tuple[Columns, int]]:
+        """Yield pieces of `rows` rows, and how many rows are before each."""
+        held, lines, before = None, np.empty(0, dtype=np.int64), 0
+
+        def first(data: Any) -> tuple[Columns, int]:
+            return Columns(data, self.named, lines[:rows] if len(lines) else None), before
+
+        for piece in pieces:
+            held = piece.data if held is None else pa.concat_tables([held, piece.data])
+            if piece.lines is not None:
+                lines = np.concatenate([lines, piece.lines])
+            while len(held) >= rows:
+                yield first(held.slice(0, rows))
+                held, lines, before = held.slice(rows), lines[rows:], before + rows
+        if held is not None and len(held):
+            yield first(held)
+
+    def share_of(self, rows: int) -> float:
+        """Return the share of the file that rows at its beginning take; 0 where that is not known."""
+        if self.text is not None:
+            return self.text.places[-1].byte / self.source.size if self.text.places else 0.0
+        return rows / self._rows if self._rows else 0.0
+
+    def _pieces(self, rows: int, start: int) -> Iterator[Columns]:
+        if self.text is not None:
+            for table, lines in self.text.tables(self.where, start):
+                yield Columns(table, self.named, lines)
+        elif self.source.suffix == ".npy":
+            for first in range(start, len(mapped(self.source)), rows):
+                # A new memory map for each block, because the pages that a map has read count as memory of the process.
+                yield Columns(
+                    table_of_array(np.asarray(mapped(self.source)[first : first + rows])).select(self.where), False
+                )
+        else:
+            parquet = self.source.suffix == ".parquet"
+            tables = parquet_batches(self.source, rows) if parquet else [self._all(None).data]
+            for table in tables:
+                if start < len(table):
+                    whole = table.select(self.where) if parquet else table
+                    yield Columns(whole.slice(start), self.named)
+                start = max(0, start - len(table))
+
+    def _chunk(self, columns: Columns, like: FileTable, before: int) -> FileTable:
+        kinds = zip(self.names, like.data.schema.types, strict=True)
+        words = {*self.how.categorical, *(name for name, kind in kinds if pa.types.is_string(kind))}
+        data = self._typed(columns, words).rename_columns(like.data.column_names)
+        return replace(like, data=data, lines=columns.lines, before=before)
+
+
+def typed_columns(
+    source: Source,
+    columns: Columns,
+    names: list[str],
+    words: Collection[str],
+    missing: frozenset[str],
+    numerals: Numerals,
+    day_first: dict[str, bool],
+) -> Any:
+    """Return columns with types of their own, except `words`; `day_first` keeps the order of days and months."""
+    table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
+    found = []
+    for name, cells in zip(names, columns.data.columns, strict=False):  # labels come behind
+        if pa.types.is_dictionary(cells.type):
+            cells = cells.cast(cells.type.value_type)
+        if pa.types.is_nested(cells.type):
+            text = "{column} holds lists or records; leave it out, or make columns of them."
+            raise InputError(text, column=name).located(source)
+        if pa.types.is_null(cells.type):
+            cells = cells.cast(pa.string())
+        elif pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
+            cells = cells.cast(pa.string())
+            if name in words:
+                cells = without_missing(trimmed(cells), missing)
+            else:
+                try:
+                    cells = typed(name, cells, missing, numerals, table.place, day_first)
+                except InputError as error:
+                    raise error.located(source, table.place) from None
+        elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
+            cells = without_codes(cells, missing)
+        found.append(cells)
+    return pa.table(found, names=names)
+
+
+def refuse_mismatch(path: object, names: list[str], offered: Sequence[str], chosen: bool) -> None:
+    """Refuse missing columns. Other columns of the file are ignored; others that were chosen by name are refused."""
+    there, known = set(offered), set(names)
+    missing = [name for name in names if name not in there]
+    extra = [name for name in offered if name not in known]
+    if not missing and not (extra and chosen):
+        return
+    where = "{parameter}" if chosen else str(path)
+    if not missing:
+        raise InputError(
+            f"{where} names {quoted(extra, most=4)}, which the model was not fitted on; its columns are {quoted(names)}.",
+            parameter="columns",
+            column=extra[0],
+        )
+    if len(missing) == len(names):
+        raise InputError(
+            f"{where} has none of the columns that the model was fitted on, {quoted(names)}; give a table with these columns.",
+            parameter="columns",
+            column=missing[0],
+        )
+    others = f", and has {quoted(extra, most=4)}, which the model does not know" if extra else ""
+    raise InputError(
+        f"{where} lacks {quoted(missing)} of the columns that the model was fitted on{others}; add or rename columns.",
+        parameter="columns",
+        column=missing[0],
+    )

@@ -1,0 +1,382 @@
+"""Formats other than delimited text: JSONL, Parquet, Arrow, workbooks and NumPy's own files, as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any, Literal
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json as arrow_json
+
+from isopleth.core.errors import InputError, require
+from isopleth.files.source import Source
+from isopleth.tables.cells import ALL_INTEGERS
+
+# Prefix of the column in which pandas stores the labels of the rows.
+_INDEX = "__index_level_"
+_CELL = 8  # bytes of a cell in memory, at least
+_MOST_BATCH = 65_536
+_NULL = re.compile(rb"^[ \t]*[^{\s]", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Columns as a format gives them: an Arrow table, whether the file names them, and the lines of rows if it has lines."""
+
+    data: Any
+    named: bool = True
+    lines: np.ndarray | None = None
+
+
+def table_of_array(values: np.ndarray) -> Any:
+    names = [f"x{j + 1}" for j in range(values.shape[1])]
+    large = values.dtype.kind in "iu" and values.size and max(int(values.max()), -int(values.min())) >= ALL_INTEGERS
+    values = values if large else np.asarray(values, dtype=np.float64)
+    arrays = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in values.T]
+    return pa.table(arrays, names=names)
+
+
+def read_json(source: Source) -> Columns:
+    """Read a file with one JSON object a line; keys that a line lacks are missing cells."""
+    tables, names, rows, size = [], dict[str, None](), 0, 2**16
+    source.file.seek(0)
+    while data := source.file.read(size):
+        data += source.file.readline()
+        # Arrow takes a line of null for a row of gaps, and crashes if it is the first; records over several lines are none.
+        if _NULL.search(data):
+            return _json_records(source)
+        try:
+            table = (
+                arrow_json.read_json(
+                    pa.BufferReader(data), arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1)
+                )
+                if data.strip()
+                else pa.table({})
+            )
+        except pa.ArrowInvalid:
+            return _json_records(source)
+        blank = len(data.strip()) and len(table) != len(data.splitlines())
+        if blank:
+            return _json_records(source)
+        new = [name for name in table.column_names if name not in names]
+        names.update(dict.fromkeys(new))
+        rows += len(table)
+        source.refuse_beyond(rows * len(names) * _CELL, f"a table of {rows:,} rows and {len(names):,} different keys")
+        tables.append(table)
+        # A table may grow by a key a line, so pieces are small until the keys stay the same.
+        size = 2**16 if new and len(tables) > 1 else min(2 * size, 2**23)
+    try:
+        whole = pa.concat_tables([t for t in tables if len(t)], promote_options="permissive") if rows else None
+    except pa.ArrowException:
+        return _json_records(source)
+    if whole is None or not whole.num_columns:
+        raise InputError(f"{source} is empty; a table is needed.")
+    return Columns(whole, lines=np.arange(1, rows + 1))
+
+
+def _json_records(source: Source) -> Columns:
+    """Read line by line, and say which line is wrong."""
+    columns: dict[str, list[Any]] = {}
+    lines: list[int] = []
+    source.file.seek(0)
+    for number, line in enumerate(source.file, start=1):
+        if not line.strip():
+            continue
+        record = _record(source, number, line)
+        for name in record:
+            columns.setdefault(name, [None] * len(lines))
+        for name, cells in columns.items():
+            cells.append(record.get(name))
+        lines.append(number)
+        source.refuse_beyond(len(lines) * len(columns) * _CELL, f"a table of {len(columns):,} different keys")
+    if not columns:
+        raise InputError(f"{source} is empty; a table is needed.")
+    where = np.array(lines, dtype=np.int64)
+    return Columns(
+        pa.table({name: _of_objects(source, name, cells, lines) for name, cells in columns.items()}), True, where
+    )
+
+
+def _record(source: Source, number: int, line: bytes) -> dict[str, Any]:
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(
+                f"{source}, line {number}: the key {twice!r} occurs more than once; give every cell its own name."
+            )
+        return found
+
+    try:
+        record = json.loads(line, object_pairs_hook=unique)
+    except InputError:
+        raise
+    except (ValueError, RecursionError):
+        raise InputError(f"{source}, line {number}: no JSON; write one object a line.") from None
+    if not isinstance(record, dict):
+        raise InputError(f"{source}, line {number}: no JSON object; write one object with named cells a line.")
+    return record
+
+
+def _of_objects(source: Source, name: str, cells: list[Any], lines: Sequence[int]) -> Any:
+    """Return Python objects as an Arrow array; objects of several types become words."""
+    for line, cell in zip(lines, cells, strict=True):
+        if isinstance(cell, (list, dict)):
+            raise InputError(
+                f"{source}, line {line}: column {name!r} holds lists or records; expected numbers or words."
+            )
+    try:
+        return pa.array(cells)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        words = [None if cell is None else str(cell) for cell in cells]
+    except UnicodeEncodeError:
+        words = cells
+    try:
+        return pa.array(words, pa.string())
+    except UnicodeEncodeError:
+        line = next(n for n, word in zip(lines, words, strict=True) if word and _is_no_text(word))
+        raise InputError(
+            f"{source}, line {line}: column {name!r} holds half of a character (a lone surrogate); correct the cell."
+        ) from None
+
+
+def _is_no_text(word: Any) -> bool:
+    try:
+        str(word).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def read_workbook(source: Source) -> Columns:
+    """Read the first sheet of a workbook: names in its first row, a row of the table in each other one."""
+    openpyxl = require("openpyxl", "xlsx", "Reading workbooks")
+    source.file.seek(0)
+    try:
+        with ZipFile(source.file) as archive:
+            source.refuse_beyond(sum(member.file_size for member in archive.infolist()), "the unpacked workbook")
+        source.file.seek(0)
+        book = openpyxl.load_workbook(source.file, read_only=True, data_only=True)
+        rows = list(_sheet_rows(source, book.worksheets[0]))
+    except InputError:
+        raise
+    except (BadZipFile, KeyError, IndexError, ValueError, OSError):
+        raise InputError(f"{source} is damaged, or no workbook with a sheet; save it again.") from None
+    if len(rows) < 2:
+        raise InputError(f"{source}: the first sheet has no rows below a header; a table is needed.")
+    (first, header), body = rows[0], rows[1:]
+    width = max(len(row) for _, row in rows)
+    names = [str(cell).strip() if cell is not None else f"x{j + 1}" for j, cell in enumerate(header)]
+    names += [f"x{j + 1}" for j in range(len(names), width)]
+    for line, row in body:
+        if row == header:
+            raise InputError(f"{source}, line {line} repeats the header of line {first}; delete that line.")
+    lines = [line for line, _ in body]
+    cells = [[row[j] if j < len(row) else None for _, row in body] for j in range(width)]
+    arrays = [_of_objects(source, name, column, lines) for name, column in zip(names, cells, strict=True)]
+    return Columns(pa.table(arrays, names=names), True, np.array(lines, dtype=np.int64))
+
+
+def _sheet_rows(source: Source, sheet: Any) -> Iterator[tuple[int, tuple]]:
+    """Yield the rows that are not empty. One cell in the last corner of a sheet makes 17 thousand million of them."""
+    sheet.reset_dimensions()
+    width = 0
+    for line, row in enumerate(sheet.iter_rows(values_only=True), start=1):
+        if any(cell is not None for cell in row):
+            while row and row[-1] is None:
+                row = row[:-1]
+            width = max(width, len(row))
+            source.refuse_beyond(line * width * _CELL, "the cells of the first sheet up to the last one that is filled")
+            yield line, row
+
+
+@contextmanager
+def _opened_parquet(source: Source) -> Iterator[Any]:
+    """Open a Parquet file; errors of its reader become one sentence."""
+    from pyarrow import parquet
+
+    source.file.seek(0)
+    try:
+        # Read in pieces: a group of rows may be as large as the file.
+        yield parquet.ParquetFile(source.file, buffer_size=2**20, pre_buffer=False)
+    except (pa.ArrowException, OSError):
+        raise InputError(f"{source} is damaged or cut short, and is no Parquet table; save it again.") from None
+
+
+def _parquet_names(file: Any) -> list[str]:
+    return [name for name in file.schema_arrow.names if not name.startswith(_INDEX)]
+
+
+def parquet_shape(source: Source) -> tuple[int, list[str]]:
+    """Return the number of rows of a Parquet file and the names of its columns."""
+    with _opened_parquet(source) as file:
+        rows, names = file.metadata.num_rows, _parquet_names(file)
+    # A file can say that a number is there a thousand million times.
+    if rows * len(names) * _CELL > 100 * source.size:
+        source.refuse_beyond(rows * len(names) * _CELL, f"a table of {rows:,} rows and {len(names):,} columns")
+    return rows, names
+
+
+def read_parquet(source: Source) -> Columns:
+    """Read a Parquet file, whose shape has been looked at."""
+    with _opened_parquet(source) as file:
+        return Columns(file.read(columns=_parquet_names(file), use_threads=False))
+
+
+def read_arrow(source: Source) -> Columns:
+    """Read an Arrow file, also called Feather."""
+    source.file.seek(0)
+    try:
+        table = pa.ipc.open_file(source.file).read_all()
+    except (pa.ArrowException, OSError):
+        raise InputError(f"{source} is damaged or cut short, and is no Arrow table; save it again.") from None
+    return Columns(table.select([name for name in table.column_names if not name.startswith(_INDEX)]))
+
+
+def parquet_batches(source: Source, rows: int) -> Iterator[Any]:
+    """Yield the rows of a Parquet file as Arrow tables."""
+    with _opened_parquet(source) as file:
+        for batch in file.iter_batches(min(rows, _MOST_BATCH), columns=_parquet_names(file)):
+            yield pa.Table.from_batches([batch])
+
+
+# Bytes of a header; longer ones are slow to parse, and no array of numbers has one.
+_LONGEST = 10_000
+# Largest ratio of unpacked to packed size; deflate compresses no better.
+_DENSEST = 1100
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayHeader:
+    """Shape and type of an array in a file, and the position of its numbers."""
+
+    shape: tuple[int, ...]  # shape of the array
+    dtype: np.dtype  # type of the entries. If it has objects, which are pickled, the array must not be read
+    fortran_order: bool  # whether the numbers stand column by column
+    offset: int  # position of the first number
+
+    @property
+    def end(self) -> int:
+        """Position behind the last number."""
+        return self.offset + math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_array_header(file: IO[bytes]) -> ArrayHeader:
+    """Read the header with which an .npy file begins, and nothing else."""
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise ValueError(f"version {version} of the format is for names that arrays of numbers do not have")
+    shape, fortran_order, dtype = readers[version](file, max_header_size=_LONGEST)
+    if any(length < 0 for length in shape):
+        raise ValueError(f"the shape {shape} has a negative length")
+    return ArrayHeader(shape, dtype, fortran_order, file.tell())
+
+
+def read_npy(source: Source) -> Columns:
+    """Read an .npy file."""
+    return Columns(table_of_array(np.asarray(mapped(source))), named=False)
+
+
+def mapped(source: Source) -> np.ndarray:
+    """Return the array of an .npy file, whose numbers are read when they are needed."""
+    return _checked(source, "the array", _loaded(source, "the array", partial(_map, source)))
+
+
+def _map(source: Source) -> np.ndarray:
+    source.file.seek(0)
+    header = read_array_header(source.file)
+    if header.dtype.hasobject:
+        raise ValueError("needs allow_pickle")
+    if header.end > source.size:
+        raise ValueError("shorter than its header says")
+    order: Literal["F", "C"] = "F" if header.fortran_order else "C"
+    if not math.prod(header.shape):  # no bytes cannot be mapped
+        return np.empty(header.shape, header.dtype, order)
+    return np.memmap(source.file, header.dtype, "r", header.offset, header.shape, order)
+
+
+def read_npz(source: Source) -> Columns:
+    """Read the array X of an .npz file, or its only two-dimensional one."""
+    source.file.seek(0)
+    with _loaded(source, "the archive", lambda: ZipFile(source.file)) as archive:
+        keys = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+        key = "X" if "X" in keys else _only_table(source, archive, keys)
+        what = f"array {key!r}"
+        return Columns(
+            table_of_array(_checked(source, what, _loaded(source, what, lambda: _read(source, archive, key)))), False
+        )
+
+
+def _header(archive: ZipFile, key: str) -> ArrayHeader:
+    """Return the header of an array in an archive, if the archive can hold as much as it says."""
+    member = archive.getinfo(f"{key}.npy")
+    with archive.open(member) as file:
+        header = read_array_header(file)
+    if header.end > member.file_size or member.file_size > _DENSEST * (member.compress_size + 1):
+        raise ValueError("shorter than its header says")
+    return header
+
+
+def _read(source: Source, archive: ZipFile, key: str) -> np.ndarray:
+    source.refuse_beyond(
+        _header(archive, key).end, f"the array {key!r}"
+    )  # memory is taken before the numbers are there
+    with archive.open(f"{key}.npy") as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _loaded(source: Source, what: str, load: Callable[[], Any]) -> Any:
+    try:
+        return load()
+    except (MemoryError, InputError):
+        raise
+    except Exception as error:  # damaged headers make NumPy raise whatever its parsers do
+        if "allow_pickle" in str(error):
+            raise InputError(
+                f"{source}: {what} holds pickled Python objects, which are not read because they could run code; "
+                "save it as an array of numbers."
+            ) from None
+        raise InputError(f"{source}: {what} is damaged or cut short; save the file again.") from None
+
+
+def _only_table(source: Source, archive: ZipFile, keys: list[str]) -> str:
+    """Return the key of the two-dimensional array, if there is exactly one."""
+    headers = {key: _loaded(source, f"array {key!r}", partial(_header, archive, key)) for key in keys}
+    # Arrays of objects may be stored beside the table.
+    shapes = {key: None if header.dtype.hasobject else header.shape for key, header in headers.items()}
+    tables = [key for key, shape in shapes.items() if shape is not None and len(shape) == 2]
+    if len(tables) == 1:
+        return tables[0]
+    held = ", ".join(f"{key!r} {'of objects' if shape is None else shape}" for key, shape in shapes.items())
+    count = "more than one" if tables else "no"
+    raise InputError(f"{source} holds {count} two-dimensional array (it holds {held or 'nothing'}); name the table X.")
+
+
+def _checked(source: Source, what: str, array: Any) -> np.ndarray:
+    if array.ndim != 2:
+        raise InputError(f"{source}: {what} has shape {array.shape}; a table has two axes, rows and columns.")
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{source}: {what} holds {array.dtype}, not real numbers; convert it before saving.")
+    return array
+
+
+READERS: dict[str, tuple[tuple[bytes, ...], Callable[[Source], Columns]]] = {
+    ".jsonl": ((), read_json),
+    ".xlsx": ((b"PK\x03\x04",), read_workbook),
+    ".parquet": ((b"PAR1",), read_parquet),
+    ".feather": ((b"ARROW1",), read_arrow),
+    ".arrow": ((b"ARROW1",), read_arrow),
+    ".npy": ((b"\x93NUMPY",), read_npy),
+    ".npz": ((b"PK\x03\x04", b"PK\x05\x06"), read_npz),
+}
+"""First bytes and reader of each format, by suffix."""

@@ -1,0 +1,295 @@
+"""Files to read: checked before the work, opened once, unpacked, transcoded to UTF-8, and recognised by name and first bytes."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from isopleth.core.errors import MANY_NAMES, Hint, InputError, quoted
+
+# A file that holds more than this once it is unpacked, or needs more memory than this for being wide or sparse, is refused:
+# 146 kB of .zst can hold 4.5 GB. Ordinary text, whose size is what it takes on the disk, has no limit.
+MAX_UNPACKED = 2**30
+
+_SHOWN = Path("standard input")
+_PIECE = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Open file, the name that messages give it, and the suffix that says the format, in small letters."""
+
+    file: BinaryIO
+    shown: Path
+    suffix: str
+    limit: int = MAX_UNPACKED
+    encoding: str = "utf-8"  # that the text had before it was transcoded
+
+    def __str__(self) -> str:
+        return str(self.shown)
+
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return os.fstat(self.file.fileno()).st_size
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Size and time of the last change."""
+        status = os.fstat(self.file.fileno())
+        return status.st_size, status.st_mtime_ns
+
+    def refuse_beyond(self, size: float, what: str) -> None:
+        """Refuse a table that takes more memory than the limit."""
+        if size > self.limit:
+            raise InputError(
+                f"{self}: {what} would take {_in_bytes(size)}, more than the limit of {_in_bytes(self.limit)}",
+                parameter="max_unpacked",
+                hint=Hint("raise {max_unpacked} if you trust the file", max_unpacked=...),
+            )
+
+
+def _in_bytes(size: float) -> str:
+    return f"{size / 2**20:,.0f} MiB" if size >= 2**20 else f"{size:,.0f} bytes"
+
+
+def _zstd(file: Any) -> IO[bytes]:
+    import pyarrow
+
+    return cast(IO[bytes], pyarrow.CompressedInputStream(file, "zstd"))
+
+
+# Suffix of each kind of compression, its first bytes, and the function that opens such a file.
+_PACKINGS: dict[str, tuple[bytes, Callable[[Any], Any]]] = {
+    ".gz": (b"\x1f\x8b", lambda file: gzip.GzipFile(fileobj=file)),
+    ".bz2": (b"BZh", bz2.BZ2File),
+    ".xz": (b"\xfd7zXZ\x00", lzma.LZMAFile),
+    ".zst": (b"\x28\xb5\x2f\xfd", _zstd),
+}
+PACKED_SUFFIXES = tuple(_PACKINGS)
+
+# The standard input of this process, which can be read only once.
+_read: list[Source] = []
+
+
+def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
+    """Check before any work that a file can be read."""
+    source = Path(path)
+    if what == "file" and str(source) == "-":
+        return source
+    try:
+        if source.is_dir():
+            raise InputError(f"{source} is a folder; name a {what} in it.")
+        if not source.exists():
+            raise InputError(f"{source} does not exist; check the name and the folder.")
+        if not source.is_file():
+            raise InputError(f"{source} is not a plain file; copy what it gives into one.")
+    except PermissionError:  # of the folder
+        raise InputError(f"{source} may not be read; ask for the permission to read it.") from None
+    if not os.access(source, os.R_OK):
+        raise InputError(f"{source} may not be read; ask for the permission to read it.")
+    return source
+
+
+def opened(path: str | os.PathLike[str], max_unpacked: int | None = None) -> Source:
+    """Open a file, or its unpacked data; ``-`` is standard input."""
+    shown, limit = check_source(path), MAX_UNPACKED if max_unpacked is None else max_unpacked
+    if str(shown) == "-":
+        if not _read:
+            _read.append(_standard_input(limit))
+        return _read[0]
+    try:
+        file: BinaryIO = open(shown, "rb")  # noqa: SIM115 - read by whoever holds the source
+    except PermissionError:
+        raise InputError(f"{shown} may not be read; ask for the permission to read it.") from None
+    source = Source(file, shown, shown.suffix.lower(), limit)
+    if source.suffix not in _PACKINGS:
+        return source
+    if not _beginning(source).startswith(_PACKINGS[source.suffix][0]):
+        raise InputError(f"{shown} is named {source.suffix} but its content is not; rename it or save it again.")
+    return _unpacked(source, source.suffix, shown.with_suffix("").suffix.lower())
+
+
+def _unpacked(packed: Source, packing: str, suffix: str) -> Source:
+    import pyarrow
+
+    try:
+        with _PACKINGS[packing][1](packed.file) as file:
+            copy = _copied(iter(lambda: file.read(_PIECE), b""), packed)
+    except (EOFError, zlib.error, lzma.LZMAError, pyarrow.ArrowException, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise
+        raise InputError(f"{packed} is damaged or cut short; compress it again.") from None
+    return Source(copy, packed.shown, suffix, packed.limit)
+
+
+def _copied(pieces: Iterator[bytes], source: Source) -> BinaryIO:
+    """Return a temporary file with these bytes, which is gone when nothing refers to it any more."""
+    copy, size = tempfile.TemporaryFile(prefix="isopleth-"), 0  # noqa: SIM115
+    for piece in pieces:
+        size += len(piece)
+        source.refuse_beyond(size, "the unpacked file")
+        copy.write(piece)
+    copy.seek(0)
+    return cast(BinaryIO, copy)
+
+
+def _standard_input(limit: int) -> Source:
+    """Copy standard input; its first bytes say the format."""
+    copy = tempfile.TemporaryFile(prefix="isopleth-")  # noqa: SIM115
+    shutil.copyfileobj(sys.stdin.buffer, copy, _PIECE)
+    copy.seek(0)
+    source = Source(cast(BinaryIO, copy), _SHOWN, "", limit)
+    beginning = _beginning(source)
+    for packing, (magic, _) in _PACKINGS.items():
+        if beginning.startswith(magic):
+            source = _unpacked(source, packing, "")
+    return Source(source.file, _SHOWN, _suffix_by_content(source), limit)
+
+
+def _beginning(source: Source, size: int = 64) -> bytes:
+    source.file.seek(0)
+    found = source.file.read(size)
+    source.file.seek(0)
+    return found
+
+
+# Suffixes of binary formats by their first bytes, each of which holds a byte that no text begins with: a column may well be
+# called PK or PAR1.
+_BINARY = {
+    b"PAR1\x15": (".parquet", "a Parquet file"),
+    b"ARROW1\0\0": (".feather", "an Arrow file"),
+    b"\x93NUMPY": (".npy", "an .npy file"),
+    b"PK\x03\x04": (".xlsx", "a zip archive (an .npz file or a workbook)"),
+    b"\x1f\x8b": (".gz", "compressed by gzip"),
+    b"\x28\xb5\x2f\xfd": (".zst", "compressed by zstd"),
+    b"\x80": ("", "a pickle or other binary data"),
+}
+
+
+def _suffix_by_content(source: Source) -> str:
+    from zipfile import BadZipFile, ZipFile
+
+    beginning = _beginning(source)
+    suffix = next((suffix for magic, (suffix, _) in _BINARY.items() if beginning.startswith(magic)), "")
+    if suffix == ".xlsx":
+        try:
+            with ZipFile(source.file) as archive:
+                suffix = ".npz" if any(name.endswith(".npy") for name in archive.namelist()) else ".xlsx"
+        except BadZipFile:
+            suffix = ".npz"
+        source.file.seek(0)
+    return suffix or (".jsonl" if beginning.lstrip().startswith(b"{") else ".csv")
+
+
+def check_beginning(source: Source, magic: tuple[bytes, ...]) -> None:
+    """Refuse a file whose first bytes are of another format than its suffix."""
+    beginning = _beginning(source)
+    if not beginning:
+        raise InputError(f"{source} is empty; a table is needed.")
+    if magic and beginning.startswith(magic):
+        return
+    other = next((name for first, (_, name) in _BINARY.items() if beginning.startswith(first)), None)
+    if other and not _MARKS.match(beginning):
+        raise InputError(f"{source} is named {source.suffix} but is {other}; rename it or save it again.")
+    if magic:
+        raise InputError(f"{source} is named {source.suffix} but its content is not; rename it or save it again.")
+
+
+_MARKS = re.compile(rb"\xff\xfe|\xfe\xff")
+# Bytes by which an encoding is guessed.
+_GUESSED = 2**18
+# The encoding that is named where several fit about as well: by far the most files in none of Unicode are in it.
+_WESTERN, _ALIKE = "cp1252", 0.01
+
+
+def as_utf8(source: Source, encoding: str | None) -> Source:
+    """Return the text of a file in UTF-8; without `encoding` it is UTF-8 already, or begins with the mark of UTF-16."""
+    if encoding is None and not _MARKS.match(_beginning(source)):
+        return source
+    name = "utf-16" if encoding is None else likely_encoding(source) if encoding == "auto" else encoding
+    decoder = decoder_of(name or "utf-8")
+    if codecs.lookup(name or "utf-8").name == "utf-8":
+        return source
+    source.file.seek(0)
+    pieces = iter(lambda: source.file.read(_PIECE), b"")
+    copy = tempfile.TemporaryFile(prefix="isopleth-")  # noqa: SIM115
+    try:
+        for piece in pieces:
+            copy.write(decoder.decode(piece).encode())
+        copy.write(decoder.decode(b"", final=True).encode())
+    except UnicodeError:
+        hint = Hint("name its encoding with {encoding}, or 'auto'", encoding=...)
+        raise InputError(f"{source} is not {name} text", parameter="encoding", hint=hint) from None
+    copy.seek(0)
+    return Source(cast(BinaryIO, copy), source.shown, source.suffix, source.limit, str(name))
+
+
+def decoder_of(encoding: str) -> codecs.IncrementalDecoder:
+    """Return a decoder of the pieces of a text."""
+    try:
+        return codecs.getincrementaldecoder(encoding)()
+    except LookupError:
+        raise InputError(
+            "{parameter} is {value}, which is unknown; try 'utf-8', 'latin-1' or 'auto'.",
+            parameter="encoding",
+            value=encoding,
+        ) from None
+
+
+def likely_encoding(source: Source) -> str | None:
+    """Return the encoding that the first bytes of a text have most likely; None if none fits."""
+    from charset_normalizer import from_bytes
+
+    found = from_bytes(_beginning(source, _GUESSED))
+    best = found.best()
+    if best is None:
+        return None
+    alike = {name for each in found if each.chaos <= best.chaos + _ALIKE for name in each.could_be_from_charset}
+    return _WESTERN if _WESTERN in alike else str(best.encoding).replace("_", "-")
+
+
+def choice(names: Sequence[str]) -> list[Any]:
+    """Return names to choose, the first ones and `...` where there are many."""
+    return [*names[:MANY_NAMES], ...] if len(names) > MANY_NAMES else list(names)
+
+
+def positions(source: object, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
+    """Return the positions of the chosen columns among `names`, in the given order; all for None."""
+    _refuse_repeated(f"{source}: the column name", names, "give every column its own name")
+    if columns is not None:
+        if not columns:
+            how = Hint("name at least one, or leave {columns} out to use all of them", columns=...)
+            raise InputError("{parameter} names no column", parameter="columns", hint=how)
+        _refuse_repeated("{parameter}: the column", columns, "name every column once")
+    where = {name: position for position, name in enumerate(names)}
+    for asked, parameter in ((columns or (), "columns"), (exclude, "exclude")):
+        unknown = [name for name in asked if name not in where]
+        if unknown:
+            text = f"{source} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(names)}."
+            raise InputError(text, parameter=parameter, column=unknown[0])
+    left = [name for name in (names if columns is None else columns) if name not in exclude]
+    if exclude and not left:
+        hint = Hint("keep at least one column with {exclude}", exclude=...)
+        raise InputError(f"no column of {source} is left to use", parameter="exclude", hint=hint)
+    return [where[name] for name in left]
+
+
+def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        some, occur = (subject, "occurs") if len(repeated) == 1 else (f"{subject}s", "occur")
+        raise InputError(f"{some} {quoted(repeated)} {occur} more than once", parameter="columns", hint=advice)

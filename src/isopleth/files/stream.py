@@ -1,0 +1,286 @@
+"""Rows that do not fit in memory or are not there yet: a file in chunks, and a stream line by line."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from isopleth.core.errors import Hint, InputError, quoted
+from isopleth.files.delimited import (
+    LONGEST,
+    Dialect,
+    Place,
+    Text,
+    find_delimiter,
+    header_names,
+    kind_of,
+)
+from isopleth.files.file_table import FileTable, MissingCells, refuse_words
+from isopleth.files.read import Reader, Reading, typed_columns
+from isopleth.files.readers import Columns
+from isopleth.files.source import (
+    Source,
+    decoder_of,
+)
+from isopleth.tables.schema import Schema
+from isopleth.tables.text_types import Numerals
+
+_BYTES = 2**16  # that are read from a stream at a time
+_STREAM = Path("standard input")
+_ENCODING = Hint("name its encoding with {encoding}", encoding=...)
+_CHUNK = 2**20  # numbers of a chunk, unless something else is asked for: 8 MiB of them
+
+
+class FileRows:
+    """Rows of a table in a file that need not fit in memory: read in chunks, and checked before any work is done.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    how : Reading
+        How to read it.
+    schema : Schema, optional
+        Encode the columns as this schema does: words as codes, NaN where a cell is missing. Without it all columns must hold
+        complete numbers.
+    progress : callable, optional
+        Called with the share of the rows of .parquet and .npy, or of the bytes of text, that has been checked.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the columns.
+    named : bool
+        Whether the file has names.
+    n_rows : int
+        Number of rows; with `schema`, of those read so far.
+    unseen : Counter
+        How many cells of each column hold words that the schema does not have.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from isopleth.files.stream import FileRows
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name) / "points.csv"
+    >>> _ = path.write_text("a,b\\n1,2\\n3,4\\n5,6\\n")
+    >>> rows = FileRows(path)
+    >>> rows.names, rows.n_rows, [table.numbers().tolist() for table in rows.tables(2, start=1)]
+    (['a', 'b'], 3, [[[3.0, 4.0], [5.0, 6.0]]])
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        how: Reading = Reading(),  # noqa: B008 - frozen
+        schema: Schema | None = None,
+        progress: Callable[[float], None] = lambda share: None,
+        min_rows: int = 2,
+    ) -> None:
+        self.file = Reader(path, how if schema is None else replace(how, schema=schema))
+        self._stamp = self.file.source.stamp
+        first = self.file.first()
+        if schema is None:
+            first = first.with_truth_as_numbers()
+            refuse_words(first)
+        kept = first if schema is None else first.using(schema)
+        self.first = kept
+        self._encode = schema is not None
+        self.names, self.named = kept.names, self.file.named
+        self.source: Path = self.file.source.shown
+        self.n_rows, self.unseen = 0, Counter[str]()
+        if schema is None:
+            self._check(progress, min_rows)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Number of rows in a chunk of 8 MiB."""
+        return rows_of_a_chunk(len(self.names))
+
+    def _check(self, progress: Callable[[float], None], min_rows: int) -> None:
+        """Pass over the file once: all cells are finite numbers."""
+        missing, rows = MissingCells(self.names), 0
+        for table in self.file.chunks(self.chunk_rows, self.first):
+            missing.add(table, table.encoded().numeric)
+            rows += len(table)
+            progress(self.file.share_of(rows))
+        missing.refuse(self.source)
+        if rows < min_rows:
+            has = "only one row" if rows == 1 else f"{rows or 'no'} rows"
+            raise InputError(f"{self.source} has {has}; at least {min_rows} are needed.")
+        self.n_rows = rows
+
+    def _refuse_changed(self, *, certain: bool = False) -> None:
+        if certain or self.file.source.stamp != self._stamp:
+            raise InputError(f"{self.source} has changed while it was read; run again when nobody writes to it.")
+        if not self.source.exists() and str(self.source) != "standard input":
+            gone = FileNotFoundError(str(self.source))  # a cause that tells a run to keep what it has done
+            raise InputError(f"{self.source} has gone while it was read; run again when it is back.") from gone
+
+    def tables(self, rows: int | None = None, start: int = 0) -> Iterator[FileTable]:
+        """Yield the rows from `start` on with their types, `rows` at a time; the last table may have fewer.
+
+        Raises
+        ------
+        InputError
+            If the file has changed since it was checked, or has been removed, or a cell is not of the kind of its column.
+        """
+        found = start
+        for table in self.file.chunks(rows or self.chunk_rows, self.first, start):
+            self._refuse_changed()
+            found += len(table)
+            if self._encode:
+                self.n_rows = found
+                self.unseen.update({str(name): count for name, count in table.encoded().unseen.items()})
+            yield table
+        if found < self.n_rows:
+            self._refuse_changed(certain=True)
+
+
+def rows_of_a_chunk(columns: int) -> int:
+    """Return the number of rows of so many columns that fit 8 MiB."""
+    return max(1, _CHUNK // max(columns, 1))
+
+
+class RowStream:
+    """Rows that arrive one after another as lines of text, with the columns and kinds of a table."""
+
+    def __init__(self, like: FileTable, encoding: str | None = None) -> None:
+        self.like = like
+        self._encoding = encoding or "utf-8"
+        self._dialect: Dialect | None = None
+        self._where: list[int] = []
+        self._line = 0
+
+    def batches(self, stream: Any) -> Iterator[tuple[FileTable, InputError | None]]:
+        """Yield rows as soon as their lines are complete or the stream has ended, and what is wrong with the row behind them."""
+        left = b""
+        for chunk in self._as_utf8(getattr(stream, "read1", stream.read)):
+            complete, end, left = (left + chunk).rpartition(b"\n")
+            if end:
+                yield from self._tables(complete + end)
+            if len(left) > LONGEST:
+                raise InputError(
+                    f"{_STREAM}, line {self._line + 1}: more than {LONGEST:,} bytes without an end of line; send one row a line."
+                )
+        if left.strip():
+            yield from self._tables(left)
+
+    def _as_utf8(self, read: Callable[[int], bytes]) -> Iterator[bytes]:
+        decoder = decoder_of(self._encoding)
+        if codecs.lookup(self._encoding).name == "utf-8":  # whose errors name their lines
+            yield from iter(lambda: read(_BYTES), b"")
+            return
+        try:
+            while chunk := read(_BYTES):
+                yield decoder.decode(chunk).encode()
+            decoder.decode(b"", final=True)
+        except UnicodeError:
+            raise InputError(f"{_STREAM} is not {self._encoding} text", hint=_ENCODING, parameter="encoding") from None
+
+    def _tables(self, text: bytes) -> Iterator[tuple[FileTable, InputError | None]]:
+        before = self._line
+        self._line += text.count(b"\n") + (not text.endswith(b"\n"))
+        if self._dialect is None:
+            text = text.removeprefix(b"\xef\xbb\xbf") if before == 0 else text
+            head, end, text_ = text.partition(b"\n")
+            while not head.strip():
+                if not text_:
+                    return
+                text, before = text_, before + 1
+                head, end, text_ = text.partition(b"\n")
+            is_row = self._begin(head + end, before)
+            text, before = (text, before) if is_row else (text_, before + 1)
+        if not text.strip():
+            return
+        try:
+            yield self._table(text, before), None
+        except InputError:
+            for line_before, line in enumerate(text.splitlines(keepends=True), before):  # up to the one that is wrong
+                if line.strip():
+                    try:
+                        yield self._table(line, line_before), None
+                    except InputError as error:
+                        yield self._table(b"", line_before), error
+                        return
+
+    def _begin(self, head: bytes, before: int) -> bool:
+        """Find the columns by the first line; return whether that line is a row."""
+        like = self.like
+        try:
+            text = head.decode()
+        except UnicodeDecodeError:
+            raise InputError(f"{_STREAM}, line {before + 1}: not UTF-8 text", hint=_ENCODING) from None
+        delimiter = find_delimiter([text], True)
+        try:
+            first = next(csv.reader([text.strip("\r\n")], delimiter=delimiter, skipinitialspace=True, strict=True), [])
+        except csv.Error as error:
+            raise InputError(
+                f"{_STREAM}, line {before + 1}: no row of CSV ({error}); send one row a line, quotes closed."
+            ) from None
+        first = [cell.strip() for cell in first]
+        try:
+            found = header_names(_STREAM, first)
+        except InputError:
+            if len(first) != len(like.names):
+                raise
+            found = None
+        if found is not None and not set(like.names) <= set(found) and all(kind_of(cell) == "number" for cell in first):
+            found = None  # 0, 1, 2, ... is a header only where the reference has that one
+        names = found or [f"x{j + 1}" for j in range(len(first))]
+        place = Place(0, 0, before + (found is not None))
+        self._dialect = Dialect(delimiter, Numerals(), names, False, first, place)
+        if found is None or not like.named:
+            if len(first) != len(like.names):
+                raise InputError(
+                    f"{_STREAM} has {len(first)} columns where the reference has {len(like.names)}; send those of the "
+                    f"reference, or a header with their names: {quoted(like.names)}."
+                )
+            self._where = list(range(len(first)))
+            return found is None
+        missing = [name for name in like.names if name not in found]
+        if missing:
+            raise InputError(
+                f"{_STREAM} lacks {quoted(missing)} of the reference's columns; it has {quoted(found)}",
+                column=missing[0],
+                hint=Hint("give both the same names, or choose the columns with {columns}", columns=...),
+            )
+        self._where = [found.index(name) for name in like.names]
+        return False
+
+    def _table(self, text: bytes, before: int) -> FileTable:
+        """Return the rows of complete lines."""
+        like = self.like
+        if not text:
+            empty = like.data.select(like.names).slice(0, 0)
+            return replace(like, data=empty, lines=None)
+        source = Source(BytesIO(text), _STREAM, ".csv")
+        assert self._dialect is not None
+        dialect = replace(self._dialect, place=Place(0, 0, before))
+        parts = list(Text(source, dialect).tables(self._where))
+        strings, lines = pa.concat_tables([part for part, _ in parts]), np.concatenate([more for _, more in parts])
+        data = typed_columns(
+            source,
+            Columns(strings, True, lines),
+            like.names,
+            {*like.choices.categorical, *(str(column.name) for column in like.schema.columns if column.is_words)},
+            like.choices.missing,
+            Numerals(),
+            like.schema.day_first,
+        )
+        table = replace(like, data=data, lines=lines, source=_STREAM)
+        encoded = table.encoded()
+        if np.isinf(encoded.numeric).any():
+            raise InputError(f"{_STREAM}: a number is infinite")
+        return table

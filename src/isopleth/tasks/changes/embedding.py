@@ -1,0 +1,270 @@
+"""Kernel mean embeddings of the lag windows of a series, averaged over blocks of equal length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from scipy.special import ndtri, stdtr
+
+from isopleth.core.threads import ONE_BLAS_THREAD
+
+LANDMARKS = 100
+# Parts of a block: changes are placed to a part, contrasts are computed over whole blocks.
+PARTS = 8
+# Largest length scale, relative to the median distance of landmarks, at which windows of different shape look alike. The other
+# two scales are this divided by the root of 2 and by 2, so that one exponential gives all three.
+WIDEST = 0.5
+_SCALES = 3
+# Added to the standard deviation of a window, in standard deviations of its column, so that windows without a signal do not
+# become windows of noise.
+_LEAST_SPREAD = 0.1
+# Points of a window; longer windows are thinned.
+_MOST_POINTS = 40
+# Share of a part's windows that must count for a landmark.
+_LEAST_SHARE = 0.25
+_COMPONENTS = 100
+# Columns of which all products are averaged.
+_MOST_PAIRED = 12
+# The period is the shortest lag with a peak of the autocorrelation at least this high relative to the highest: multiples of a
+# period have peaks as high as it.
+_PEAK_SHARE = 0.7
+# The autocorrelation must have fallen to this share of a peak before it; otherwise the peak is a ripple on a slower cycle.
+_FALLEN = 0.5
+# A period must be seen this many times.
+_LONGEST_PERIOD = 8
+# Share of the size of values below which differences are rounding errors, which have periods and shapes too: those of a line.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of equal length, which need not be a whole number of steps."""
+
+    length: float  # steps of a block
+    count: int  # number of blocks
+    parts: int  # parts of each block
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Bounds of all parts, of shape (count parts + 1,)."""
+        return np.linspace(0.0, self.count * self.length, self.count * self.parts + 1)
+
+
+def blocks_of(steps: int, length: float, least: int, most: int) -> Blocks:
+    """Divide a series into `least` to `most` blocks of about `length` steps, of longer ones in long series."""
+    if steps < least * length:
+        length = steps / least
+    elif steps > most * length:
+        length *= np.ceil(steps / (most * length))
+    return Blocks(float(length), int(steps / length + 1e-9), int(np.clip(length, 1, PARTS)))
+
+
+def autocorrelation(column: np.ndarray, most: int) -> np.ndarray:
+    """Compute the autocorrelation of a column at lags 0 to `most`, each over the pairs that there are."""
+    n = len(column)
+    size = 1 << (n + most).bit_length()
+    power = np.abs(np.fft.rfft(column - column.mean(), size)) ** 2
+    found = np.fft.irfft(power, size)[: most + 1] / (n - np.arange(most + 1))
+    return np.asarray(found / max(float(found[0]), 1e-300))
+
+
+def period_of(values: np.ndarray) -> tuple[float, float, float]:
+    """Return period, height and statistic of a peak of the autocorrelation of columns less a line; (nan, 0, 0) without.
+
+    The statistic is N(0, 1) in noise with memory too: products one period apart, summed over a cycle, are nearly independent.
+    """
+    n = len(values)
+    time = np.linspace(-1.0, 1.0, n)
+    rest = values - values.mean(axis=0)
+    rest = rest - np.outer(time, time @ rest / (time @ time))
+    rest[:, np.ptp(rest, axis=0) <= _ROUNDING * np.ptp(values, axis=0)] = 0.0
+    found = np.mean([autocorrelation(column, n // _LONGEST_PERIOD) for column in rest.T], axis=0)
+    lags = np.arange(2, len(found) - 1)
+    peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
+    peaks = peaks[np.minimum.accumulate(found)[peaks] <= _FALLEN * found[peaks]]
+    if not len(peaks) or found[peaks].max() <= 0.0:
+        return float("nan"), 0.0, 0.0
+    first = int(peaks[found[peaks] >= _PEAK_SHARE * found[peaks].max()][0])
+    fallen = np.flatnonzero(found[first:] < _FALLEN * found[first])
+    hill = peaks[(peaks >= first) & (peaks < (first + fallen[0] if len(fallen) else len(found)))]
+    lag = int(hill[found[hill].argmax()])
+    before, at, after = found[lag - 1 : lag + 2]
+    products = np.sum(rest[:-lag] * rest[lag:], axis=1)
+    sums = products[: len(products) // lag * lag].reshape(-1, lag).sum(axis=1)
+    ratio = float(sums.mean()) / max(float(sums.std(ddof=1)) / np.sqrt(len(sums)), 1e-300)
+    statistic = -float(ndtri(stdtr(len(sums) - 1, -ratio)))
+    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), statistic
+
+
+def lag_windows(values: np.ndarray, lag: int, normal: bool) -> np.ndarray:
+    """Return windows of `lag` steps, of shape (T - lag + 1, points d), each column of each in standard units if `normal`."""
+    windows = np.lib.stride_tricks.sliding_window_view(values, lag, axis=0)
+    if lag > _MOST_POINTS:
+        windows = windows[:, :, np.linspace(0, lag - 1, _MOST_POINTS).round().astype(int)]
+    if normal:
+        spread = windows.std(axis=2, keepdims=True) + _LEAST_SPREAD
+        windows = (windows - windows.mean(axis=2, keepdims=True)) / spread
+    return np.ascontiguousarray(windows).reshape(len(windows), -1)
+
+
+def embedded(
+    values: np.ndarray,
+    lags: list[int],
+    blocks: Blocks,
+    rng: np.random.Generator,
+    *,
+    normal: bool,
+    memory_limit: float = 2.0**30,
+) -> np.ndarray:
+    """Compute the mean embedding of the windows in each part of each block.
+
+    Gaussians at landmarks, for each lag and scale in units of the differences of neighbouring blocks, are reduced to principal
+    components. With `normal`, windows are in standard units, so that only shape counts.
+    """
+    groups = []
+    for lag in lags:
+        for means in _of_lag(values, lag, blocks, rng, normal, memory_limit):
+            steps = np.diff(over_blocks(means, blocks.parts), axis=0)
+            size = float(np.sqrt(np.sum(steps**2) / max(len(steps), 1)))
+            if size > 0.0:
+                groups.append(means / size)
+    if not groups:
+        return np.zeros((blocks.count * blocks.parts, 1))
+    return _leading(np.concatenate(groups, axis=1), blocks.parts)
+
+
+def moments(values: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """Average roots of absolute values and of products of columns over the parts of blocks, with twice the weight of a lag.
+
+    A change of scatter or correlation is spread over many components of an embedding, but appears in one of these.
+    """
+    rows = [np.sqrt(np.abs(values))]
+    if values.shape[1] <= _MOST_PAIRED:
+        for i in range(1, values.shape[1]):
+            products = values[:, i : i + 1] * values[:, :i]
+            rows.append(np.sign(products) * np.sqrt(np.abs(products)))
+    sums = np.concatenate(
+        [np.zeros((1, sum(part.shape[1] for part in rows))), np.cumsum(np.column_stack(rows), axis=0)]
+    )
+    at = np.minimum(blocks.edges, len(values))
+    whole = np.minimum(at.astype(int), len(values) - 1)
+    cut = sums[whole] + (at - whole)[:, None] * (sums[whole + 1] - sums[whole])
+    means = np.diff(cut, axis=0) * (blocks.parts / blocks.length)
+    steps = np.diff(over_blocks(means, blocks.parts), axis=0)
+    return np.asarray(means * (2.0 / max(float(np.sqrt(np.sum(steps**2) / max(len(steps), 1))), 1e-300)))
+
+
+def over_blocks(parts: np.ndarray, count: int) -> np.ndarray:
+    """Average over the parts of each block."""
+    return np.asarray(parts.reshape(len(parts) // count, count, parts.shape[1]).mean(axis=1))
+
+
+def _leading(features: np.ndarray, parts: int) -> np.ndarray:
+    features = features - features.mean(axis=0)
+    means = over_blocks(features, parts)
+    _, _, axes = np.linalg.svd(means, full_matrices=False)
+    return np.asarray(features @ axes[:_COMPONENTS].T)
+
+
+def _of_lag(
+    values: np.ndarray,
+    lag: int,
+    blocks: Blocks,
+    rng: np.random.Generator,
+    normal: bool,
+    memory_limit: float,
+) -> Iterator[np.ndarray]:
+    """Yield means of the functions of windows of one lag, for each length scale."""
+    count = len(values) - lag + 1
+    places = np.unique(((np.arange(LANDMARKS) + rng.random(LANDMARKS)) * count / LANDMARKS).astype(int))
+    landmarks = np.concatenate([lag_windows(values[place : place + lag], lag, normal) for place in places])
+    distances = pdist(landmarks)
+    distances = distances[distances > _ROUNDING * np.abs(landmarks).max()]
+    if not len(distances):
+        return
+    scale = WIDEST * float(np.median(distances))
+    edges = np.clip(blocks.edges - 0.5 * (lag - 1), 0.0, count)
+    functions = _Functions(values, lag, normal, places, landmarks, scale)
+    sums = np.diff(functions.until(edges, memory_limit), axis=0)
+    weights = _weights(edges, places, lag, count)
+    enough = weights >= _LEAST_SHARE * blocks.length / blocks.parts
+    for number in range(_SCALES):
+        means = sums[:, number] / np.maximum(weights, 1e-9)
+        yield _filled(means, enough, blocks.parts)
+
+
+@dataclass(frozen=True)
+class _Functions:
+    """Gaussian functions of windows at landmarks, at three length scales, and their cumulative sums."""
+
+    values: np.ndarray
+    lag: int
+    normal: bool
+    places: np.ndarray
+    landmarks: np.ndarray
+    scale: float
+
+    def until(self, edges: np.ndarray, memory_limit: float) -> np.ndarray:
+        """Compute sums over the windows before each edge, of shape (edges, scales, landmarks); edges need not be whole steps."""
+        count, size = len(self.values) - self.lag + 1, len(self.landmarks)
+        step = int(np.clip(memory_limit / (64.0 * (size + self.landmarks.shape[1])), 256, 16384))
+        out = np.empty((len(edges), _SCALES, size))
+        total = np.zeros((_SCALES, size))
+        done = 0
+        with ONE_BLAS_THREAD:
+            for start in range(0, count, step):
+                stop = min(start + step, count)
+                last = len(edges) if stop == count else int(np.searchsorted(edges, stop, side="right"))
+                inside = edges[done:last] - start
+                whole = np.minimum(inside.astype(int), stop - start - 1)
+                share = (inside - whole)[:, None]
+                functions = self._at(start, stop)
+                for number in range(_SCALES):
+                    sums = np.concatenate([np.zeros((1, size)), np.cumsum(functions, axis=0)])
+                    out[done:last, number] = total[number] + sums[whole] + share * functions[whole]
+                    total[number] += sums[-1]
+                    functions = functions * functions
+                done = last
+        return out
+
+    def _at(self, start: int, stop: int) -> np.ndarray:
+        windows = lag_windows(self.values[start : stop + self.lag - 1], self.lag, self.normal)
+        squares = np.einsum("ij,ij->i", windows, windows)[:, None] - 2.0 * windows @ self.landmarks.T
+        squares += np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        functions = np.exp(np.maximum(squares, 0.0) * (-0.5 / self.scale**2))
+        # Windows that overlap a landmark are left out, because they share values with it.
+        for column in np.flatnonzero((self.places > start - self.lag) & (self.places < stop + self.lag)):
+            low, high = self.places[column] - self.lag + 1 - start, self.places[column] + self.lag - start
+            functions[max(low, 0) : max(high, 0), column] = 0.0
+        return np.asarray(functions)
+
+
+def _weights(edges: np.ndarray, places: np.ndarray, lag: int, count: int) -> np.ndarray:
+    """Count the windows in each part that are compared with each landmark, of shape (parts, landmarks)."""
+    low, high = np.maximum(places - lag + 1, 0.0), np.minimum(places + lag, float(count))
+    left_out = np.clip(edges[1:, None], low, high) - np.clip(edges[:-1, None], low, high)
+    return np.diff(edges)[:, None] - left_out
+
+
+def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:
+    """Replace means of too few windows by mirrored ones of near blocks, which differ as much as others do."""
+    shape = (len(means) // parts, parts * means.shape[1])  # each part of the blocks and each landmark is a column
+    chosen = ~enough.reshape(shape).all(axis=0)
+    out = means.reshape(shape).copy()
+    own, known = out[:, chosen], enough.reshape(shape)[:, chosen]
+    at, last = np.broadcast_to(np.arange(len(own))[:, None], own.shape), len(own) - 1
+    low = np.maximum.accumulate(np.where(known, at, -1))
+    high = np.minimum.accumulate(np.where(known, at, len(own))[::-1])[::-1]
+    some = known.any(axis=0)
+    low, high = np.where(low < 0, high, low) * some, np.where(high > last, low, high) * some
+    below, above = (np.take_along_axis(own, where, axis=0) for where in (low, high))
+    line = below + (above - below) * ((at - low) / np.maximum(high - low, 1))
+    mirrored = 2 * np.where(at - low <= high - at, low, high) - at
+    there = np.clip(mirrored, 0, last)
+    inside = (mirrored == there) & np.take_along_axis(known, there, axis=0)
+    filled = np.where(inside, np.take_along_axis(own, there, axis=0), line)
+    out[:, chosen] = np.where(known, own, filled * some)
+    return np.asarray(out.reshape(means.shape))

@@ -1,0 +1,331 @@
+"""Steps of changes, with intervals from posteriors, and the kind of each change with the columns that take part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from scipy.special import gammaln
+
+from isopleth.tasks.changes.embedding import lag_windows
+from isopleth.tasks.changes.scan import cycle_of
+
+# Lags that are compared, and most other columns that explain a column at the same step.
+_LAGS, _MOST_OTHERS = (0, 1, 2, 4, 8), 5
+# Steps beside a change that are used at most: farther steps change the estimates of the coefficients little.
+_REACH = 1000
+# Rows for each coefficient and side, so that a side is not fitted by chance.
+_ROWS_A_COEFFICIENT = 3
+# Least residual sum of squares of a standardised column for each row; a constant stretch has none.
+_LEAST_SQUARE = 1e-12
+
+
+def positions_of(
+    values: np.ndarray,
+    places: np.ndarray,
+    columns: Sequence[Sequence[int]],
+    lines: np.ndarray,
+    rough: np.ndarray,
+    coverage: float,
+    known: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""Move changes that were found in blocks to their most probable steps, and return intervals for all.
+
+    Each side is a Gaussian autoregression with its own coefficients and variance. With flat priors the posterior is
+
+    .. math:: p(t) \propto \prod_i |X_i^\top X_i|^{-1/2}\, \Gamma(\nu_i / 2)\, (R_i / 2)^{-\nu_i / 2}, \qquad \nu_i = n_i - k,
+
+    with rows :math:`X_i` and residual sum of squares :math:`R_i` of a side; that of the reversed series is averaged in. Rows with
+    unknown values are left out, so an interval that ends in a gap holds all of it. Places are first steps after changes.
+    """
+    bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
+    out = np.empty((len(places), 2), dtype=int)
+    for i in range(len(places)):
+        place, end = bounds[i + 1], min(bounds[i + 2], bounds[i + 1] + _REACH)
+        start = max(bounds[i], place - _REACH)
+        rows = values[start:end, list(columns[i])]
+        if known is not None:
+            rows = np.where(known[start:end, list(columns[i])], rows, np.nan)
+        best, *ends = _interval(rows, int(place - start), bool(lines[i]), bool(rough[i]), coverage)
+        bounds[i + 1], out[i] = start + best, start + np.array(_beyond_gaps(rows, *ends))
+    return bounds[1:-1], out
+
+
+# Cycles on either side of a change within which it is placed, and cycles in a window: the shorter ones place a change more
+# precisely, noise hides less of the shape of the longer ones. Nearest windows whose distances are averaged, and most windows on
+# either side among which these are. Steps of a cycle beyond which only some steps are compared.
+_WITHIN, _OF_CYCLE = 1.5, (0.25, 0.5)
+_NEAREST, _MOST_WINDOWS = 3, 2000
+_FINEST = 400
+# Nats by which windows must prefer another place to the one found, a factor of 20.
+_PREFERRED = 3.0
+
+
+def by_windows(values: np.ndarray, places: np.ndarray, chosen: np.ndarray, cycle: float | None) -> np.ndarray:
+    """Move the `chosen` changes between cycles to where short windows stop to look like those before.
+
+    They are nearer to some window on their own side of a change than to any on the other, and the logarithms of these ratios are
+    summed. Changes stay where no place is clearly better: noise hides the shape of short windows.
+    """
+    if cycle is None:
+        return places
+    every = 1 + int(cycle / _FINEST)
+    rows = values[::every] / np.maximum(values.std(axis=0), 1e-300)
+    bounds = np.concatenate([[0], np.round(places / every), [len(rows)]]).astype(int)
+    out = places.copy()
+    for i in np.flatnonzero(chosen):
+        start, place, end = bounds[i : i + 3]
+        moved = _turn(rows[start:end], int(place - start), cycle / every)
+        if moved is not None:
+            bounds[i + 1] = start + moved
+            out[i] = bounds[i + 1] * every
+    return out
+
+
+def _turn(rows: np.ndarray, place: int, cycle: float) -> int | None:
+    """Return the place that the windows of a stretch with no other change clearly prefer, or None."""
+    reach = int(_WITHIN * cycle)
+    ahead = np.zeros(2 * reach + 1)
+    for share in _OF_CYCLE:
+        size = max(4, round(share * cycle))
+        count = min(place - reach - size + 1, len(rows) - size + 1 - place - reach, _MOST_WINDOWS)
+        if count < 2.0 * cycle:
+            return None
+        low = place - reach - size + 1 - count
+        windows = lag_windows(rows[low : place + reach + count + size - 1], size, True)
+        nearest = [_distances(windows[count:-count], some) for some in (windows[:count], windows[-count:])]
+        sums = np.concatenate([[0.0], np.cumsum(np.log(nearest[1]) - np.log(nearest[0]))])
+        # Windows that end before a place, and those that begin at it or later.
+        ahead += sums[: len(ahead)] + sums[size - 1 :]
+    best = int(np.argmax(ahead))
+    # A ratio of distances to the power of the steps of a window is that of the likelihoods of normal noise, and as many windows
+    # hold each step. Two lengths are averaged, and a window that changes sides counts twice.
+    nats = 0.25 * (ahead[best] - ahead[reach])
+    return place - reach + best if nats > _PREFERRED else None
+
+
+def _distances(windows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return root mean squares of the distances of each window to the nearest others."""
+    squares = np.sum(windows**2, axis=1)[:, None] + np.sum(others**2, axis=1) - 2.0 * windows @ others.T
+    return np.asarray(np.sqrt(np.maximum(np.partition(squares, _NEAREST, axis=1)[:, :_NEAREST].mean(axis=1), 1e-12)))
+
+
+def _beyond_gaps(rows: np.ndarray, low: int, high: int) -> tuple[int, int]:
+    """Widen an interval by the rows without any known value beside its ends."""
+    unknown = np.isnan(rows).all(axis=1)
+    while low > 1 and unknown[low - 1]:
+        low -= 1
+    while high < len(rows) - 1 and unknown[high]:
+        high += 1
+    return low, high
+
+
+def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: float) -> tuple[int, int, int]:
+    """Return the step and the interval of one change in a stretch with no other; NaN is unknown."""
+    if np.isnan(rows).all(axis=0).any():
+        return place, 1, len(rows) - 1
+    spread = np.nanstd(rows, axis=0)
+    rows = (rows - np.nanmean(rows, axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    side = min(place, len(rows) - place)
+    others = min(rows.shape[1] - 1, _MOST_OTHERS)
+
+    def room(lags: int) -> bool:
+        return lags + _ROWS_A_COEFFICIENT * (1 + line + lags + others) <= side  # so that the place is among the steps
+
+    lags = [count for count in _LAGS if room(count)]
+    if not lags:  # too short for a model: anywhere between the neighbouring changes
+        return place, 1, len(rows) - 1
+    least = max(lags) + _ROWS_A_COEFFICIENT * (1 + line + max(lags) + others)
+    steps = np.arange(least, len(rows) - least + 1)
+    # The first steps after a change follow from values before it, which neither side explains, and so the posterior is late; that
+    # of the reversed series is early by as much.
+    logs = 0.5 * (
+        _log_posterior(rows, place, steps, lags, line)
+        + _log_posterior(rows[::-1], len(rows) - place, len(rows) - steps, lags, line)
+    )
+    if not np.isfinite(logs).any():
+        return place, 1, len(rows) - 1
+    weights = np.exp(logs - np.max(logs))
+    below = np.cumsum(weights) / weights.sum()
+    tail = 0.5 * (1.0 - coverage)
+    ends = np.minimum(np.searchsorted(below, [tail, 1.0 - tail]), len(steps) - 1)
+    low, high = steps[ends]
+    if rough:
+        place = int(steps[np.argmax(logs)])
+    return place, min(low, place), max(high, place)
+
+
+def _log_posterior(rows: np.ndarray, place: int, steps: np.ndarray, lags: list[int], line: bool) -> np.ndarray:
+    """Return the logarithm of the posterior at each of `steps`, up to a constant, with the best number of lags."""
+    skipped = max(lags)
+    logs = np.zeros(len(steps))
+    for j in range(rows.shape[1]):
+        target = rows[skipped:, j]
+        designs = [_design(rows, j, count, skipped, line) for count in lags]
+        # The same rows for all numbers of lags, so that their criteria compare.
+        used = ~np.isnan(np.column_stack([target, *designs])).any(axis=1)
+        target = np.where(used, target, 0.0)
+        designs = [np.where(used[:, None], design, 0.0) for design in designs]
+        criteria = [_criterion(design, target, used, place - skipped) for design in designs]
+        logs += _log_of_column(designs[int(np.argmin(criteria))], target, used, steps - skipped)
+    return logs
+
+
+def _design(rows: np.ndarray, j: int, lags: int, skipped: int, line: bool) -> np.ndarray:
+    """Return the regressors of column j from row `skipped` on: constant, line, lags, and earlier columns at the same step."""
+    n = len(rows)
+    parts = [np.ones(n - skipped)]
+    if line:
+        parts.append(np.linspace(-1.0, 1.0, n)[skipped:])
+    parts += [rows[skipped - lag : n - lag, j] for lag in range(1, lags + 1)]
+    parts += list(rows[skipped:, max(0, j - _MOST_OTHERS) : j].T)
+    return np.column_stack(parts)
+
+
+def _criterion(design: np.ndarray, target: np.ndarray, used: np.ndarray, split: int) -> float:
+    """Return the Bayesian information criterion of a regression with its own coefficients and variance on each side."""
+    total = 0.0
+    for side in (slice(None, split), slice(split, None)):
+        X, y = design[side][used[side]], target[side][used[side]]
+        if len(y) <= X.shape[1]:
+            return np.inf
+        residuals = y - X @ np.linalg.lstsq(X, y)[0]
+        total += len(y) * np.log(max(np.mean(residuals**2), _LEAST_SQUARE)) + X.shape[1] * np.log(len(y))
+    return total
+
+
+def _log_of_column(design: np.ndarray, target: np.ndarray, used: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the posterior by one column; rows that are not used are 0."""
+    gram = np.cumsum(design[:, :, None] * design[:, None, :], axis=0)
+    product = np.cumsum(design * target[:, None], axis=0)
+    square, count = np.cumsum(target**2), np.cumsum(used)
+    left = gram[steps - 1], product[steps - 1], square[steps - 1], count[steps - 1]
+    right = gram[-1] - left[0], product[-1] - left[1], square[-1] - left[2], count[-1] - left[3]
+    return _log_marginal(*left) + _log_marginal(*right)
+
+
+def _log_marginal(gram: np.ndarray, product: np.ndarray, square: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the probability of one side, with coefficients and variance integrated out."""
+    k = gram.shape[1]
+    count = np.maximum(count, 1)
+    gram = gram + _LEAST_SQUARE * count[:, None, None] * np.eye(k)
+    fitted = np.einsum("ni,ni->n", product, np.linalg.solve(gram, product[:, :, None])[:, :, 0])
+    residual = np.maximum(square - fitted, _LEAST_SQUARE * count)
+    free = np.maximum(0.5 * (count - k), 0.5)
+    found = -0.5 * np.linalg.slogdet(gram)[1] + gammaln(free) - free * np.log(0.5 * residual)
+    return np.asarray(np.where(count > k, found, -np.inf))
+
+
+# Steps on either side of a change that are compared.
+_FARTHEST = 20_000
+# Steps of a block, and fewest and most blocks on a side.
+_BLOCK = 10.0
+_LEAST, _MOST = 4, 30
+# Standard errors from which a difference counts.
+_SURE = 4.0
+# A column counts as changed from this many standard errors, and from this share of the largest number of them.
+_COLUMN, _SHARE = 3.0, 0.5
+# Least difference of log standard deviations, log rates of crossings or log periods, and correlations; smaller ones are named
+# changes of shape.
+_EFFECTS = {"scatter": 0.15, "frequency": 0.1, "relation": 0.2}
+# Difference of log standard deviations from which a change is one of scatter whatever else differs.
+_WILDER = 0.7
+# Columns of which all pairs are compared.
+_MOST_PAIRS = 20
+
+
+def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[str, tuple[int, ...]]:
+    """Tell a jump of level from a change of slope between segments, lines if `lines`, and name the columns that take part."""
+    left, right = left[-_FARTHEST:], right[:_FARTHEST]
+    if not lines:
+        differences = right.mean(axis=0) - left.mean(axis=0)
+        spread = np.sqrt(left.var(axis=0) / len(left) + right.var(axis=0) / len(right))
+        return "level", _columns(_over(differences, spread))
+    fits, errors = zip(*(_line(side, at) for side, at in ((left, len(left)), (right, 0))), strict=True)
+    difference = fits[1] - fits[0]
+    error = np.sqrt(errors[0] ** 2 + errors[1] ** 2)
+    reach = 0.5 * min(len(left), len(right))
+    bent = np.abs(difference[1]).sum() * reach > np.abs(difference[0]).sum()
+    scores = _over(difference[1], error[1]) if bent else _over(difference[0], error[0])
+    return ("slope" if bent else "level"), _columns(scores)
+
+
+def kind_of_shape(left: np.ndarray, right: np.ndarray, cycle: float | None) -> tuple[str, tuple[int, ...]]:
+    """Tell changes of scatter, frequency, relation and shape apart, by Welch's t of blocks, and name their columns."""
+    left, right = left[-_FARTHEST:], right[:_FARTHEST]
+    length = max(_BLOCK, cycle or 0.0)
+    sides = [_in_blocks(side, length) for side in (left, right)]
+    if min(len(side) for side in sides) < _LEAST:
+        return _by_period(left, right)
+    best, found = 0.0, None
+    for kind, statistics in (("scatter", _scatter), ("frequency", _crossings), ("relation", _relation)):
+        if kind == "relation" and not 1 < left.shape[1] <= _MOST_PAIRS:
+            continue
+        before, after = (np.array([statistics(block) for block in side]) for side in sides)
+        difference = after.mean(axis=0) - before.mean(axis=0)
+        error = np.sqrt(before.var(axis=0, ddof=1) / len(before) + after.var(axis=0, ddof=1) / len(after))
+        scores = np.where(np.abs(difference) >= _EFFECTS[kind], np.abs(_over(difference, error)), 0.0)
+        if scores.max() > max(best, _SURE):
+            best = float(scores.max())
+            columns = _columns(scores)
+            if kind == "relation":
+                pairs = list(combinations(range(left.shape[1]), 2))
+                columns = tuple(sorted({column for pair in columns for column in pairs[pair]}))
+            found = kind, columns
+            if kind == "scatter" and np.abs(difference).max() >= _WILDER:
+                break  # a stretch that hardly moves has no frequency to compare
+    return found or _by_period(left, right)
+
+
+def _by_period(left: np.ndarray, right: np.ndarray) -> tuple[str, tuple[int, ...]]:
+    """Tell segments of different periods from segments of another shape."""
+    columns = []
+    for j in range(left.shape[1]):
+        before, after = cycle_of(left[:, [j]]), cycle_of(right[:, [j]])
+        if before is not None and after is not None and abs(np.log(after / before)) >= _EFFECTS["frequency"]:
+            columns.append(j)
+    return ("frequency", tuple(columns)) if columns else ("shape", tuple(range(left.shape[1])))
+
+
+def _over(difference: np.ndarray, error: np.ndarray) -> np.ndarray:
+    return np.asarray(difference / np.maximum(error, 1e-12 * np.abs(difference) + 1e-300))
+
+
+def _columns(scores: np.ndarray) -> tuple[int, ...]:
+    sizes = np.abs(scores)
+    least = min(float(sizes.max()), max(_COLUMN, _SHARE * float(sizes.max())))
+    return tuple(int(j) for j in np.flatnonzero(sizes >= least))
+
+
+def _line(side: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return value at step `at` and slope of the least-squares line, and their standard errors, each of shape (2, d)."""
+    design = np.column_stack([np.ones(len(side)), np.arange(len(side)) - at])
+    fit = np.linalg.lstsq(design, side, rcond=None)[0]
+    left = side - design @ fit
+    variance = np.sum(left**2, axis=0) / max(len(side) - 2, 1)
+    inverse = np.diag(np.linalg.inv(design.T @ design))
+    return fit, np.sqrt(inverse[:, None] * variance)
+
+
+def _in_blocks(side: np.ndarray, length: float) -> list[np.ndarray]:
+    count = int(min(len(side) // length, _MOST))
+    return [] if count < 1 else np.array_split(side, count)
+
+
+def _scatter(block: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 * np.log(block.var(axis=0) + 1e-300))
+
+
+def _crossings(block: np.ndarray) -> np.ndarray:
+    """Return the log rate at which each column crosses its mean."""
+    above = block > block.mean(axis=0)
+    return np.asarray(np.log((0.5 + np.sum(above[1:] != above[:-1], axis=0)) / len(block)))
+
+
+def _relation(block: np.ndarray) -> np.ndarray:
+    """Return the correlations of all pairs of columns."""
+    rest = block - block.mean(axis=0)
+    rest = rest / np.maximum(np.sqrt(np.sum(rest**2, axis=0)), 1e-300)
+    products = rest.T @ rest
+    return np.asarray(products[np.triu_indices(len(products), 1)])

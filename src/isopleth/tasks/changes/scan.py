@@ -1,0 +1,431 @@
+"""Scans of a series for changes: the shape of its windows, and the distribution of the innovations.
+
+A scan of block means has a whitened contrast, its null distribution by shuffled chunks, and a recursion over segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy.fft import dct
+
+from isopleth.tasks.changes.description_length import describe
+from isopleth.tasks.changes.embedding import Blocks, blocks_of, embedded, moments, over_blocks, period_of
+
+# Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
+RUNS = 199
+CHUNK = 4
+# Most principal components, and blocks needed for each.
+_MOST_COMPONENTS = 10
+_BLOCKS_A_COMPONENT = 4
+# Ridge of the whitening, relative to the mean eigenvalue.
+_RIDGE = 0.1
+# Least length of a segment, as a share of the series and in blocks; and fewest blocks of a segment that is scanned.
+_LEAST_SHARE = 0.04
+_LEAST_BLOCKS = 4
+_FEWEST = 8
+# If fewer shuffles than this reach a value, the p-value comes from a fitted tail instead of their share.
+_LEAST_EXCEEDING = 1
+# Passes over the changes that move each to its best place between its neighbours.
+_SWEEPS = 2
+# Quantile of the differences between blocks that is compared, and its relative error times the root of the number of blocks.
+_TYPICAL, _ERRORS_OF_CONTRASTS = 0.75, 1.5
+# Fewest chunks of blocks after joining. If joining would leave fewer, there is no scan if blocks two apart differ this many times
+# as much.
+_CHUNKS, _MOST_ALIKE = 4, 2.0
+# Autocorrelations and shares of noise of the memory that a step is compared with, and twice the nats by which the step has to be
+# cheaper.
+_MEMORIES = np.array([(0.0, 0.0), *product((0.3, 0.6, 0.8, 0.9, 0.95, 0.98), (0.0, 0.5, 0.8, 0.9, 0.95))])
+_CLEARLY = 2.0
+_EULER = 0.5772156649
+
+
+@dataclass(frozen=True)
+class Found:
+    """A change that a scan found."""
+
+    step: int  # first step after the change
+    pvalue: float  # probability that a segment without a change has such a contrast somewhere
+
+
+class ContrastScan:
+    """Contrasts between the means of blocks before and after a place, over whole segments.
+
+    Components are whitened by the differences of neighbouring blocks, which a change hardly affects; the largest squared distance
+    of means is compared with shuffles of chunks of blocks, whitened likewise.
+    """
+
+    def __init__(
+        self,
+        parts: np.ndarray,
+        blocks: Blocks,
+        rng: np.random.Generator,
+        alike: float = 0.1,
+        remembers: bool = False,
+        chunk: int = CHUNK,
+    ) -> None:
+        self._parts, self._blocks, self._rng, self._remembers = parts, blocks, rng, remembers
+        # Blocks joined in a shuffle, and fewest blocks of a series that is scanned.
+        self._chunk, self._fewest = chunk, _CHUNKS * chunk
+        self._means = over_blocks(parts, blocks.parts)
+        self._widen(alike)
+        self._least = max(_LEAST_BLOCKS, int(np.ceil(_LEAST_SHARE * blocks.count)))
+
+    @property
+    def block(self) -> float:
+        """Length in steps of the blocks that are compared."""
+        return self._blocks.length
+
+    def _widen(self, alike: float) -> None:
+        """Join blocks in pairs until neighbours differ as much as blocks two apart, since they would understate scatter."""
+        while len(self._means) >= _FEWEST:
+            near, far = (
+                np.quantile(np.sum((self._means[k:] - self._means[:-k]) ** 2, axis=1), _TYPICAL) for k in (1, 2)
+            )
+            count = self._blocks.count // 2
+            if far <= near * (1.0 + alike + _ERRORS_OF_CONTRASTS / np.sqrt(len(self._means))) or (
+                count < self._fewest and far <= _MOST_ALIKE * near
+            ):
+                break
+            size, count = 2 * self._blocks.parts, count if count >= self._fewest else 0
+            self._parts = self._parts[: count * size]
+            self._blocks = Blocks(2.0 * self._blocks.length, count, size)
+            self._means = over_blocks(self._parts, size)
+
+    def changes(self, rate: float) -> list[Found]:
+        """Find changes, first in the whole series and then in the segments between them, each at false alarm rate `rate`."""
+        found: dict[int, float] = {}
+        waiting = [(0, len(self._means))] if len(self._means) >= self._fewest else []
+        while waiting:
+            start, end = waiting.pop()
+            if end - start < max(2 * self._least, _FEWEST):
+                continue
+            place, pvalue = self._tested(start, end)
+            if pvalue <= rate:
+                found[start + place] = pvalue
+                waiting += [(start, start + place), (start + place, end)]
+        for gradual in [self._drift_ahead] + [self._past_ahead] * self._remembers:
+            for place in set(found) - self._abrupt(sorted(found), gradual):
+                del found[place]
+        return self._placed(found)
+
+    def _abrupt(self, places: list[int], ahead_of_step: Callable[[int, int, int], float]) -> set[int]:
+        """Return the places where a step explains more than something gradual; of the others the weakest step is removed first.
+
+        A weak change beside a strong one cuts short the segment in which the strong one is judged.
+        """
+        kept = [0, *places, len(self._means)]
+        while len(kept) > 2:
+            around = [kept[i - 1 : i + 2] for i in range(1, len(kept) - 1)]
+            gradual = [i for i, segment in enumerate(around) if ahead_of_step(*segment) > 0.0]
+            if not gradual:
+                break
+            del kept[1 + min(gradual, key=lambda i: self._step(*around[i])[1])]
+        return set(kept[1:-1])
+
+    def _step(self, start: int, place: int, end: int) -> tuple[np.ndarray, float]:
+        """Return the whitened components of a segment around their means, and how much a step at a place explains of them."""
+        rest = _whitened(_components(self._means[start:end])[0][None])[0]
+        rest = rest - rest.mean(axis=0)
+        before, n = place - start, len(rest)
+        return rest, float(np.sum(rest[:before].sum(axis=0) ** 2)) * n / (before * (n - before))
+
+    def _drift_ahead(self, start: int, place: int, end: int) -> float:
+        """Return how much more a line or parabola explains of whitened components than a step at a place."""
+        (rest, step), before = self._step(start, place, end), place - start
+        time = np.arange(len(rest)) - 0.5 * (len(rest) - 1)
+        line = float(np.sum((time @ rest) ** 2)) / float(time @ time)
+        jump = rest[before:].mean(axis=0) - rest[:before].mean(axis=0)
+        along = rest @ (jump / max(float(np.linalg.norm(jump)), 1e-300))
+        square = time**2 - np.mean(time**2)
+        parabola = sum(float(term @ along) ** 2 / float(term @ term) for term in (time, square))
+        return max(line, parabola) - step
+
+    def _past_ahead(self, start: int, place: int, end: int) -> float:
+        """Return how much cheaper memory alone describes a segment than memory and a step, which must clearly win."""
+        white = _whitened(_components(self._means[start:end])[0][None])[0]
+        jump = white[place - start :].mean(axis=0) - white[: place - start].mean(axis=0)
+        alone, with_step = _costs_of_memory(white @ jump, place - start)
+        return with_step - alone + _CLEARLY
+
+    def _tested(self, start: int, end: int) -> tuple[int, float]:
+        """Return the place of the largest contrast in a segment, and its p-value."""
+        rows = _components(self._means[start:end])[0]
+        if not rows.any():
+            return 0, 1.0
+        place, largest = _scanned(_whitened(rows[None]), self._least)
+        orders = np.array([self._shuffled(len(rows)) for _ in range(RUNS)])
+        null = _scanned(_whitened(rows[orders]), self._least)[1]
+        return int(place[0]), _pvalue(float(largest[0]), null)
+
+    def _shuffled(self, n: int) -> np.ndarray:
+        """Draw an order of n blocks: a ring of blocks is cut into chunks at a random offset, and the chunks are permuted."""
+        ring = (np.arange(n) + self._rng.integers(n)) % n
+        chunks = [ring[start : start + self._chunk] for start in range(0, n, self._chunk)]
+        return np.concatenate([chunks[i] for i in self._rng.permutation(len(chunks))])
+
+    def _placed(self, found: dict[int, float]) -> list[Found]:
+        """Move each change to its best place between its neighbours, first to a block and finally to a part of a block."""
+        places = np.array([0, *sorted(found), len(self._means)])
+        values = [found[place] for place in sorted(found)]
+        for _ in range(_SWEEPS):
+            for i in range(1, len(places) - 1):
+                start, end = places[i - 1], places[i + 1]
+                rows = _components(self._means[start:end])[0]
+                places[i] = start + int(_scanned(_whitened(rows[None]), self._least)[0][0])
+        steps = [self._refined(*places[i - 1 : i + 2]) for i in range(1, len(places) - 1)]
+        return [Found(step, value) for step, value in zip(steps, values, strict=True)]
+
+    def _refined(self, start: int, place: int, end: int) -> int:
+        """Place a change to a part of a block by moving means over whole blocks, which no phase of a period affects."""
+        size = self._blocks.parts
+        rows, axes = _components(self._means[start:end])
+        white = _whitening(rows[None])[0]
+        direction = rows[place - start :].mean(axis=0) - rows[: place - start].mean(axis=0)
+        direction = axes @ (white.T @ (white @ direction))
+        line = self._parts[start * size : end * size] @ direction
+        sums = np.concatenate([[0.0], np.cumsum(line)])
+        moving = sums[size:] - sums[:-size]
+        moving = moving - 0.5 * (
+            moving[: (place - start - 1) * size + 1].mean() + moving[(place - start) * size :].mean()
+        )
+        # The mean over a block that begins at a part stands for the middle of the block.
+        near = np.arange((place - start - 2) * size, (place - start + 2) * size + 1)
+        lost = np.concatenate([[0.0], np.cumsum(moving)])[near - size // 2]
+        best = near[int(lost.argmin())]
+        return round((start + best / size) * self._blocks.length)
+
+
+def _components(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the leading principal components of blocks, and their axes."""
+    n = len(means)
+    rest = means - means.mean(axis=0)
+    count = max(2, min(_MOST_COMPONENTS, n // _BLOCKS_A_COMPONENT))
+    _, axes = np.linalg.eigh(rest.T @ rest)
+    axes = axes[:, ::-1][:, :count]
+    return rest @ axes, axes
+
+
+def _whitening(rows: np.ndarray) -> np.ndarray:
+    """Return W of shape (runs, c, c) with W C W' = 1, C half the covariance of neighbours' differences plus a ridge."""
+    steps = np.diff(rows, axis=1)
+    covariance = np.swapaxes(steps, 1, 2) @ steps / (2.0 * steps.shape[1])
+    size = covariance.shape[1]
+    mean = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / size
+    covariance = covariance + (_RIDGE * mean + 1e-12 * np.mean(rows**2)) * np.eye(size)
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)))
+
+
+def _whitened(rows: np.ndarray) -> np.ndarray:
+    return np.asarray(rows @ np.swapaxes(_whitening(rows), 1, 2))
+
+
+def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the places and values of the largest contrasts, at least `least` blocks from either end."""
+    n = rows.shape[1]
+    rest = rows - rows.mean(axis=1, keepdims=True)
+    sums = np.cumsum(rest, axis=1)[:, least - 1 : n - least]
+    before = np.arange(least, n - least + 1)
+    contrasts = np.einsum("ijk,ijk->ij", sums, sums) * n / (before * (n - before))
+    return contrasts.argmax(axis=1) + least, contrasts.max(axis=1)
+
+
+def _costs_of_memory(line: np.ndarray, place: int) -> tuple[float, float]:
+    """Return the costs of an autoregression measured with noise, without and with a step, whose place costs as in a description.
+
+    Blocks measure scatter roughly, so its memory hardly shows between neighbours but adds up over many. Cosine coefficients
+    are nearly independent, with the spectral density as their variances.
+    """
+    n = len(line)
+    values, step = (dct(some, norm="ortho")[1:] for some in (line, (np.arange(n) >= place).astype(np.float64)))
+    phi, noise = _MEMORIES[:, :1], _MEMORIES[:, 1:]
+    turns = np.cos(np.pi * np.arange(1, n) / n)
+    density = noise + (1.0 - noise) * (1.0 - phi**2) / (1.0 - 2.0 * phi * turns + phi**2)
+    square, both, own = (np.sum(term / density, axis=1) for term in (values**2, values * step, step**2))
+    fixed = np.log(density).sum(axis=1) + np.log(n) * np.count_nonzero(_MEMORIES, axis=1)
+    least = 1e-12 * square
+    alone = np.min((n - 1) * np.log(square) + fixed)
+    with_step = np.min((n - 1) * np.log(np.maximum(square - both**2 / own, least)) + fixed) + 3.0 * np.log(n)
+    return float(alone), float(with_step)
+
+
+def _pvalue(largest: float, null: np.ndarray) -> float:
+    """Return the share of shuffles that reach a value; if none does, the tail of a Gumbel distribution of their logarithms."""
+    exceeding = int(np.sum(null >= largest))
+    share = (1 + exceeding) / (1 + len(null))
+    if exceeding >= _LEAST_EXCEEDING:
+        return share
+    logs = np.log(np.maximum(null, 1e-300))
+    spread = max(float(logs.std(ddof=1)) * np.sqrt(6.0) / np.pi, 1e-9)
+    away = (np.log(max(largest, 1e-300)) - logs.mean()) / spread + _EULER
+    return float(min(-np.expm1(-np.exp(-away)), _LEAST_EXCEEDING / (1 + len(null))))
+
+
+# Lengths of the windows whose shape is compared, as far as they fit in a block: longer ones would make neighbouring blocks alike.
+SHAPE_LAGS = (10, 20)
+_LEAST_LAG = 3
+# Least height of the autocorrelation at a period, as it is and in its standard errors for independent values; and least test
+# statistic of a period, which 0 to 3 % of autoregressions of 0 to .95 with 300 and 2,000 steps reach.
+_PERIODIC, _ERRORS, _LEAST_STATISTIC = 0.1, 4.0, 3.0
+# Ratio of the period of a season to that of the autocorrelation from which the latter is a part of a cycle.
+_PART = 1.5
+# Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
+# cycle before them, and joined cycles would be few.
+_ALIKE, _ALIKE_CYCLES = 0.1, 0.5
+# Blocks within which two changes are one.
+_NEAR = 2.0
+# Share of the rate at which shapes and innovations are scanned together. A quarter is kept back, because blocks of an estimated
+# period are less exchangeable than the shuffles assume.
+_TOGETHER = 0.75
+# Shares of the rate without a period.
+_INNOVATIONS, _SHAPES = 2.0 / 3.0, 1.0 / 3.0
+# False alarm rate of the detector over that of the scans.
+_OF_DETECTOR = 1.5
+# Steps of a block of windows in a series without a period, and of a block of innovations.
+_WITHOUT_PERIOD, _ROWS = 20.0, 5.0
+# Fewest and most blocks.
+_LEAST, _MOST = 40, 1000
+# Fewest whole cycles that are scanned as blocks of their own where they are fewer than `_LEAST`, and cycles that a shuffle keeps
+# together: a part of a cycle differs from its neighbour by the phase, which hides what differs between cycles.
+_FEW, _FEW_TOGETHER = 12, 2
+# Innovations are clipped at this many standard deviations.
+_FARTHEST = 4.0
+# Steps of a series without a period that has enough blocks for the scan of innovations, and for that of shapes, whose blocks are
+# as long as a window at least.
+SHORTEST_LAWS = round(_LEAST * _ROWS)
+SHORTEST_SHAPES = _LEAST * SHAPE_LAGS[0]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A change that one part of the detector found."""
+
+    step: int  # first step after the change
+    pvalue: float  # least false alarm rate of the detector at which it would be found
+    kind: str  # quantity that was compared: levels and slopes, the scatter of innovations, or mean embeddings
+
+
+@dataclass(frozen=True, eq=False)
+class Scanned:
+    """Changes that a scan found, and the length of its blocks in steps."""
+
+    changes: list[Candidate]
+    block: float
+
+
+def cycle_of(values: np.ndarray, season: float | None = None) -> float | None:
+    """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give.
+
+    If the parts of a cycle are similar, this is a part, and neighbouring parts differ without a change: the period of a `season`
+    that was found is taken instead if it is much longer and gives enough blocks.
+    """
+    spread = np.maximum(values.std(axis=0), 1e-300)
+    length, height, statistic = period_of((values - values.mean(axis=0)) / spread)
+    if height < max(_PERIODIC, _ERRORS / np.sqrt(len(values))) or statistic < _LEAST_STATISTIC:
+        return None
+    return season if season is not None and _PART * length < season <= len(values) / _LEAST else length
+
+
+def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
+    """Add the changes of a scan that are farther than two blocks from the changes known."""
+    near = _NEAR * scanned.block
+    return changes + [one for one in scanned.changes if all(abs(one.step - other.step) > near for other in changes)]
+
+
+def seen_in_cycles(changes: list[Candidate], values: np.ndarray, cycle: float) -> list[Candidate]:
+    """Return the changes of level and slope that the means over whole cycles show too, up to two cycles away."""
+    count = int(len(values) / cycle)
+    if count < _FEW:
+        return []
+    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
+    edges = np.arange(count + 1) * cycle
+    whole = np.minimum(edges.astype(int), len(values) - 1)
+    means = np.diff(sums[whole] + (edges - whole)[:, None] * values[whole], axis=0) / cycle
+    if (np.ptp(means, axis=0) <= 0.0).any():
+        return []
+    places = describe(means).location.changes * cycle
+    return [one for one in changes if (np.abs(places - one.step) <= _NEAR * cycle).any()]
+
+
+def one_a_gap(changes: list[Candidate], known: np.ndarray) -> list[Candidate]:
+    """Keep the surest of changes between which more steps are missing than known: a gap is filled along a line."""
+    kept: list[Candidate] = []
+    for one in sorted(changes, key=lambda one: one.step):
+        if kept and 2 * np.sum(known[kept[-1].step : one.step]) < one.step - kept[-1].step:
+            kept.append(min(kept.pop(), one, key=lambda two: two.pvalue))
+        else:
+            kept.append(one)
+    return kept
+
+
+def scans(
+    values: np.ndarray,
+    innovations: np.ndarray,
+    cycle: float | None,
+    rate: float,
+    rng: np.random.Generator,
+    memory_limit: float,
+) -> list[Scanned]:
+    """Scan the shapes of windows and the distribution of innovations, with the false alarm `rate` together.
+
+    With a period, both are averaged over its blocks (with 12 to 40 cycles also over parts, each at half) at three quarters of the
+    rate; without one, innovations over five steps have two thirds and windows one third. Scans with too few blocks are left out.
+    """
+    spread = np.maximum(values.std(axis=0), 1e-300)
+    normal = (values - values.mean(axis=0)) / spread
+    left = np.clip(innovations / np.maximum(np.sqrt(np.mean(innovations**2, axis=0)), 1e-300), -_FARTHEST, _FARTHEST)
+    length = _WITHOUT_PERIOD if cycle is None else cycle
+
+    def embedding(rows: np.ndarray, chosen: list[int], blocks: Blocks, shapes: bool) -> np.ndarray:
+        return embedded(rows, chosen, blocks, rng, normal=shapes, memory_limit=memory_limit)
+
+    least = SHAPE_LAGS[0]
+    wide = blocks_of(len(values), length, _LEAST, _MOST)
+    if wide.length < least:
+        wide = blocks_of(len(values), max(least, np.ceil(least / length) * length), 2, _MOST)
+    short = {lag for lag in SHAPE_LAGS if cycle is not None and lag <= wide.length} | {SHAPE_LAGS[0]}
+    lags = sorted({*short} if cycle is None else {*short, max(round(cycle), _LEAST_LAG)})
+    if cycle is not None:
+        few = _FEW <= len(values) / cycle < _LEAST
+        share = _TOGETHER / (1 + few)
+
+        def of_cycles(blocks: Blocks, chosen: list[int], chunk: int) -> Scanned:
+            both = [embedding(normal, chosen, blocks, True), embedding(left, [1], blocks, False)]
+            return _one_scan(np.concatenate(both, axis=1), blocks, share, rate, rng, alike=_ALIKE_CYCLES, chunk=chunk)
+
+        found = [of_cycles(wide, lags, CHUNK)]
+        if few:
+            whole = blocks_of(len(values), cycle, _FEW, _MOST)
+            fitting = [lag for lag in SHAPE_LAGS if lag <= whole.length]
+            found.append(of_cycles(whole, [*fitting, max(round(cycle), _LEAST_LAG)], _FEW_TOGETHER))
+        return found
+    found = []
+    if len(values) >= SHORTEST_LAWS:
+        narrow = blocks_of(len(values), _ROWS, _LEAST, _MOST)
+        laws = np.concatenate([moments(left, narrow), embedding(left, [1], narrow, False)], axis=1)
+        found.append(_one_scan(laws, narrow, _INNOVATIONS, rate, rng, remembers=True))
+    if len(values) >= SHORTEST_SHAPES:
+        found.append(_one_scan(embedding(normal, lags, wide, True), wide, _SHAPES, rate, rng, remembers=True))
+    return found
+
+
+def _one_scan(
+    parts: np.ndarray,
+    blocks: Blocks,
+    share: float,
+    rate: float,
+    rng: np.random.Generator,
+    *,
+    alike: float = _ALIKE,
+    remembers: bool = False,
+    chunk: int = CHUNK,
+) -> Scanned:
+    """Return the changes of one scan, with p-values of the whole detector, of whose rate the scan has a share."""
+    scan = ContrastScan(parts, blocks, rng, alike, remembers, chunk)
+    found = scan.changes(share * rate)
+    return Scanned(
+        [Candidate(one.step, min(1.0, _OF_DETECTOR / share * one.pvalue), "shape") for one in found], scan.block
+    )

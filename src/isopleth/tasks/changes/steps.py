@@ -1,0 +1,181 @@
+"""Steps of a series: its column of times, and the grid of equal steps on which its rows stand; steps without a row are gaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import InputError, listed
+from isopleth.results.result import frame_library
+from isopleth.tables.cells import as_frame, in_memory, is_missing, refuse_names, with_columns
+from isopleth.tables.text_types import as_datetime, axis_of, length_text, moment
+
+
+def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
+    """Return a series without its column of times, by default the only one or the index, and the times."""
+    if not hasattr(series, "__len__"):
+        series = in_memory(series)
+    refuse_names(series, "series")
+    frame = None if frame_library(series) is None else as_frame(series)
+    if isinstance(times, str):
+        if frame is None or times not in frame.columns:
+            there = "it is no data frame" if frame is None else f"it has {listed(list(map(str, frame.columns)))}"
+            raise InputError(
+                f"series has no column {times!r} ({{parameter}}); {there}.", parameter="times", column=times
+            )
+        return _taken(series, frame, times)
+    if times is None and frame is not None:
+        found = [name for name in frame.columns if _holds_times(frame.get_column(name))]
+        if len(found) > 1:
+            raise InputError(
+                f"series has several columns of times, {listed(list(map(str, found)))}; name that of the steps with times, and "
+                "leave the others out."
+            )
+        if found:
+            return _taken(series, frame, found[0])
+    if times is None:
+        times = _index_of_times(series)
+        if times is None:
+            return series, None
+    cells = np.asarray(times if isinstance(times, (list, tuple)) else to_numpy(times))
+    if cells.shape != (len(series),):
+        raise InputError(f"times has the shape {cells.shape}; expected ({len(series)},), a time for each step.")
+    return series, ascending_times(cells, "times")
+
+
+def _index_of_times(series: Any) -> Any:
+    """Return the index of a series of pandas if it holds times, or the starts of periods; None otherwise."""
+    index: Any = getattr(series, "index", None)
+    if type(index).__name__ == "PeriodIndex":
+        return index.to_timestamp()
+    return index if type(index).__name__ == "DatetimeIndex" else None
+
+
+def _holds_times(column: Any) -> bool:
+    """Return whether a column holds times, or text that begins with one, as readers of CSV leave them."""
+    if column.dtype in (nw.Date, nw.Datetime):
+        return True
+    known = column.drop_nulls() if column.dtype == nw.String else column.head(0)
+    return len(known) > 0 and moment(known[0]) is not None
+
+
+def _taken(series: Any, frame: Any, name: str) -> tuple[Any, np.ndarray]:
+    rest = [column for column in frame.columns if column != name]
+    if not rest:
+        raise InputError(f"series has no column but {name!r}, which holds its times; add the values.")
+    cells = np.asarray(frame.get_column(name).to_numpy())
+    return with_columns(frame.to_native(), rest), ascending_times(cells, f"column {name!r}")
+
+
+def ascending_times(cells: np.ndarray, name: str) -> np.ndarray:
+    """Return times if each is later than the one before. Times without a zone are taken as UTC."""
+    missing = _missing(cells)
+    if missing.any():
+        row = int(missing.argmax())
+        raise InputError(f"{name} has no time in {{row}}", row=row, hint="fill it in, or leave the times out")
+    moments = _moments(cells, name)
+    late = np.flatnonzero(moments[1:] <= moments[:-1])
+    shown = cells.astype("datetime64[us]") if cells.dtype.kind == "M" else cells
+    if len(late):
+        row = int(late[0]) + 1
+        raise InputError(
+            f"{name} does not ascend: {shown[row]} in {{row}} is not later than {shown[row - 1]} before it",
+            row=row,
+            value=shown[row],
+            hint="sort the rows by time, keep one row for each time, or leave the times out",
+        )
+    return shown
+
+
+def _missing(cells: np.ndarray) -> np.ndarray:
+    if cells.dtype.kind == "M":
+        return np.isnat(cells)
+    if cells.dtype.kind == "O":
+        return np.array([is_missing(cell) for cell in cells], dtype=bool)
+    return np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
+
+
+def _moments(cells: np.ndarray, name: str) -> np.ndarray:
+    """Return numbers that have the order of the times."""
+    if cells.dtype.kind == "M":
+        return cells.astype(np.int64)
+    if cells.dtype.kind in "iuf":
+        return cells
+    return np.array([_moment(cell, row, name) for row, cell in enumerate(cells.tolist())])
+
+
+def _moment(cell: Any, row: int, name: str) -> float:
+    try:
+        moment = as_datetime(cell)
+        if moment is None:
+            return float(cell)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (TypeError, ValueError):
+        text = f"{name} holds {{value}} in {{row}}; expected a time such as 2024-01-31 12:00."
+        raise InputError(text, row=row, value=cell) from None
+
+
+# Largest distance of a time difference from a whole number of steps, in steps: months and quarters are of unequal length, and
+# clocks are not exact. Times are uneven if more than a small share of the differences are farther from one.
+_OFF, _UNEVEN_SHARE = 0.25, 0.05
+# Largest share of steps without a row. On working days 2 of 7 days have none: then rows are the steps.
+_MOST_MISSING = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """Steps of equal length on which the rows of a series stand."""
+
+    rows: np.ndarray  # (T,), int: step of each row, from 0, ascending
+    note: str  # sentence on what the times are, empty if each step has a row
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Return the values at all steps, NaN where there is no row."""
+        out = np.full((self.rows[-1] + 1, values.shape[1]), np.nan)
+        out[self.rows] = values
+        return out
+
+    def seconds(self, times: np.ndarray | None) -> np.ndarray | None:
+        """Return the times of all steps as seconds since 1970; None if they are unknown or plain numbers."""
+        if times is None:
+            return None
+        known, dates = axis_of(times)
+        return np.interp(np.arange(self.rows[-1] + 1), self.rows, known) if dates else None
+
+    def first_rows(self, steps: np.ndarray) -> np.ndarray:
+        """Return the first rows that are not before these steps."""
+        return np.searchsorted(self.rows, steps)
+
+
+def grid_of(times: np.ndarray | None, count: int) -> Grid:
+    """Return the grid of ascending times, or that of `count` rows one step apart if they have none or uneven ones."""
+    each = np.arange(count)
+    if times is None or count < 3:
+        return Grid(each, "")
+    seconds, dates = axis_of(times)
+    apart = np.diff(seconds)
+    middle = float(np.median(apart))
+    step = float(np.mean(apart[np.abs(apart - middle) <= _OFF * middle]))
+    steps = np.maximum(np.round(apart / step), 1.0)
+    missing = steps.sum() - len(steps)
+    uneven = np.mean(np.abs(apart / step - steps) > _OFF) > _UNEVEN_SHARE
+
+    def length(value: float) -> str:
+        return length_text(value) if dates else f"{value:.6g}"
+
+    if uneven or missing > _MOST_MISSING * (steps.sum() + 1.0):
+        shortest, longest = length(float(apart.min())), length(float(apart.max()))
+        return Grid(
+            each,
+            f"The times are uneven, {shortest} to {longest} apart: each row is taken as one step, and all steps as equally long.",
+        )
+    if not missing:
+        return Grid(each, "")
+    places = np.concatenate([[0], np.cumsum(steps)]).astype(np.intp)
+    told = f"{int(missing)} of {places[-1] + 1} steps of {length(middle)} have no row and are taken as gaps."
+    return Grid(places, told)

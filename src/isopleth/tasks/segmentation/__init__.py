@@ -1,1 +1,0 @@
-"""Segmentation of a series by its shortest description, for the change point detector."""

@@ -1,0 +1,49 @@
+"""Rows of a file of numbers, checked in one pass and read in chunks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from isopleth import InputError
+from isopleth.files import read
+from isopleth.files.stream import FileRows
+
+
+def refused(path):
+    with pytest.raises(InputError) as caught:
+        FileRows(path)
+    return str(caught.value), caught.value.column
+
+
+def test_cells_without_a_number_behind_the_first_rows_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "FIRST_ROWS", 3)
+    monkeypatch.setattr(FileRows, "chunk_rows", 4)
+    rows = np.arange(70.0).reshape(10, 7)
+    rows[9, 2] = np.inf
+    np.save(tmp_path / "x.npy", rows)
+    assert "column 'x3' holds infinity in row 10" in refused(tmp_path / "x.npy")[0]
+    rows[[5, 8], 1], rows[9, 2] = np.nan, np.nan
+    np.save(tmp_path / "x.npy", rows)
+    text, column = refused(tmp_path / "x.npy")
+    assert "empty cells in 'x2' (2 rows, the first in row 6), 'x3' (row 10); fill or drop" in text
+    assert column == "x2"
+    rows[9] = np.nan
+    path = tmp_path / "x.csv"
+    np.savetxt(path, rows, delimiter=",", header="a,b,c,d,e,f,g", comments="")
+    text, column = refused(path)
+    assert "cells in 'a' (line 11), 'b' (3 rows, the first in line 7), 'c' (line 11)" in text
+    assert "'e' (line 11), 2 more columns; fill" in text
+    assert column == "a"
+
+
+def test_one_row_is_too_few_and_a_file_that_shrinks_is_refused(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n1,2\n")
+    assert "has only one row; at least 2 are needed" in refused(path)[0]
+    assert FileRows(path, min_rows=1).n_rows == 1
+    path.write_text("a,b\n1,2\n3,4\n")
+    rows = FileRows(path)
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(InputError, match="has changed while it was read"):
+        list(rows.tables(1))
