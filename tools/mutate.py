@@ -73,6 +73,7 @@ TESTS = {
         "tests/tasks/made_rows",
     ],
     "torch": ["tests/torch_functions"],
+    "context": ["tests/context"],
     "tasks/anomaly": ["tests/tasks/anomaly", *TABLES],
     "tasks/two_sample": ["tests/tasks/two_sample", *TABLES],
     "tasks/class_prior": ["tests/tasks/class_prior", *TABLES],

@@ -17,7 +17,7 @@ LAYERS = [
         "distributed": ("files and clusters", 3 / 6),
         "torch": ("functions with gradients", 5 / 6),
     },
-    {"difference": ("differences of densities", 1 / 3)},
+    {"difference": ("differences of densities", 1 / 3), "context": ("cells given others", 2 / 3)},
     {"density": ("densities", 1 / 3)},
     {"score": ("gradients of log densities", 2 / 3)},
     {

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtri
 
+from isopleth.context.residuals import normal_scores_of_ranks
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import Progress
 from isopleth.core.rows import merge_equal
@@ -41,7 +41,7 @@ from isopleth.tasks.two_sample.permutation import (
 _MOST_PAIRS = 500
 # Most correlations that are held at once while the pairs are chosen.
 _AT_ONCE = 1_000_000
-# Values that differ by rounding only have one rank.
+# Correlations that differ by rounding only are equal.
 _DIGITS = 9
 
 
@@ -61,8 +61,8 @@ class Products:
 
         `columns` are the numbers of the columns that coordinates belong to.
         """
-        some = _scores_of_ranks(pooled, np.full(len(pooled), 1.0 / len(pooled)))
-        return cls(_scores_of_ranks(rows, share), _strongest_pairs(some, columns), np.flatnonzero(numbers))
+        some = normal_scores_of_ranks(pooled, np.full(len(pooled), 1.0 / len(pooled)))
+        return cls(normal_scores_of_ranks(rows, share), _strongest_pairs(some, columns), np.flatnonzero(numbers))
 
     def squares(self, units: Units, labels: Labels, memory_limit: float) -> np.ndarray:
         """Return squared contrasts (1 + B, k + c) of pairs and of cubes: Hermite's, uncorrelated with a normal column."""
@@ -74,16 +74,6 @@ class Products:
             features = np.hstack([self.values[:, one] * self.values[:, two], single**3 - 3.0 * single])
             out.append(standard_contrasts(features, units, labels) ** 2)
         return np.hstack(out)
-
-
-def _scores_of_ranks(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return normal scores of the mean ranks in each column, where each row counts with its share."""
-    out = np.empty_like(rows)
-    for j, column in enumerate(rows.T):
-        values, place = np.unique(np.round(column, _DIGITS), return_inverse=True)
-        shares = np.bincount(place, share, len(values))
-        out[:, j] = ndtri(np.cumsum(shares) - 0.5 * shares)[place]
-    return out
 
 
 def _strongest_pairs(values: np.ndarray, columns: np.ndarray) -> np.ndarray:

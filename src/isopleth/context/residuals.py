@@ -1,0 +1,130 @@
+r"""Residuals of columns given the other columns: each cell in the context of its row.
+
+A column that moves by little of its spread may move by much of what the columns it goes with leave open. Comparisons of single
+columns, and distances in units of single columns, do not show it; the residuals of a regression on the other columns do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtri
+
+# Values that differ by rounding only have one rank.
+_DIGITS = 9
+# Correlations are estimated from as many rows as this number of products allows, and at least from so many.
+_PRODUCTS, _FEWEST = 2e9, 1000
+# Coordinates that vary by less than this share of 1 do not vary.
+_NO_SPREAD = 1e-9
+# Least share of the identity: columns that follow from the others exactly have residuals, of rounding, of variance 0.
+_LEAST = 1e-9
+
+
+def normal_scores_of_ranks(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return normal scores of the mean ranks in each column, where each row counts with its share of all rows."""
+    return np.stack([_Ranks.of(column, share)(column) for column in rows.T], axis=1) if rows.size else rows.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranks:
+    """Normal scores of the mean ranks of a column; of new values, those of the nearest places among the known ones."""
+
+    values: np.ndarray  # (m,): distinct values, ascending
+    scores: np.ndarray  # (2 m + 1,): scores below, at, between and above the distinct values
+
+    @classmethod
+    def of(cls, column: np.ndarray, share: np.ndarray) -> Self:
+        values, place = np.unique(np.round(column, _DIGITS), return_inverse=True)
+        shares = np.bincount(place.ravel(), share, len(values))
+        total = np.concatenate([[0.0], np.cumsum(shares)])
+        # A new value below or above all others has the rank of half of the outermost one.
+        between = np.clip(total, 0.5 * total[1], 1.0 - 0.5 * shares[-1])
+        chances = np.empty(2 * len(values) + 1)
+        chances[0::2], chances[1::2] = between, total[:-1] + 0.5 * shares
+        return cls(values, ndtri(chances))
+
+    def __call__(self, column: np.ndarray) -> np.ndarray:
+        rounded = np.round(column, _DIGITS)
+        below = np.searchsorted(self.values, rounded, side="left")
+        return np.asarray(self.scores[below + np.searchsorted(self.values, rounded, side="right")])
+
+
+def ledoit_wolf(rows: np.ndarray, share: np.ndarray, count: float) -> tuple[np.ndarray, float]:
+    r"""Return :math:`(1 - \delta) S + \delta I` nearest to the correlation in expectation, and :math:`\delta`.
+
+    `rows` have mean 0 and variance 1, each with its share of `count` independent rows (Ledoit and Wolf 2004).
+    """
+    root = rows * np.sqrt(share)[:, None]
+    correlation = root.T @ root
+    norm = float((correlation**2).sum())
+    noise = (float(share @ (rows**2).sum(axis=1) ** 2) - norm) / count
+    shrinkage = float(np.clip(noise / max(norm - rows.shape[1], _LEAST), _LEAST, 1.0))
+    correlation *= 1.0 - shrinkage
+    correlation[np.diag_indices(len(correlation))] += shrinkage
+    return correlation, shrinkage
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    r"""Regression of each column on the other ones, in normal scores of the ranks.
+
+    With G the scores, brought to variance 1, R their correlation shrunk by the rule of Ledoit and Wolf, and
+    :math:`P = R^{-1}`, the residual of a column of one coordinate is :math:`(G P)_j / \sqrt{P_{jj}}`, which has variance 1. A
+    column of several coordinates B, such as words, has the residuals :math:`(G P)_B P_{BB}^{-1}`: its coordinates are no
+    regressors of each other.
+    """
+
+    ranks: tuple[_Ranks, ...]  # of each coordinate
+    centre: np.ndarray  # (p,): means of the scores
+    spread: np.ndarray  # (p,): their standard deviations; 1 for coordinates that do not vary
+    weights: np.ndarray  # (p, p): maps standardised scores to residuals
+    shrinkage: float  # share of the identity in the correlation
+
+    @classmethod
+    def of(
+        cls,
+        rows: np.ndarray,
+        columns: np.ndarray | None = None,
+        share: np.ndarray | None = None,
+        count: float | None = None,
+    ) -> Self:
+        """Regress the coordinates of `rows` (n, p), which belong to these columns (p,), on those of the other columns.
+
+        Rows may have shares that sum to 1, of `count` rows in all. Without `columns` each coordinate is a column.
+        """
+        columns = np.arange(rows.shape[1]) if columns is None else columns
+        share = np.full(len(rows), 1.0 / len(rows)) if share is None else share
+        ranks = tuple(_Ranks.of(column, share) for column in rows.T)
+        scores = _scores(ranks, rows)
+        centre = share @ scores
+        spread = np.sqrt(share @ (scores - centre) ** 2)
+        spread = np.where(spread > _NO_SPREAD, spread, 1.0)
+        scores = (scores - centre) / spread
+        total, most = float(len(rows) if count is None else count), max(_FEWEST, int(_PRODUCTS / len(columns) ** 2))
+        if len(rows) > most:  # at equal distances in their order
+            chosen = np.unique(np.linspace(0, len(rows) - 1, most).astype(int))
+            part = float(share[chosen].sum())
+            scores, share, total = scores[chosen], share[chosen] / part, total * part
+        correlation, shrinkage = ledoit_wolf(scores, share, total)
+        return cls(ranks, centre, spread, _regressions(np.linalg.inv(correlation), columns), shrinkage)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Return the residuals of rows, of shape (n, p), in units of their standard deviations at the rows of the fit."""
+        return np.asarray((_scores(self.ranks, rows) - self.centre) / self.spread @ self.weights)
+
+
+def _scores(ranks: tuple[_Ranks, ...], rows: np.ndarray) -> np.ndarray:
+    return np.stack([rank(column) for rank, column in zip(ranks, rows.T, strict=True)], axis=1)
+
+
+def _regressions(precision: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return the matrix that maps scores to residuals of variance 1, column by column."""
+    weights = precision / np.sqrt(np.diag(precision))
+    names, counts = np.unique(columns, return_counts=True)
+    for column in names[counts > 1]:
+        block = np.flatnonzero(columns == column)
+        covariance = np.linalg.inv(precision[np.ix_(block, block)])  # of the residuals of these coordinates
+        weights[:, block] = precision[:, block] @ covariance / np.sqrt(np.diag(covariance))
+    return np.asarray(weights)
