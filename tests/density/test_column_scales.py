@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from isopleth import KDE, SOSREP
 from isopleth.core.errors import InputError
@@ -161,3 +162,37 @@ def test_cells_that_filled_a_gap_do_not_speak_for_their_own_row():
     gappy = np.where(rng.uniform(size=rows.shape) < 0.3, np.nan, rows)
     scales = [KDE(length_scale="leave_one_out", frame="scale").fit(table).length_scale_ for table in (rows, gappy)]
     assert (scales[1] > 0.5 * scales[0]).all()
+
+
+def flags(n=759, words=True):
+    """A table with a flag that one row has, in a place that draws of 500 rows leave out, and a column that two rows have."""
+    rng = np.random.default_rng(0)
+    rare = np.full(n, np.nan)
+    rare[[5, 400]] = 1.0, 2.0
+    table = pd.DataFrame({"flag": np.zeros(n), "rare": rare, "x": rng.normal(size=n), "y": rng.normal(size=n)})
+    return table.assign(w=rng.choice(["a", "b"], n)) if words else table
+
+
+@pytest.mark.parametrize("place", [11, 300, 512])
+@pytest.mark.parametrize("estimator", [KDE(ProductLaplacian()), SOSREP(), KDE(frame="scale")])
+def test_a_rare_flag_and_a_column_of_two_cells_keep_the_scale_of_the_rule(estimator, place):
+    table = flags()
+    table.loc[place, "flag"] = 1.0
+    model = clone(estimator).set_params(length_scale="leave_one_out").fit(table)
+    scales = model.length_scale_[:4]
+    assert np.isfinite(scales).all()
+    assert (scales[:2] > 0.0).all()
+    assert np.isfinite(model.score_samples(table)).all()
+    # As far apart as other rows are likely to be, the flag is a word: 1e-12 changes nothing.
+    moved = table.assign(flag=table["flag"] + 1e-12 * np.random.default_rng(1).normal(size=len(table)))
+    np.testing.assert_allclose(clone(model).fit(moved).length_scale_, model.length_scale_, rtol=1e-6)
+
+
+def test_a_rare_flag_of_many_rows_with_kernels():
+    """The one row that has it is not among the 4,096 that have kernels."""
+    rows = flags(6000, words=False)[["flag", "x"]].to_numpy().copy()
+    rows[2999, 0] = 1.0
+    model = KDE(length_scale="leave_one_out", frame="scale").fit(rows)
+    assert np.isfinite(model.score_samples(rows[2990:3010])).all()
+    model = KDE(length_scale="leave_one_out").fit(rows)
+    assert np.isfinite(model.score_samples(rows[2990:3010])).all()

@@ -103,3 +103,22 @@ def test_what_needs_numbers_is_refused(model):
         model.difference(pandas.DataFrame({"x": [np.nan], "w": ["a"]}))
     with pytest.raises(InputError, match="words"):
         model.plot()
+
+
+def test_a_flag_that_is_one_or_missing():
+    """Its number says nothing and its gaps do: integrals are over the other column, and sums over there and missing."""
+    rng = np.random.default_rng(0)
+    one, two = (
+        pandas.DataFrame({"flag": np.where(rng.random(400) < share, 1.0, np.nan), "b": rng.normal(size=400)})
+        for share in (0.2, 0.7)
+    )
+    fitted = LSDD(centers=100, random_state=0).fit(one, two)
+    grid = np.linspace(-10.0, 10.0, 2001)
+    asked = pandas.DataFrame({"flag": np.repeat([1.0, np.nan], len(grid)), "b": np.tile(grid, 2)})
+    there, missing = fitted.difference(asked).reshape(2, -1)
+    assert np.trapezoid(there**2 + missing**2, grid) == pytest.approx(fitted.squared_l2("quadratic"), rel=1e-9)
+    true = 2.0 * 0.5**2 / (2.0 * np.sqrt(np.pi))
+    assert fitted.squared_l2_ == pytest.approx(true, rel=0.2)
+    assert there[1000] < 0.0 < missing[1000]
+    assert np.isnan(fitted.length_scale_[0])
+    assert LSDD(random_state=0).fit(one[["flag"]], two[["flag"]]).squared_l2("combined") == pytest.approx(0.5, rel=0.2)

@@ -41,6 +41,8 @@ MOST_ROWS = 500
 _LEAST, _MOST = 0.1, 30.0
 _LEAST_FITTED_RHO, _MOST_FITTED_RHO = 1e-4, 0.95
 _STEPS = 100
+# Deviation of some numbers of a column, over that of all, up to which they count as constant.
+_LEAST_SHOWN = 1e-6
 # Relative change of the likelihood at which the search ends: where it stops earlier, the last bits of the data decide when.
 _FLAT = 1e-13
 
@@ -111,12 +113,14 @@ def leave_one_out_scales(
     """Choose factors of length scales, and values of unlike categories, by the likelihood of a kernel density estimate.
 
     Of many rows 500 are used, whose scales become those of all rows by the rate :math:`n^{-1/(4 + d)}`. Extreme numbers are drawn
-    in.
+    in. A column whose variation these rows do not show, such as a rare flag, keeps the scale that it has.
     """
     n, d = Z.shape
     chosen = some_rows(kernel, Z, weights, MOST_ROWS)
+    known = _shown(kernel, Z, chosen)
+    if not len(known):
+        return np.ones(kernel.n_numeric), np.array(kernel.rho)
     Z, weights = Z[chosen], weights[chosen]
-    known = np.flatnonzero(~np.isnan(Z).all(axis=0))  # the others stay as they are
     taken = kernel.take(known)
     p = taken.n_numeric
     numbers, codes = np.ascontiguousarray(Z[:, known[:p]]), Z[:, known[p:]]
@@ -146,13 +150,22 @@ def leave_one_out_scales(
     return factors, rho
 
 
+def _shown(kernel: ColumnKernel, Z: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Return the columns about which the rows `chosen` say something: known words, and numbers that vary beyond rounding."""
+    rows, p = Z[chosen], kernel.n_numeric
+    shown = ~np.isnan(rows).all(axis=0)
+    numbers = np.flatnonzero(shown[:p])
+    shown[numbers] = np.nanstd(rows[:, numbers], axis=0) > _LEAST_SHOWN * np.nanstd(Z[:, numbers], axis=0)
+    return np.flatnonzero(shown)
+
+
 def _drawn_in(column: np.ndarray) -> np.ndarray:
     """Compress the extreme hundredth at either end, in its order: clipped numbers would be equal, and make a scale narrow."""
     ordered = np.sort(column[~np.isnan(column)])
     ends = round(len(ordered) / 100)
     low, high = ordered[ends], ordered[-1 - ends]
     span = float(high - low)
-    if span == 0.0:
+    if span <= _LEAST_SHOWN * float(np.nanstd(column)):  # nearly all are one value: the others are not drawn in to it
         return column
     over, under = np.fmax(column - high, 0.0), np.fmax(low - column, 0.0)
     return np.asarray(np.clip(column, low, high) + span * (np.arctan(over / span) - np.arctan(under / span)))
@@ -361,6 +374,7 @@ def _column_scales(
 def leave_one_out(factor: Factor, squared: bool, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the length scales of :func:`leave_one_out_scales` for complete rows of numbers."""
     scale = RULES["scott"](rows, weights)
+    scale = np.where(scale > 0.0, scale, 1.0)  # of a column that is constant in a part of the rows
     kernel = ColumnKernel(rows.shape[1], factor)
     return np.asarray(scale * _column_scales(kernel, rows / scale, weights, squared=squared, fixed_rho=False)[0])
 

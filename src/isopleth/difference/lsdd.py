@@ -258,7 +258,11 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
         x, y = self._encoded(x, y)
         samples, backend = TwoSamples.of(x, y), x.backend
         encoding = getattr(self, "_encoding", None)
-        keep = varying_columns(self, samples.rows) if encoding is None else encoding.varying(self, samples.rows)
+        keep = (
+            varying_columns(self, samples.rows)
+            if encoding is None
+            else encoding.varying_coordinates(self, samples.rows)
+        )
         decisions, chosen = self._decide(samples, keep)
         split = self._split(samples, chosen, decisions)
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))

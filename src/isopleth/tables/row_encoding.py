@@ -240,6 +240,11 @@ class RowEncoding:
             return varying_columns(estimator, rows)
         return varying_columns(estimator, rows, self.names, self.blocks)
 
+    def varying_coordinates(self, estimator: BaseEstimator, rows: np.ndarray) -> np.ndarray:
+        """Return :meth:`varying` without numbers that are constant beside gaps, whose indicator alone varies."""
+        numbers = ~self.of_words & (rows.min(axis=0) == rows.max(axis=0))
+        return self.varying(estimator, rows) & ~numbers
+
     def kept_columns(self, keep: np.ndarray) -> int:
         """Return how many columns have coordinates in the mask `keep`."""
         return sum(bool(keep[block].any()) for block in self.blocks)
