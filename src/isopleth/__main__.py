@@ -2,4 +2,5 @@
 
 from isopleth_command import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -204,6 +204,40 @@ def test_an_array_that_is_not_as_long_as_its_header_says(tmp_path, content, shap
     assert "damaged" in refusal(tmp_path, resealed(content, change))
 
 
+@pytest.mark.parametrize("name", ["x.dat", "0", "a/b.NPY", "data.npy.txt"])
+def test_a_member_of_any_name_is_an_array_as_long_as_its_header_says(tmp_path, content, name):
+    def change(members):
+        header = io.BytesIO()
+        np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (2**51,)})
+        members[name] = header.getvalue() + bytes(80)
+
+    assert "damaged" in refusal(tmp_path, resealed(content, change))
+    assert "damaged" in refusal(tmp_path, resealed(content, lambda members: members.update({name: b"no array"})))
+
+
+def test_invented_names_are_refused_before_they_are_looked_up(tmp_path, content, monkeypatch):
+    def edit(tree):
+        node = {"__module__": "numpy", "__loader__": "TypeNode"}
+        tree["content"]["content"]["length_scale"] = {
+            **{"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "__id__": 999},
+            "content": [{**node, "__class__": f"T{i}", "__id__": 1000 + i} for i in range(1000)],
+        }
+
+    monkeypatch.setattr("skops.io.get_untrusted_types", lambda **_: pytest.fail("names were looked up"))
+    assert "damaged" in refusal(tmp_path, edited(content, edit))
+
+
+@pytest.mark.parametrize("loader", ["ListNode", "ConstructorFromReduceNode", "TypeNode", "NdArrayNode"])
+def test_no_class_of_the_library_is_called(tmp_path, content, loader):
+    """Loaders of containers and of reduced objects call the class that the file names, with arguments of the file."""
+
+    def edit(tree):
+        node = {"__class__": "SOSREP", "__module__": "isopleth.density.sosrep", "__loader__": loader, "__id__": 999}
+        tree["content"]["content"]["length_scale"] = {**node, "content": []}
+
+    assert "damaged" in refusal(tmp_path, edited(content, edit))
+
+
 def test_a_member_that_is_there_twice(tmp_path, content):
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):

@@ -5,28 +5,25 @@ A file is a zip archive with reproducible bytes and a checksum. It is checked be
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
-import importlib
 import json
 import os
-from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import is_dataclass
 from io import BytesIO
 from pathlib import Path, PurePosixPath
-from types import ModuleType
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from sklearn.base import BaseEstimator
 
 from isopleth.core.arrays import is_foreign, to_numpy
-from isopleth.core.errors import InputError, MissingExtraError, listed
+from isopleth.core.errors import InputError, MissingExtraError
 from isopleth.core.parameters import check_memory_limit
 from isopleth.files.output_files import atomic_write
 from isopleth.files.readers import read_array_header
 from isopleth.files.source import check_source
+from isopleth.io.registry import REGISTERED, listed_types, trusted_types
 
 
 def with_numpy_arrays(value: Any) -> Any:
@@ -202,6 +199,11 @@ class DamagedError(Exception):
     """Error about an archive that has changed since it was written."""
 
 
+# Types that one description names at most: a model of words, gaps and times has about 40, and what looks each of them up takes
+# time that is proportional to their number.
+_MOST_TYPES = 500
+
+
 def strange_loaders(tree: Any) -> list[str]:
     """Return the names of skops loaders in a description that no model needs."""
     if tree["protocol"] < _OLDEST_PROTOCOL:
@@ -216,6 +218,7 @@ class _Walk:
 
     def __init__(self) -> None:
         self.loaders: set[str] = set()
+        self._types: set[str] = set()
         self._words: dict[Any, bytes] = {}
         self._owners: dict[Any, Any] = {}
 
@@ -232,6 +235,7 @@ class _Walk:
 
     def _look_at(self, part: dict[str, Any], words: bytes) -> None:
         self.loaders.add(part["__loader__"])
+        self._check_type(part)
         address = part.get("__id__")
         # For a known address skops reuses the first object. References could otherwise describe an endless tree.
         if address is not None and self._words.setdefault(address, words) != words:
@@ -244,63 +248,18 @@ class _Walk:
             if pool != _POOL:
                 raise DamagedError("the pool of a random generator is not of the usual size")
 
+    def _check_type(self, part: dict[str, Any]) -> None:
+        name = f"{part['__module__']}.{part['__class__']}"
+        self._types.add(name)
+        if len(self._types) > _MOST_TYPES:
+            raise DamagedError("no model has as many types")
+        # Other loaders would call the class. This one creates an object and sets its attributes.
+        if part["__loader__"] != "ObjectNode" and name in REGISTERED:
+            raise DamagedError("an object is created by calling its class")
+
 
 def _digest(words: object) -> bytes:
     return hashlib.sha256(repr(words).encode("utf-8", "backslashreplace")).digest()
-
-
-_PACKAGE = __name__.partition(".")[0]
-# What scikit-learn's encoders, imputers and column transformers hold and skops does not trust itself: data of fixed form.
-_OTHERS = frozenset(
-    {
-        "builtins.object",
-        "numpy.dtype",
-        "numpy.number",
-        "sklearn.compose._column_transformer.make_column_selector",
-    }
-)
-# More names than this are not listed in one sentence, and longer ones are cut.
-_MANY, _LONG = 8, 100
-
-
-def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Split names of types into those that may be loaded and others.
-
-    Accepted are estimators and data classes of this library by the exact name under which they are defined, and what
-    scikit-learn's encoders and imputers hold: creating them only stores data.
-    """
-    names = list(names)
-    accepted = [name for name in names if name in _OTHERS or _is_own(name)]
-    return accepted, [name for name in names if name not in accepted]
-
-
-def listed_types(names: Sequence[str]) -> str:
-    """Return names for a sentence, escaped and shortened, because a hostile file may hold many or long ones."""
-    plain = [name.encode("unicode_escape").decode("ascii") for name in names]
-    return listed([name if len(name) <= _LONG else name[: _LONG - 3] + "..." for name in plain], _MANY)
-
-
-def _is_own(name: str) -> bool:
-    module_name, _, class_name = name.rpartition(".")
-    module = _own_module(module_name)
-    found = vars(module).get(class_name) if module else None
-    return (
-        isinstance(found, type)
-        and (found.__module__, found.__qualname__) == (module_name, class_name)
-        and (issubclass(found, BaseEstimator) or dataclasses.is_dataclass(found))
-    )
-
-
-def _own_module(name: str) -> ModuleType | None:
-    parts = name.split(".")
-    if parts[0] != _PACKAGE or not all(part.isidentifier() for part in parts):
-        return None
-    try:
-        return importlib.import_module(name)
-    except MissingExtraError:
-        raise
-    except ImportError:
-        return None
 
 
 _MARK = b"sha256:"
@@ -459,14 +418,14 @@ def _check_version(path: Path, archive: ZipFile) -> None:
 
 
 def _check_members(archive: ZipFile, size: int) -> None:
-    """Check that names are unique, that members fit in the file, and that arrays are as long as their headers say."""
+    """Check that names are unique, that members fit in the file, and that all but the texts are arrays as long as they say."""
     names = archive.namelist()
     if len(set(names)) < len(names):
         raise DamagedError("a member is there twice")
     if sum(member.file_size for member in archive.infolist()) > size:
         raise DamagedError("the members are larger than the file")
     for member in archive.infolist():
-        if member.filename.endswith(".npy"):
+        if member.filename not in (SCHEMA, _HEADER):  # NumPy goes by the first bytes, not by the name
             with archive.open(member) as file:
                 header = read_array_header(file)
             if header.dtype.hasobject or header.end != member.file_size:

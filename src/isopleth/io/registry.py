@@ -1,0 +1,104 @@
+"""Names of the classes that a model file may hold: no other class is looked up and no other module is imported for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from isopleth.core.errors import listed
+
+# Classes by module, which are part of the file format: a class that moves or is renamed needs another line here, and files of
+# earlier versions no longer load. Each is an estimator or a data class, which is created without a call of its constructor.
+_CLASSES = {
+    "adapters.pyod": "PyODAdapter",
+    "adapters.quapy": "QuaPyAdapter",
+    "adapters.skchange": "SkchangeAdapter",
+    "core.rows": "Rounding RunningFolds",
+    "core.scales": "ScaledColumns",
+    "density.coordinates": "ColumnCoordinates",
+    "density.corrections": "Calibration LinearTrend Selection",
+    "density.feature_sosrep": "FeatureDensity RandomFeatureSOSREP",
+    "density.feature_statistics": "FeatureSolution",
+    "density.frame_density": "MixtureDensity RootDensity",
+    "density.imputer": "DensityImputer",
+    "density.kde": "KDE",
+    "density.normal_mixture": "NormalMixture",
+    "density.recording": "Drawn NumberFormat Recording",
+    "density.search": "Search SearchPath",
+    "density.sosrep": "SOSREP",
+    "density.stack": "Component StackPath",
+    "density.stack_columns": "NormalColumns StackColumns",
+    "difference.cross_validation": "DifferenceSearchPath FoldSums",
+    "difference.fitted": "SquaredL2Law",
+    "difference.gaussian_system": "GaussianSystem",
+    "difference.kde_difference": "KDEDifference",
+    "difference.lsdd": "Decisions LSDD",
+    "difference.statistics": "DifferenceStatistics Moments SampleSums",
+    "expansion": "KernelExpansion",
+    "frames.bounded": "BoundedMap BoundedMarginalMap",
+    "frames.compose": "Compose ComposedMap Gaussianize",
+    "frames.linear": "LinearMap LocalScale Scale ScaleMap Whiten",
+    "frames.marginal": "Marginal MarginalMap",
+    "frames.sinh_arcsinh": "SinhArcsinh SinhArcsinhMap",
+    "kernels.gaussian": "Gaussian",
+    "kernels.matern": "Laplacian Matern",
+    "kernels.product": "ColumnKernel GaussianFactor LaplacianFactor ProductLaplacian",
+    "kernels.rational_quadratic": "IMQ RationalQuadratic",
+    "kernels.sobolev": "SDO Sobolev",
+    "score.field": "GaussianBase",
+    "score.kernel_score": "KernelScore",
+    "score.nystrom": "NystromKEF",
+    "score.presets": "KEF Landweber NuMethod SSGE Stein",
+    "score.ridge_selection": "NystromFolds RidgePath",
+    "score.selection": "SelectionPath",
+    "score.spaces": "CurlFree Diagonal",
+    "score.statistics": "NystromStatistics",
+    "solvers.regularizers": "LandweberIteration NuIteration SpectralCutoff Tikhonov",
+    "tables.kinds": "Column",
+    "tables.row_encoding": "CellEncoding RowEncoding",
+    "tables.schema": "Schema",
+    "tables.text_types": "Numerals",
+    "tasks.anomaly.certificate": "SplitScores",
+    "tasks.anomaly.covariance": "CovarianceEvidence Indicators",
+    "tasks.anomaly.detector": "AnomalyDetector",
+    "tasks.anomaly.explanation": "Counterfactuals",
+    "tasks.anomaly.pooled_rule": "CategoryShares ColumnTails Committee EmpiricalLaw Member PooledRule Tail",
+    "tasks.anomaly.reference_rule": "CenterSpace Centers ConditionalLaw Conditionals NormalScores ReferenceRule",
+    "tasks.anomaly.training_table": "CategoryColumns RowIndex WithConstants",
+    "tasks.changes.detector": "ChangePointDetector",
+    "tasks.changes.result": "ChangePoints",
+    "tasks.class_prior.estimator": "ClassPriorEstimator",
+    "tasks.class_prior.scores": "Features Fits",
+    "tasks.class_prior.shares": "Squash",
+    "tasks.drift.alarms": "ReferenceColumns",
+    "tasks.drift.anytime": "AnytimeDriftMonitor AnytimeState",
+    "tasks.drift.calibration": "DriftFeatures",
+    "tasks.drift.monitor": "DriftMonitor DriftState",
+    "tasks.two_sample.column_changes": "ColumnSummary",
+}
+# Exact names; a file is only ever compared with them.
+REGISTERED = frozenset(f"isopleth.{module}.{name}" for module, names in _CLASSES.items() for name in names.split())
+
+# What scikit-learn's encoders, imputers and column transformers hold and skops does not trust itself: data of fixed form.
+_OTHERS = frozenset(
+    {
+        "builtins.object",
+        "numpy.dtype",
+        "numpy.number",
+        "sklearn.compose._column_transformer.make_column_selector",
+    }
+)
+# More names than this are not listed in one sentence, and longer ones are cut.
+_MANY, _LONG = 8, 100
+
+
+def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Split names of types into those that may be loaded and others: by comparison only, whatever a file calls itself."""
+    known, others = REGISTERED | _OTHERS, list(names)
+    return [name for name in others if name in known], [name for name in others if name not in known]
+
+
+def listed_types(names: Sequence[str]) -> str:
+    """Return names for a sentence, escaped and shortened, because a hostile file may hold many or long ones."""
+    plain = [name.encode("unicode_escape").decode("ascii") for name in names[: _MANY + 1]]
+    plain += [""] * (len(names) - len(plain))
+    return listed([name if len(name) <= _LONG else name[: _LONG - 3] + "..." for name in plain], _MANY)
