@@ -72,8 +72,8 @@ def space_for() -> Callable[[int], AbstractContextManager[None]]:
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
     """A quarter of the simulated series without changes: planted changes are beyond what chance does in any number of them."""
-    for module in ("changes.description_length", "changes.detector"):
-        monkeypatch.setattr(f"isopleth.tasks.{module}.RUNS", 49)
+    for module in ("description_length", "described", "legs.location"):
+        monkeypatch.setattr(f"isopleth.tasks.changes.{module}.RUNS", 49)
 
 
 @pytest.fixture(params=array_backends.BACKENDS)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.changes import detector
-from isopleth.tasks.changes import scan as scan_module
+from isopleth.tasks.changes.autocorrelation import period_of
 from isopleth.tasks.changes.embedding import (
     Blocks,
     _filled,
@@ -16,18 +15,17 @@ from isopleth.tasks.changes.embedding import (
     blocks_of,
     lag_windows,
     moments,
-    period_of,
 )
-from isopleth.tasks.changes.positions import kind_of_location, kind_of_shape
+from isopleth.tasks.changes.legs import cycles as of_cycles
+from isopleth.tasks.changes.legs.leg import Candidate, one_a_gap
+from isopleth.tasks.changes.legs.location import seen_in_cycles
+from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
 from isopleth.tasks.changes.preparation import _bridge, filled_gaps
 from isopleth.tasks.changes.scan import (
-    Candidate,
     ContrastScan,
     _pvalue,
     _scanned,
     _whitened,
-    one_a_gap,
-    seen_in_cycles,
 )
 
 
@@ -257,7 +255,9 @@ def test_blocks_are_whole_cycles_where_these_are_many_and_not_their_similar_part
     waves = np.sin(2 * np.pi * t / 10.0) * (1.0 + 0.4 * np.sin(2 * np.pi * t / 30.0))
     series = waves + 0.2 * np.random.default_rng(13).normal(size=len(t))
     seen = []
-    monkeypatch.setattr(detector, "scans", lambda values, innovations, cycle, *others: seen.append(cycle) or [])
+    monkeypatch.setattr(
+        of_cycles, "_parts", lambda steps, cycle: seen.append(cycle) or blocks_of(steps, cycle, 40, 1000)
+    )
     assert ChangePointDetector(random_state=0).fit(series).periods_.tolist() == [30.0]
     assert seen == [pytest.approx(block, abs=0.1)]
 
@@ -276,13 +276,14 @@ def test_a_weak_change_beside_a_strong_one_does_not_make_it_a_drift():
 def test_windows_of_whole_cycles_are_no_longer_than_these(monkeypatch):
     values, used = np.tile([0.0, 1.0, 3.0, 2.0, 0.0, -2.0, -1.0], 30)[:, None], []
     values = values + np.random.default_rng(0).normal(size=values.shape)
-    embedded = scan_module.embedded
+    embedded = of_cycles.embedded
 
     def recorded(rows, lags, blocks, *args, **options):
         used.extend((lag, blocks.length) for lag in lags)
         return embedded(rows, lags, blocks, *args, **options)
 
-    monkeypatch.setattr(scan_module, "embedded", recorded)
-    scan_module.scans(values, values, 7.0, 0.05, np.random.default_rng(0), 2.0**30)
-    assert (7, 7.0) in used
-    assert all(lag <= length for lag, length in used)
+    monkeypatch.setattr(of_cycles, "embedded", recorded)
+    assert ChangePointDetector(period=None, random_state=0).fit(values).n_features_in_ == 1
+    # Blocks of whole cycles, whose period is estimated.
+    assert any(lag == 7 and abs(length - 7.0) < 0.02 for lag, length in used)
+    assert all(lag <= np.ceil(length) for lag, length in used)

@@ -8,8 +8,8 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector, InputError
+from isopleth.tasks.changes.autocorrelation import cycle_of
 from isopleth.tasks.changes.periods import Cycle, period_of_differences, seasonal, seasons_of
-from isopleth.tasks.changes.scan import cycle_of
 
 HOURS = 8 * 168
 

@@ -86,7 +86,7 @@ def test_simulations_end_early_only_where_the_verdict_is_clear(monkeypatch):
         series = np.random.default_rng(seed).normal(size=150) + np.repeat([0.0, step], 75)
         fits = []
         for way in (counting, never_early):
-            monkeypatch.setattr("isopleth.tasks.changes.detector.null_margins", way)
+            monkeypatch.setattr("isopleth.tasks.changes.legs.location.null_margins", way)
             fits.append(ChangePointDetector(random_state=0).fit(series))
         np.testing.assert_array_equal(fits[0].change_points_, fits[1].change_points_)
         np.testing.assert_array_equal(fits[0].p_values_, fits[1].p_values_)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.spatial.distance import pdist
-from scipy.special import ndtri, stdtr
 
 from isopleth.core.threads import ONE_BLAS_THREAD
 
 LANDMARKS = 100
+# Lengths of the windows whose shape is compared, as far as they fit in a block: longer ones would make neighbouring blocks alike.
+SHAPE_LAGS = (10, 20)
 # Parts of a block: changes are placed to a part, contrasts are computed over whole blocks.
 PARTS = 8
 # Largest length scale, relative to the median distance of landmarks, at which windows of different shape look alike. The other
@@ -28,13 +29,6 @@ _LEAST_SHARE = 0.25
 _COMPONENTS = 100
 # Columns of which all products are averaged.
 _MOST_PAIRED = 12
-# The period is the shortest lag with a peak of the autocorrelation at least this high relative to the highest: multiples of a
-# period have peaks as high as it.
-_PEAK_SHARE = 0.7
-# The autocorrelation must have fallen to this share of a peak before it; otherwise the peak is a ripple on a slower cycle.
-_FALLEN = 0.5
-# A period must be seen this many times.
-_LONGEST_PERIOD = 8
 # Share of the size of values below which differences are rounding errors, which have periods and shapes too: those of a line.
 _ROUNDING = 1e-9
 
@@ -60,43 +54,6 @@ def blocks_of(steps: int, length: float, least: int, most: int) -> Blocks:
     elif steps > most * length:
         length *= np.ceil(steps / (most * length))
     return Blocks(float(length), int(steps / length + 1e-9), int(np.clip(length, 1, PARTS)))
-
-
-def autocorrelation(column: np.ndarray, most: int) -> np.ndarray:
-    """Compute the autocorrelation of a column at lags 0 to `most`, each over the pairs that there are."""
-    n = len(column)
-    size = 1 << (n + most).bit_length()
-    power = np.abs(np.fft.rfft(column - column.mean(), size)) ** 2
-    found = np.fft.irfft(power, size)[: most + 1] / (n - np.arange(most + 1))
-    return np.asarray(found / max(float(found[0]), 1e-300))
-
-
-def period_of(values: np.ndarray) -> tuple[float, float, float]:
-    """Return period, height and statistic of a peak of the autocorrelation of columns less a line; (nan, 0, 0) without.
-
-    The statistic is N(0, 1) in noise with memory too: products one period apart, summed over a cycle, are nearly independent.
-    """
-    n = len(values)
-    time = np.linspace(-1.0, 1.0, n)
-    rest = values - values.mean(axis=0)
-    rest = rest - np.outer(time, time @ rest / (time @ time))
-    rest[:, np.ptp(rest, axis=0) <= _ROUNDING * np.ptp(values, axis=0)] = 0.0
-    found = np.mean([autocorrelation(column, n // _LONGEST_PERIOD) for column in rest.T], axis=0)
-    lags = np.arange(2, len(found) - 1)
-    peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
-    peaks = peaks[np.minimum.accumulate(found)[peaks] <= _FALLEN * found[peaks]]
-    if not len(peaks) or found[peaks].max() <= 0.0:
-        return float("nan"), 0.0, 0.0
-    first = int(peaks[found[peaks] >= _PEAK_SHARE * found[peaks].max()][0])
-    fallen = np.flatnonzero(found[first:] < _FALLEN * found[first])
-    hill = peaks[(peaks >= first) & (peaks < (first + fallen[0] if len(fallen) else len(found)))]
-    lag = int(hill[found[hill].argmax()])
-    before, at, after = found[lag - 1 : lag + 2]
-    products = np.sum(rest[:-lag] * rest[lag:], axis=1)
-    sums = products[: len(products) // lag * lag].reshape(-1, lag).sum(axis=1)
-    ratio = float(sums.mean()) / max(float(sums.std(ddof=1)) / np.sqrt(len(sums)), 1e-300)
-    statistic = -float(ndtri(stdtr(len(sums) - 1, -ratio)))
-    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), statistic
 
 
 def lag_windows(values: np.ndarray, lag: int, normal: bool) -> np.ndarray:

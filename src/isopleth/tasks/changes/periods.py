@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from isopleth.core.errors import InputError
+from isopleth.tasks.changes.autocorrelation import cycle_of
 from isopleth.tasks.changes.description_length import describe
 from isopleth.tasks.changes.preparation import TO_SIGMA
-from isopleth.tasks.changes.scan import cycle_of
 from isopleth.tasks.changes.segments import STABLE, Segmentation, rounding_variance
 
 # Passes over several seasons, each fitted to what the others leave.

@@ -1,15 +1,13 @@
-"""Steps of changes, with intervals from posteriors, and the kind of each change with the columns that take part."""
+"""Steps of changes, with intervals from posteriors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 from scipy.special import gammaln
 
 from isopleth.tasks.changes.embedding import lag_windows
-from isopleth.tasks.changes.scan import cycle_of
 
 # Lags that are compared, and most other columns that explain a column at the same step.
 _LAGS, _MOST_OTHERS = (0, 1, 2, 4, 8), 5
@@ -138,22 +136,35 @@ def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: f
         return place, 1, len(rows) - 1
     least = max(lags) + _ROWS_A_COEFFICIENT * (1 + line + max(lags) + others)
     steps = np.arange(least, len(rows) - least + 1)
-    # The first steps after a change follow from values before it, which neither side explains, and so the posterior is late; that
-    # of the reversed series is early by as much.
-    logs = 0.5 * (
-        _log_posterior(rows, place, steps, lags, line)
-        + _log_posterior(rows[::-1], len(rows) - place, len(rows) - steps, lags, line)
-    )
+    logs = _log_posterior_both_ways(rows, place, steps, lags, line)
     if not np.isfinite(logs).any():
         return place, 1, len(rows) - 1
-    weights = np.exp(logs - np.max(logs))
-    below = np.cumsum(weights) / weights.sum()
-    tail = 0.5 * (1.0 - coverage)
-    ends = np.minimum(np.searchsorted(below, [tail, 1.0 - tail]), len(steps) - 1)
-    low, high = steps[ends]
+    low, high = steps[_middle_share(np.exp(logs - np.max(logs)), coverage)]
     if rough:
         place = int(steps[np.argmax(logs)])
     return place, min(low, place), max(high, place)
+
+
+def _middle_share(weights: np.ndarray, share: float) -> np.ndarray:
+    """Return the numbers of the weights between which the middle `share` of their sum lies."""
+    below = np.cumsum(weights) / weights.sum()
+    tail = 0.5 * (1.0 - share)
+    return np.minimum(np.searchsorted(below, [tail, 1.0 - tail]), len(weights) - 1)
+
+
+def _log_posterior_both_ways(
+    rows: np.ndarray, place: int, steps: np.ndarray, lags: list[int], line: bool
+) -> np.ndarray:
+    """Return the mean of the log posteriors of a series and of the reversed one.
+
+    The first steps after a change follow from values before it, which neither side explains, and so the posterior is late; that
+    of the reversed series is early by as much.
+    """
+    reversed_place, reversed_steps = len(rows) - place, len(rows) - steps
+    return 0.5 * (
+        _log_posterior(rows, place, steps, lags, line)
+        + _log_posterior(rows[::-1], reversed_place, reversed_steps, lags, line)
+    )
 
 
 def _log_posterior(rows: np.ndarray, place: int, steps: np.ndarray, lags: list[int], line: bool) -> np.ndarray:
@@ -215,117 +226,3 @@ def _log_marginal(gram: np.ndarray, product: np.ndarray, square: np.ndarray, cou
     free = np.maximum(0.5 * (count - k), 0.5)
     found = -0.5 * np.linalg.slogdet(gram)[1] + gammaln(free) - free * np.log(0.5 * residual)
     return np.asarray(np.where(count > k, found, -np.inf))
-
-
-# Steps on either side of a change that are compared.
-_FARTHEST = 20_000
-# Steps of a block, and fewest and most blocks on a side.
-_BLOCK = 10.0
-_LEAST, _MOST = 4, 30
-# Standard errors from which a difference counts.
-_SURE = 4.0
-# A column counts as changed from this many standard errors, and from this share of the largest number of them.
-_COLUMN, _SHARE = 3.0, 0.5
-# Least difference of log standard deviations, log rates of crossings or log periods, and correlations; smaller ones are named
-# changes of shape.
-_EFFECTS = {"scatter": 0.15, "frequency": 0.1, "relation": 0.2}
-# Difference of log standard deviations from which a change is one of scatter whatever else differs.
-_WILDER = 0.7
-# Columns of which all pairs are compared.
-_MOST_PAIRS = 20
-
-
-def kind_of_location(left: np.ndarray, right: np.ndarray, lines: bool) -> tuple[str, tuple[int, ...]]:
-    """Tell a jump of level from a change of slope between segments, lines if `lines`, and name the columns that take part."""
-    left, right = left[-_FARTHEST:], right[:_FARTHEST]
-    if not lines:
-        differences = right.mean(axis=0) - left.mean(axis=0)
-        spread = np.sqrt(left.var(axis=0) / len(left) + right.var(axis=0) / len(right))
-        return "level", _columns(_over(differences, spread))
-    fits, errors = zip(*(_line(side, at) for side, at in ((left, len(left)), (right, 0))), strict=True)
-    difference = fits[1] - fits[0]
-    error = np.sqrt(errors[0] ** 2 + errors[1] ** 2)
-    reach = 0.5 * min(len(left), len(right))
-    bent = np.abs(difference[1]).sum() * reach > np.abs(difference[0]).sum()
-    scores = _over(difference[1], error[1]) if bent else _over(difference[0], error[0])
-    return ("slope" if bent else "level"), _columns(scores)
-
-
-def kind_of_shape(left: np.ndarray, right: np.ndarray, cycle: float | None) -> tuple[str, tuple[int, ...]]:
-    """Tell changes of scatter, frequency, relation and shape apart, by Welch's t of blocks, and name their columns."""
-    left, right = left[-_FARTHEST:], right[:_FARTHEST]
-    length = max(_BLOCK, cycle or 0.0)
-    sides = [_in_blocks(side, length) for side in (left, right)]
-    if min(len(side) for side in sides) < _LEAST:
-        return _by_period(left, right)
-    best, found = 0.0, None
-    for kind, statistics in (("scatter", _scatter), ("frequency", _crossings), ("relation", _relation)):
-        if kind == "relation" and not 1 < left.shape[1] <= _MOST_PAIRS:
-            continue
-        before, after = (np.array([statistics(block) for block in side]) for side in sides)
-        difference = after.mean(axis=0) - before.mean(axis=0)
-        error = np.sqrt(before.var(axis=0, ddof=1) / len(before) + after.var(axis=0, ddof=1) / len(after))
-        scores = np.where(np.abs(difference) >= _EFFECTS[kind], np.abs(_over(difference, error)), 0.0)
-        if scores.max() > max(best, _SURE):
-            best = float(scores.max())
-            columns = _columns(scores)
-            if kind == "relation":
-                pairs = list(combinations(range(left.shape[1]), 2))
-                columns = tuple(sorted({column for pair in columns for column in pairs[pair]}))
-            found = kind, columns
-            if kind == "scatter" and np.abs(difference).max() >= _WILDER:
-                break  # a stretch that hardly moves has no frequency to compare
-    return found or _by_period(left, right)
-
-
-def _by_period(left: np.ndarray, right: np.ndarray) -> tuple[str, tuple[int, ...]]:
-    """Tell segments of different periods from segments of another shape."""
-    columns = []
-    for j in range(left.shape[1]):
-        before, after = cycle_of(left[:, [j]]), cycle_of(right[:, [j]])
-        if before is not None and after is not None and abs(np.log(after / before)) >= _EFFECTS["frequency"]:
-            columns.append(j)
-    return ("frequency", tuple(columns)) if columns else ("shape", tuple(range(left.shape[1])))
-
-
-def _over(difference: np.ndarray, error: np.ndarray) -> np.ndarray:
-    return np.asarray(difference / np.maximum(error, 1e-12 * np.abs(difference) + 1e-300))
-
-
-def _columns(scores: np.ndarray) -> tuple[int, ...]:
-    sizes = np.abs(scores)
-    least = min(float(sizes.max()), max(_COLUMN, _SHARE * float(sizes.max())))
-    return tuple(int(j) for j in np.flatnonzero(sizes >= least))
-
-
-def _line(side: np.ndarray, at: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return value at step `at` and slope of the least-squares line, and their standard errors, each of shape (2, d)."""
-    design = np.column_stack([np.ones(len(side)), np.arange(len(side)) - at])
-    fit = np.linalg.lstsq(design, side, rcond=None)[0]
-    left = side - design @ fit
-    variance = np.sum(left**2, axis=0) / max(len(side) - 2, 1)
-    inverse = np.diag(np.linalg.inv(design.T @ design))
-    return fit, np.sqrt(inverse[:, None] * variance)
-
-
-def _in_blocks(side: np.ndarray, length: float) -> list[np.ndarray]:
-    count = int(min(len(side) // length, _MOST))
-    return [] if count < 1 else np.array_split(side, count)
-
-
-def _scatter(block: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 * np.log(block.var(axis=0) + 1e-300))
-
-
-def _crossings(block: np.ndarray) -> np.ndarray:
-    """Return the log rate at which each column crosses its mean."""
-    above = block > block.mean(axis=0)
-    return np.asarray(np.log((0.5 + np.sum(above[1:] != above[:-1], axis=0)) / len(block)))
-
-
-def _relation(block: np.ndarray) -> np.ndarray:
-    """Return the correlations of all pairs of columns."""
-    rest = block - block.mean(axis=0)
-    rest = rest / np.maximum(np.sqrt(np.sum(rest**2, axis=0)), 1e-300)
-    products = rest.T @ rest
-    return np.asarray(products[np.triu_indices(len(products), 1)])

@@ -1,7 +1,4 @@
-"""Scans of a series for changes: the shape of its windows, and the distribution of the innovations.
-
-A scan of block means has a whitened contrast, its null distribution by shuffled chunks, and a recursion over segments.
-"""
+"""Scan of block means for changes: a whitened contrast, its null distribution by shuffled chunks, a recursion over segments."""
 
 from __future__ import annotations
 
@@ -12,8 +9,7 @@ from itertools import product
 import numpy as np
 from scipy.fft import dct
 
-from isopleth.tasks.changes.description_length import describe
-from isopleth.tasks.changes.embedding import Blocks, blocks_of, embedded, moments, over_blocks, period_of
+from isopleth.tasks.changes.embedding import Blocks, over_blocks
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
 RUNS = 199
@@ -23,6 +19,10 @@ _MOST_COMPONENTS = 10
 _BLOCKS_A_COMPONENT = 4
 # Ridge of the whitening, relative to the mean eigenvalue.
 _RIDGE = 0.1
+# Fewest and most blocks of a scan, and fewest whole cycles that are scanned as blocks of their own where they are fewer.
+LEAST_BLOCKS, MOST_BLOCKS, FEW_CYCLES = 40, 1000, 12
+# Innovations are clipped at this many standard deviations.
+_FARTHEST = 4.0
 # Least length of a segment, as a share of the series and in blocks; and fewest blocks of a segment that is scanned.
 _LEAST_SHARE = 0.04
 _LEAST_BLOCKS = 4
@@ -264,168 +264,12 @@ def _pvalue(largest: float, null: np.ndarray) -> float:
     return float(min(-np.expm1(-np.exp(-away)), _LEAST_EXCEEDING / (1 + len(null))))
 
 
-# Lengths of the windows whose shape is compared, as far as they fit in a block: longer ones would make neighbouring blocks alike.
-SHAPE_LAGS = (10, 20)
-_LEAST_LAG = 3
-# Least height of the autocorrelation at a period, as it is and in its standard errors for independent values; and least test
-# statistic of a period, which 0 to 3 % of autoregressions of 0 to .95 with 300 and 2,000 steps reach.
-_PERIODIC, _ERRORS, _LEAST_STATISTIC = 0.1, 4.0, 3.0
-# Ratio of the period of a season to that of the autocorrelation from which the latter is a part of a cycle.
-_PART = 1.5
-# Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
-# cycle before them, and joined cycles would be few.
-_ALIKE, _ALIKE_CYCLES = 0.1, 0.5
-# Blocks within which two changes are one.
-_NEAR = 2.0
-# Share of the rate at which shapes and innovations are scanned together. A quarter is kept back, because blocks of an estimated
-# period are less exchangeable than the shuffles assume.
-_TOGETHER = 0.75
-# Shares of the rate without a period.
-_INNOVATIONS, _SHAPES = 2.0 / 3.0, 1.0 / 3.0
-# False alarm rate of the detector over that of the scans.
-_OF_DETECTOR = 1.5
-# Steps of a block of windows in a series without a period, and of a block of innovations.
-_WITHOUT_PERIOD, _ROWS = 20.0, 5.0
-# Fewest and most blocks.
-_LEAST, _MOST = 40, 1000
-# Fewest whole cycles that are scanned as blocks of their own where they are fewer than `_LEAST`, and cycles that a shuffle keeps
-# together: a part of a cycle differs from its neighbour by the phase, which hides what differs between cycles.
-_FEW, _FEW_TOGETHER = 12, 2
-# Innovations are clipped at this many standard deviations.
-_FARTHEST = 4.0
-# Steps of a series without a period that has enough blocks for the scan of innovations, and for that of shapes, whose blocks are
-# as long as a window at least.
-SHORTEST_LAWS = round(_LEAST * _ROWS)
-SHORTEST_SHAPES = _LEAST * SHAPE_LAGS[0]
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Return columns in standard units."""
+    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300))
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A change that one part of the detector found."""
-
-    step: int  # first step after the change
-    pvalue: float  # least false alarm rate of the detector at which it would be found
-    kind: str  # quantity that was compared: levels and slopes, the scatter of innovations, or mean embeddings
-
-
-@dataclass(frozen=True, eq=False)
-class Scanned:
-    """Changes that a scan found, and the length of its blocks in steps."""
-
-    changes: list[Candidate]
-    block: float
-
-
-def cycle_of(values: np.ndarray, season: float | None = None) -> float | None:
-    """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give.
-
-    If the parts of a cycle are similar, this is a part, and neighbouring parts differ without a change: the period of a `season`
-    that was found is taken instead if it is much longer and gives enough blocks.
-    """
-    spread = np.maximum(values.std(axis=0), 1e-300)
-    length, height, statistic = period_of((values - values.mean(axis=0)) / spread)
-    if height < max(_PERIODIC, _ERRORS / np.sqrt(len(values))) or statistic < _LEAST_STATISTIC:
-        return None
-    return season if season is not None and _PART * length < season <= len(values) / _LEAST else length
-
-
-def merged(changes: list[Candidate], scanned: Scanned) -> list[Candidate]:
-    """Add the changes of a scan that are farther than two blocks from the changes known."""
-    near = _NEAR * scanned.block
-    return changes + [one for one in scanned.changes if all(abs(one.step - other.step) > near for other in changes)]
-
-
-def seen_in_cycles(changes: list[Candidate], values: np.ndarray, cycle: float) -> list[Candidate]:
-    """Return the changes of level and slope that the means over whole cycles show too, up to two cycles away."""
-    count = int(len(values) / cycle)
-    if count < _FEW:
-        return []
-    sums = np.concatenate([np.zeros((1, values.shape[1])), np.cumsum(values, axis=0)])
-    edges = np.arange(count + 1) * cycle
-    whole = np.minimum(edges.astype(int), len(values) - 1)
-    means = np.diff(sums[whole] + (edges - whole)[:, None] * values[whole], axis=0) / cycle
-    if (np.ptp(means, axis=0) <= 0.0).any():
-        return []
-    places = describe(means).location.changes * cycle
-    return [one for one in changes if (np.abs(places - one.step) <= _NEAR * cycle).any()]
-
-
-def one_a_gap(changes: list[Candidate], known: np.ndarray) -> list[Candidate]:
-    """Keep the surest of changes between which more steps are missing than known: a gap is filled along a line."""
-    kept: list[Candidate] = []
-    for one in sorted(changes, key=lambda one: one.step):
-        if kept and 2 * np.sum(known[kept[-1].step : one.step]) < one.step - kept[-1].step:
-            kept.append(min(kept.pop(), one, key=lambda two: two.pvalue))
-        else:
-            kept.append(one)
-    return kept
-
-
-def scans(
-    values: np.ndarray,
-    innovations: np.ndarray,
-    cycle: float | None,
-    rate: float,
-    rng: np.random.Generator,
-    memory_limit: float,
-) -> list[Scanned]:
-    """Scan the shapes of windows and the distribution of innovations, with the false alarm `rate` together.
-
-    With a period, both are averaged over its blocks (with 12 to 40 cycles also over parts, each at half) at three quarters of the
-    rate; without one, innovations over five steps have two thirds and windows one third. Scans with too few blocks are left out.
-    """
-    spread = np.maximum(values.std(axis=0), 1e-300)
-    normal = (values - values.mean(axis=0)) / spread
-    left = np.clip(innovations / np.maximum(np.sqrt(np.mean(innovations**2, axis=0)), 1e-300), -_FARTHEST, _FARTHEST)
-    length = _WITHOUT_PERIOD if cycle is None else cycle
-
-    def embedding(rows: np.ndarray, chosen: list[int], blocks: Blocks, shapes: bool) -> np.ndarray:
-        return embedded(rows, chosen, blocks, rng, normal=shapes, memory_limit=memory_limit)
-
-    least = SHAPE_LAGS[0]
-    wide = blocks_of(len(values), length, _LEAST, _MOST)
-    if wide.length < least:
-        wide = blocks_of(len(values), max(least, np.ceil(least / length) * length), 2, _MOST)
-    short = {lag for lag in SHAPE_LAGS if cycle is not None and lag <= wide.length} | {SHAPE_LAGS[0]}
-    lags = sorted({*short} if cycle is None else {*short, max(round(cycle), _LEAST_LAG)})
-    if cycle is not None:
-        few = _FEW <= len(values) / cycle < _LEAST
-        share = _TOGETHER / (1 + few)
-
-        def of_cycles(blocks: Blocks, chosen: list[int], chunk: int) -> Scanned:
-            both = [embedding(normal, chosen, blocks, True), embedding(left, [1], blocks, False)]
-            return _one_scan(np.concatenate(both, axis=1), blocks, share, rate, rng, alike=_ALIKE_CYCLES, chunk=chunk)
-
-        found = [of_cycles(wide, lags, CHUNK)]
-        if few:
-            whole = blocks_of(len(values), cycle, _FEW, _MOST)
-            fitting = [lag for lag in SHAPE_LAGS if lag <= whole.length]
-            found.append(of_cycles(whole, [*fitting, max(round(cycle), _LEAST_LAG)], _FEW_TOGETHER))
-        return found
-    found = []
-    if len(values) >= SHORTEST_LAWS:
-        narrow = blocks_of(len(values), _ROWS, _LEAST, _MOST)
-        laws = np.concatenate([moments(left, narrow), embedding(left, [1], narrow, False)], axis=1)
-        found.append(_one_scan(laws, narrow, _INNOVATIONS, rate, rng, remembers=True))
-    if len(values) >= SHORTEST_SHAPES:
-        found.append(_one_scan(embedding(normal, lags, wide, True), wide, _SHAPES, rate, rng, remembers=True))
-    return found
-
-
-def _one_scan(
-    parts: np.ndarray,
-    blocks: Blocks,
-    share: float,
-    rate: float,
-    rng: np.random.Generator,
-    *,
-    alike: float = _ALIKE,
-    remembers: bool = False,
-    chunk: int = CHUNK,
-) -> Scanned:
-    """Return the changes of one scan, with p-values of the whole detector, of whose rate the scan has a share."""
-    scan = ContrastScan(parts, blocks, rng, alike, remembers, chunk)
-    found = scan.changes(share * rate)
-    return Scanned(
-        [Candidate(one.step, min(1.0, _OF_DETECTOR / share * one.pvalue), "shape") for one in found], scan.block
-    )
+def clipped(innovations: np.ndarray) -> np.ndarray:
+    """Return innovations in units of their root mean square, clipped."""
+    sizes = np.maximum(np.sqrt(np.mean(innovations**2, axis=0)), 1e-300)
+    return np.asarray(np.clip(innovations / sizes, -_FARTHEST, _FARTHEST))

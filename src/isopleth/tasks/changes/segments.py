@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -453,39 +453,52 @@ def segment(
     weights = np.ones(n) if precision is None else precision
     scale = values.std(axis=0)
     z = (values - values.mean(axis=0)) / scale
-    lags = min(most_lags, n // 10)
-    best: tuple[float, np.ndarray, SegmentationSearch] | None = None
-    for degree in degrees:
-        least = max(shortest, lags + degree + 3)
-        tried: set[tuple[Noise, ...]] = set()
-        for noises in _starting_noises(z, degree, weights, lags):
-            for _ in range(_ROUNDS):
-                rounded = tuple(Noise(tuple(round(r, 2) for r in noise.reflections)) for noise in noises)
-                if rounded in tried:
-                    break
-                tried.add(rounded)
-                costs = SegmentCosts(z, noises, degree, weights)
-                search = SegmentationSearch(costs, least, surcharge, moving)
-                bounds, cost = search.best(MOST_PLACES)
-                if best is None or cost < best[0]:
-                    best = cost, bounds, search
-                noises = _fitted(costs, bounds, weights, lags)
-    assert best is not None
-    cost, bounds, search = best
+    tried = (
+        (cost, bounds, search)
+        for degree in degrees
+        for cost, bounds, search in _tried(z, degree, weights, (most_lags, shortest, surcharge, moving))
+    )
+    cost, bounds, search = min(tried, key=lambda one: one[0])
     if MOST_PLACES < n <= _FINE:
         bounds, cost = min((bounds, cost), search.best(_FINE), key=lambda found: found[1])
-    costs = search.costs
+    innovations, extents = _standard_innovations(search.costs, bounds, z, weights)
+    units = 2.0 * n * np.log(scale).sum() - 2.0 * dim * np.log(weights).sum()
+    total, without_each = search.totals_without_each(bounds) if len(bounds) > 2 else (0.0, np.empty(0))
+    costs, gains = search.costs, without_each - total + surcharge
+    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, cost + float(units), gains)
+
+
+def _tried(
+    z: np.ndarray, degree: int, weights: np.ndarray, options: tuple[int, int, float, int | None]
+) -> Iterator[tuple[float, np.ndarray, SegmentationSearch]]:
+    """Yield cost, bounds and search of each noise: noise and segments are fitted in turn from each start."""
+    most_lags, shortest, surcharge, moving = options
+    lags = min(most_lags, len(z) // 10)
+    least = max(shortest, lags + degree + 3)
+    seen: set[tuple[Noise, ...]] = set()
+    for noises in _starting_noises(z, degree, weights, lags):
+        for _ in range(_ROUNDS):
+            rounded = tuple(Noise(tuple(round(r, 2) for r in noise.reflections)) for noise in noises)
+            if rounded in seen:
+                break
+            seen.add(rounded)
+            search = SegmentationSearch(SegmentCosts(z, noises, degree, weights), least, surcharge, moving)
+            bounds, cost = search.best(MOST_PLACES)
+            yield cost, bounds, search
+            noises = _fitted(search.costs, bounds, weights, lags)
+
+
+def _standard_innovations(
+    costs: SegmentCosts, bounds: np.ndarray, z: np.ndarray, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the innovations in standard deviations, and the ranges of the columns in these."""
     left = [
         noise.innovations(own, bounds) * weights
         for noise, own in zip(costs.noises, costs.residuals(bounds), strict=True)
     ]
     spreads = np.array([_spread(one, floor) for one, floor in zip(left, costs.floors, strict=True)])
-    innovations = np.column_stack(left) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.zeros(dim))
-    extents = np.ptp(z, axis=0) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.ones(dim))
-    units = 2.0 * n * np.log(scale).sum() - 2.0 * dim * np.log(weights).sum()
-    total, without_each = search.totals_without_each(bounds) if len(bounds) > 2 else (0.0, np.empty(0))
-    gains = without_each - total + surcharge
-    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, cost + float(units), gains)
+    innovations = np.column_stack(left) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.zeros(len(left)))
+    return innovations, np.ptp(z, axis=0) * np.divide(1.0, spreads, where=spreads > 0.0, out=np.ones(len(left)))
 
 
 def _spread(innovations: np.ndarray, floor: float) -> float:

@@ -1,0 +1,68 @@
+"""Changes of anything between cycles: the shapes of windows and the innovations, averaged over blocks of whole cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.embedding import SHAPE_LAGS, Blocks, blocks_of, embedded
+from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
+from isopleth.tasks.changes.scan import (
+    CHUNK,
+    FEW_CYCLES,
+    LEAST_BLOCKS,
+    MOST_BLOCKS,
+    ContrastScan,
+    clipped,
+    standardised,
+)
+from isopleth.tasks.changes.series import Series
+
+# A quarter of the rate of the scans is kept back, because blocks of an estimated period are less exchangeable than the shuffles
+# assume.
+_SHARE = 0.5
+_LEAST_LAG = 3
+# Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
+# cycle before them, and joined cycles would be few.
+_ALIKE = 0.5
+# Cycles that a shuffle keeps together where they are few and scanned as blocks of their own.
+_FEW_TOGETHER = 2
+
+
+def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+    """Yield the changes between blocks of a series with a period; with 12 to 40 cycles, of parts of these and of whole ones.
+
+    A part of a cycle differs from its neighbour by the phase, which hides what differs between cycles.
+    """
+    if described.cycle is None:
+        return
+    few = FEW_CYCLES <= len(series) / described.cycle < LEAST_BLOCKS
+    options = [(_parts(len(series), described.cycle), CHUNK)]
+    if few:
+        options.append((blocks_of(len(series), described.cycle, FEW_CYCLES, MOST_BLOCKS), _FEW_TOGETHER))
+    normal, left = standardised(described.shapes), clipped(described.innovations)
+    for blocks, chunk in options:
+        lags = _lags(blocks, described.cycle)
+        shapes = embedded(normal, lags, blocks, rng, normal=True, memory_limit=series.memory_limit)
+        laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
+        scan = ContrastScan(np.concatenate([shapes, laws], axis=1), blocks, rng, _ALIKE, chunk=chunk)
+        found = scan.changes(series.rate / len(options))
+        yield Candidates([Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block)
+
+
+def _parts(steps: int, cycle: float) -> Blocks:
+    """Return at least 40 blocks, which are whole cycles or more if there are as many."""
+    blocks = blocks_of(steps, cycle, LEAST_BLOCKS, MOST_BLOCKS)
+    if blocks.length >= SHAPE_LAGS[0]:
+        return blocks
+    return blocks_of(steps, max(SHAPE_LAGS[0], np.ceil(SHAPE_LAGS[0] / cycle) * cycle), 2, MOST_BLOCKS)
+
+
+def _lags(blocks: Blocks, cycle: float) -> list[int]:
+    """Return the lengths of windows that fit in a block, and that of a cycle."""
+    return sorted({lag for lag in SHAPE_LAGS if lag <= blocks.length} | {max(round(cycle), _LEAST_LAG)})
+
+
+LEG = Leg("cycles", _SHARE, run)

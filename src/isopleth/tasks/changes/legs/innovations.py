@@ -1,0 +1,33 @@
+"""Changes of scatter and relation: the distribution of the innovations of a series without a period."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.embedding import blocks_of, embedded, moments
+from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
+from isopleth.tasks.changes.scan import LEAST_BLOCKS, MOST_BLOCKS, ContrastScan, clipped
+from isopleth.tasks.changes.series import Series
+
+_SHARE = 4.0 / 9.0
+# Steps of a block, and of a series that has enough blocks.
+_ROWS = 5.0
+SHORTEST = round(LEAST_BLOCKS * _ROWS)
+
+
+def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+    """Yield the changes of the innovations, averaged over five steps."""
+    if described.cycle is not None or len(series) < SHORTEST:
+        return
+    left = clipped(described.innovations)
+    blocks = blocks_of(len(series), _ROWS, LEAST_BLOCKS, MOST_BLOCKS)
+    laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
+    scan = ContrastScan(np.concatenate([moments(left, blocks), laws], axis=1), blocks, rng, remembers=True)
+    found = scan.changes(series.rate)
+    yield Candidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
+
+
+LEG = Leg("innovations", _SHARE, run)

@@ -1,0 +1,97 @@
+"""The search for changes: the series is described, legs run in their order, their changes are joined, named and placed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isopleth.tasks.changes.described import TIME as DESCRIPTION
+from isopleth.tasks.changes.described import Described, described
+from isopleth.tasks.changes.description_length import RUNS, logs_of_growth
+from isopleth.tasks.changes.legs import LEGS
+from isopleth.tasks.changes.legs.leg import Candidate, Leg, merged, one_a_gap
+from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
+from isopleth.tasks.changes.positions import by_windows, positions_of
+from isopleth.tasks.changes.preparation import spikes
+from isopleth.tasks.changes.series import Series
+
+# Probability of an interval for the position of a change.
+COVERAGE = 0.9
+# Time of the scans and of all in a progress bar, in simulated series.
+_SCANS = RUNS // 2
+TIME = 3 * RUNS + DESCRIPTION + _SCANS
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Changes of a series of n steps."""
+
+    steps: np.ndarray  # (m,), int: first steps after the changes
+    kinds: np.ndarray  # (m,), str
+    p_values: np.ndarray  # (m,)
+    columns: list[tuple[int, ...]]  # columns in which each change was seen
+    intervals: np.ndarray  # (m, 2), int
+
+    def of_columns(self, numbers: np.ndarray) -> Changes:
+        """Return the changes of a series of which the searched columns are those with these `numbers`."""
+        return replace(self, columns=[tuple(int(j) for j in numbers[list(some)]) for some in self.columns])
+
+
+NOTHING = Changes(np.empty(0, dtype=int), np.empty(0, dtype="<U9"), np.empty(0), [], np.empty((0, 2), dtype=int))
+
+
+def changes_of(series: Series, rng: np.random.Generator, legs: Sequence[Leg] = LEGS) -> Changes:
+    """Find the changes of a series by the legs."""
+    model = described(series, rng)
+    changes: list[Candidate] = []
+    for leg in legs:
+        for found in leg.candidates(series, model, rng):
+            changes = merged(changes, found)
+            model = found.described or model
+    changes = one_a_gap(changes, np.any(~series.missing, axis=1))
+    placed = _placed(series, model, changes, _named(series, model, changes))
+    series.tick(_SCANS)
+    return placed
+
+
+def _named(series: Series, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the kind of each change and its columns, by the segments on either side in the quantity that was compared."""
+    bounds = [0, *(one.step for one in changes), len(series)]
+    sources = {"location": series.values, "scatter": model.innovations, "shape": model.shapes}
+    named = []
+    for one, (start, place, end) in zip(changes, zip(bounds, bounds[1:], bounds[2:], strict=False), strict=True):
+        source = sources[one.quantity]
+        left, right = source[start:place], source[place:end]
+        if one.quantity == "location":
+            named.append(kind_of_location(left, right, model.found.location.degree > 0))
+        elif one.quantity == "scatter":
+            named.append(("scatter", kind_of_shape(left, right, None)[1]))
+        else:
+            named.append(kind_of_shape(left, right, model.cycle))
+    return named
+
+
+def _placed(
+    series: Series, model: Described, changes: list[Candidate], named: list[tuple[str, tuple[int, ...]]]
+) -> Changes:
+    """Move the changes that scans place roughly, and add the intervals of all."""
+    kinds = np.array([kind for kind, _ in named], dtype="<U9")
+    columns = [some for _, some in named]
+    steps = np.array([one.step for one in changes], dtype=int)
+    of_shape, of_location = (
+        np.array([one.quantity == what for one in changes], dtype=bool) for what in ("shape", "location")
+    )
+    places = by_windows(model.shapes, steps, np.isin(kinds, ["shape", "frequency"]), model.cycle)
+    # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.
+    rough = of_shape & np.isin(kinds, ["scatter", "relation"]) & (model.cycle is None)
+    lines = (kinds == "slope") | (model.found.location.degree > 0)
+    plain = logs_of_growth(series.values) - (0.0 if model.curve is None else model.curve)
+    used = ~series.missing & ~np.column_stack([spikes(column) for column in plain.T])
+    (level_steps, level_ends), (shape_steps, shape_ends) = (
+        positions_of(values, places, columns, lines, rough, COVERAGE, used) for values in (plain, model.shapes)
+    )
+    steps = np.where(of_location, level_steps, shape_steps)
+    intervals = np.where(of_location[:, None], level_ends, shape_ends)
+    return Changes(steps, kinds, np.array([one.pvalue for one in changes]), columns, intervals)
