@@ -48,7 +48,7 @@ mutate: .venv-test/ready
 	.venv-test/bin/python tools/mutate.py
 
 docs: .venv-docs/ready
-	rm -rf docs/_build docs/api docs/gallery  # pages of names that are gone, pictures of code that has changed
+	rm -rf docs/_build docs/api docs/gallery docs/packages  # pages of names that are gone, pictures of code that has changed
 	.venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

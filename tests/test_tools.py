@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.skipif(not TOOLS.exists(), reason="the tools are not be
 def tool(name):
     spec = importlib.util.spec_from_file_location(name, TOOLS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # its dataclasses look it up
     spec.loader.exec_module(module)
     return module
 
@@ -47,3 +49,26 @@ def test_commands_open_each_table_once(tmp_path):
         with counting.opened() as counts:
             assert counting.run_command(*arguments) == 0
         assert [counts[os.path.realpath(table)] for table in arguments if isinstance(table, Path)] in ([1], [1, 1])
+
+
+def test_bodies_of_functions_are_counted_without_signature_and_docstring(tmp_path):
+    (tmp_path / "one.py").write_text(
+        'def f(\n    a,\n):\n    """Do.\n\n    More.\n    """\n    b = a\n\n    # why\n    return (\n        b\n    )\n'
+    )
+    (tmp_path / "two.py").write_text("def g(a):\n    x, y = a\n    return x if y else [z for z in a]\n")
+    house = tool("house")
+    assert {body.place: (body.lines, body.names) for body in house.bodies(tmp_path)} == {
+        "one.py:f": (4, 1),
+        "two.py:g": (2, 3),
+    }
+    assert house.branches(tmp_path) == pytest.approx(1000 / 10)
+
+
+def test_a_walk_counts_functions_of_the_library_and_calls_from_file_to_file():
+    house = tool("house")
+    from isopleth.core.inference import normal_quantile
+
+    found = house.walk(lambda: normal_quantile(0.95))
+    assert found.named("normal_quantile") == 1
+    assert len(found.runs) == 2
+    assert found.moves == 1  # it checks the probability, in another file

@@ -1,0 +1,136 @@
+"""The packages of the library (``tools/walls.py``), checked against the imports of the code."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.skipif(not (ROOT / "tools").exists(), reason="the tools are not beside an installed package")
+
+# Imports that still stand against a wall. The list may only shrink.
+STANDING: set[str] = {
+    "cli/fill.py: from density.recording import NumberFormat",
+    "cli/fit.py: from distributed.files import Checkpoint",
+    "density/base.py: from torch.densities import ",
+    "density/debias.py: from score import KernelScore",
+    "density/row_kernels.py: from sampling import Target",
+    "density/stack.py: from score.field import ScoreField",
+    "density/stack.py: from score.pullback import chain",
+    "density/stack.py: from score.pullback import divided_by",
+    "density/stack.py: from score.pullback import value_and_divergence",
+    "density/stack.py: from score.spaces import DirectedPairs",
+    "density/stack.py: from score.spaces import summed",
+    "distributed/files.py: from files.read import Reading",
+    "distributed/files.py: from files.stream import FileRows",
+    "distributed/files.py: from files.stream import rows_of_a_chunk",
+    "distributed/files.py: from io.resume import Journal",
+    "io/models.py: from files.output_files import atomic_write",
+    "io/models.py: from files.readers import read_array_header",
+    "io/models.py: from files.source import check_source",
+    "io/resume.py: from files.output_files import check_target",
+    "io/resume.py: from files.output_files import mode_of",
+    "io/resume.py: from files.output_files import refused_writing",
+    "io/resume.py: from files.source import opened",
+    "results/figures.py: from files.output_files import atomic_write",
+    "results/figures.py: from files.output_files import check_target",
+    "results/figures.py: from files.write import check_suffix",
+    "results/page.py: from files.output_files import atomic_write",
+    "results/page.py: from files.output_files import check_target",
+    "results/page.py: from files.write import check_suffix",
+    "tasks/anomaly/result.py: from density.sosrep import SOSREP",
+    "tasks/description.py: from density.recording import NumberFormat",
+    "tasks/description.py: from files.file_table import FileTable",
+    "tasks/drift/alarms.py: from tasks.two_sample.column_changes import ColumnSummary",
+    "tasks/drift/alarms.py: from tasks.two_sample.column_changes import SPREAD_OF_TIMES",
+    "tasks/drift/alarms.py: from tasks.two_sample.column_changes import changes",
+    "tasks/drift/alarms.py: from tasks.two_sample.column_changes import in_order",
+    "tasks/drift/alarms.py: from tasks.two_sample.column_changes import p_value_of_window",
+    "tasks/drift/alarms.py: from tasks.two_sample.column_changes import summaries",
+    "tasks/two_sample/separation.py: from tasks.class_prior.scores import FOLDS",
+    "tasks/two_sample/separation.py: from tasks.class_prior.scores import Features",
+    "tasks/two_sample/separation.py: from tasks.class_prior.scores import Fits",
+    "tasks/two_sample/separation.py: from tasks.class_prior.scores import FoldMoments",
+    "tasks/two_sample/separation.py: from tasks.class_prior.scores import drawn_evenly",
+    "tasks/two_sample/separation.py: from tasks.class_prior.scores import stratified_folds",
+}
+
+
+def module(folder, name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[name] = found  # its dataclasses look it up
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def walls():
+    return module("tools", "walls")
+
+
+def test_every_folder_is_in_the_list_of_packages_and_every_package_is_there(walls):
+    there = {path.stem for path in walls.SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    there |= {f"tasks/{path.parent.name}" for path in (walls.SOURCE / "tasks").glob("*/__init__.py")}
+    plan = {package.path for package in walls.PACKAGES}
+    assert there - {"__init__", "__main__"} <= plan
+    assert plan - there <= walls.PLANNED
+
+
+def test_no_import_stands_against_a_wall_but_those_of_the_list(walls):
+    found = {str(one) for one in walls.against()}
+    assert not found - STANDING, "use a declared name of the package, or change the list of packages with a reason"
+    assert not STANDING - found, "these imports are gone: take them off the list"
+
+
+def test_packages_use_each_other_in_one_direction(walls):
+    packages = {package.path: package for package in walls.PACKAGES}
+    left = {
+        (a, b)
+        for a, package in packages.items()
+        for pattern in (*package.uses, *package.declared)
+        for b in packages
+        if (a != b and b == pattern) or (pattern.endswith("/*") and b.startswith(pattern[:-1]))
+    }
+    while ends := {b for _, b in left} - {a for a, _ in left}:
+        left = {(a, b) for a, b in left if b not in ends}
+    assert not left
+    assert not packages["core"].uses + packages["core"].declared
+
+
+def test_every_package_has_tests_of_its_own_and_three_things_to_do_first(walls):
+    for package in walls.PACKAGES:
+        assert len(package.first) == 3, package.path
+        if package.exists and package.path not in walls.PLANNED:
+            assert (ROOT / package.tests).exists(), package.path
+
+
+def test_an_import_against_a_wall_is_seen_wherever_it_stands(walls, tmp_path):
+    (tmp_path / "cli").mkdir()
+    (tmp_path / "density").mkdir()
+    (tmp_path / "kernels.py").write_text(f"def f():\n    from {tmp_path.name} import cli\n")
+    (tmp_path / "cli" / "one.py").write_text(
+        f"from {tmp_path.name}.density import A\nfrom {tmp_path.name}.density.stack import B\nimport {tmp_path.name}.io.z\n"
+    )
+    for name in ("cli", "density"):
+        (tmp_path / name / "__init__.py").write_text("")
+    (tmp_path / "density" / "two.py").write_text(f"from {tmp_path.name}.kernels.base import C\n")
+    assert list(map(str, walls.against(tmp_path))) == [
+        "cli/one.py: from density.stack import B",
+        "kernels.py: from cli import ",
+    ]
+
+
+def test_the_picture_has_every_package_and_each_has_a_page(walls, tmp_path):
+    pytest.importorskip("matplotlib")
+    pictures = module("docs/_ext", "architecture")
+    words = {text.get_text() for text in pictures.draw().axes[0].texts}
+    assert {package.path for package in walls.PACKAGES if package.exists and "/" not in package.path} <= words
+    pictures.write_pages(tmp_path)
+    assert "``core``" in (tmp_path / "score.rst").read_text()
+    assert "tests/tasks/drift" in (tmp_path / "tasks_drift.rst").read_text()
+    assert len(list(tmp_path.iterdir())) == 1 + sum(package.exists for package in walls.PACKAGES)
