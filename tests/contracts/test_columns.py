@@ -120,8 +120,10 @@ def test_words_that_were_not_there_are_the_last_category_and_counted():
 @pytest.mark.parametrize(
     ("cells", "kind"),
     [
-        (["12", "n/a", "-", "3.5"] * 5, "numeric"),
-        (["1", "2", "?", ""] * 5, "numeric"),
+        (["12", "n/a", "-", "3.5"] * 5, "categorical"),  # text is text, also where it looks like numbers
+        (["1", "2", "?", ""] * 5, "categorical"),
+        ([12, "n/a", "-", 3.5] * 5, "numeric"),
+        (["02116", "01002"] * 10, "categorical"),
         (["12", "small", "large", "7"] * 5, "categorical"),
         (["+", "-"] * 10, "categorical"),
         (["yes", "no", "NA", "null"] * 5, "categorical"),
@@ -138,14 +140,32 @@ def test_kinds_of_single_columns(cells, kind):
     assert [column.kind for column in columns.columns] == [kind]
 
 
-def test_missing_words_are_missing():
-    columns = Schema.of(pd.DataFrame({"x": ["12", "n/a", "-", "3.5"] * 5, "y": ["a", "NA", "b", "?"] * 5}))
+def test_a_frame_has_missing_cells_of_its_own_so_that_words_are_words():
+    columns = Schema.of(pd.DataFrame({"x": [12, "n/a", "-", 3.5] * 5, "y": ["a", "NA", "b", "?"] * 5}))
     encoded = columns.encode(pd.DataFrame({"x": ["1", "-"], "y": ["?", "b"]}))
     np.testing.assert_array_equal(encoded.numeric, [[1.0], [np.nan]])
-    assert encoded.codes.ravel().tolist() == [-1, 1]
-    assert [str(note) for note in columns.notes] == ["column 'x': '-' among numbers counts as missing."]
-    kept = Schema.of(pd.DataFrame({"y": ["a", "NA", "b", "?"] * 5}), missing=["?"])
-    assert kept.levels == [("NA", "a", "b")]
+    assert columns.levels == [("?", "NA", "a", "b")]
+    assert encoded.codes.ravel().tolist() == [0, 3]
+    among, words = map(str, columns.notes)
+    assert among == "column 'x': '-', 'n/a' among numbers counts as missing."
+    assert words == "column 'y' holds '?', 'NA', which are words there; leave missing cells empty (None)."
+
+
+def test_words_that_the_user_names_are_missing_in_every_later_table():
+    frame = pd.DataFrame({"y": ["a", "NA", "b", "?"] * 5})
+    kept = Schema.of(frame, missing=["?"])
+    assert (kept.levels, kept.notes) == ([("NA", "a", "b")], ())
+    for schema in (kept, Schema.from_dict(json.loads(json.dumps(kept.to_dict())))):
+        assert schema.encode(frame).codes.ravel().tolist()[:4] == [1, 0, 2, -1]
+
+
+def test_text_of_a_frame_that_looks_like_numbers_is_words_with_a_note():
+    for cells in (["1,234.50", "17.25"] * 6, [f"{i}.5" for i in range(12)]):
+        columns = Schema.of(pd.DataFrame({"x": cells, "y": ["a", "b"] * 6}))
+        assert "numeric" not in [column.kind for column in columns.columns]
+        assert "'x' holds text that looks like numbers, such as" in str(columns.notes[0])
+        assert columns.left_out.get("x") in (None, "text that looks like numbers")
+        assert Schema.of(pd.DataFrame({"x": cells}), numeric=["x"]).columns[0].kind == "numeric"
 
 
 @pytest.mark.parametrize(

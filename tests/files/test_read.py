@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
 import forked
-from isopleth import read_table
+from isopleth import DensityImputer, read_table
 from isopleth.core.errors import DataWarning, InputError
 from isopleth.files import delimited, read, source, stream
 from isopleth.files.file_table import numbers_with_gaps
@@ -294,6 +294,44 @@ def test_numbers_that_mean_a_missing_cell_are_recognised_by_value(tmp_path, code
         assert cells(read_table(file, missing=["-999"]))["a"] == [1, None, 2]
 
 
+@pytest.mark.parametrize("code", ["02116", "-007", "01.11", "000415"])
+def test_a_number_that_begins_with_0_makes_its_column_words_unless_it_is_said_to_hold_numbers(tmp_path, code):
+    path = written(tmp_path, "a,b\n" + f"7,x\n{code},y\n8.5,x\n" * 4)
+    table = read_table(path)
+    assert set(cells(table)["a"]) == {"7", code, "8.5"}
+    assert [column.kind for column in table.schema.columns] == ["categorical", "categorical"]
+    assert f"column 'a' holds {code!r}, which begins with 0, so it is taken as words" in str(table.notes[0])
+    assert cells(read_table(path, numeric=["a"]))["a"][:3] == [7, float(code), 8.5]
+    model = read_table(path, numeric=["a"]).schema
+    assert read_table(path, schema=model).values[1, 0] == float(code)
+
+
+@pytest.mark.parametrize("number", ["0", "0.5", "-0.5", "0e0", "10"])
+def test_other_numbers_are_numbers(tmp_path, number):
+    assert cells(read_table(written(tmp_path, f"a,b\n7,x\n{number},y\n")))["a"] == [7, float(number)]
+
+
+def test_text_in_files_of_typed_cells_is_words_and_their_gaps_are_their_own(tmp_path):
+    pd.DataFrame({"a": ["1", "2.5", "NA"] * 4, "b": range(12)}).to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert cells(table)["a"][:3] == ["1", "2.5", "NA"]
+    said = [str(note).partition(": ")[2] for note in table.notes]
+    assert said[0].startswith("column 'a' holds 'NA', which is a word there; name missing cells in `missing=['NA']`")
+    assert said[1].startswith("column 'a' holds text that looks like numbers, such as '1', so it is taken as words")
+    assert cells(read_table(tmp_path / "t.parquet", numeric=["a"], missing=["NA"]))["a"][:3] == [1, 2.5, None]
+
+
+def test_words_that_mean_a_missing_cell_replace_the_usual_ones_from_the_file_to_the_model(tmp_path):
+    path = written(tmp_path, "k,x\n" + "NA,1\nUS,2\n-,3\nNA,5\n" * 3)
+    table = read_table(path, missing=["-"])
+    assert cells(table)["k"][:4] == ["NA", "US", None, "NA"]
+    assert read_table(path, schema=table.schema).values[:4, 0].tolist() == ["NA", "US", None, "NA"]
+    fitted = DensityImputer().fit(table)
+    for rows in (table, pd.DataFrame({"k": ["NA", "-"], "x": [1, 2]})):
+        gaps = np.isnan(fitted.density_.schema_.encode(rows, typed=rows is table).rows[:, 1])
+        assert gaps.tolist() == ([False, False, True, False] * 3 if rows is table else [False, True])
+
+
 class TestPacked:
     @pytest.mark.parametrize("packing", ["gz", "bz2", "xz", "zst"])
     def test_it_is_unpacked_up_to_a_limit(self, tmp_path, packing):
@@ -336,7 +374,7 @@ class TestJson:
         table = read_table(written(tmp_path, "\n".join(map(json.dumps, rows)), "t.jsonl"))
         assert cells(table) == {
             "a": [1, 2.5, None],
-            "w": ["x", None, None],
+            "w": ["x", None, "NA"],  # null says that a cell is missing
             "d": [datetime(2024, 1, 31), datetime(2024, 2, 1), None],
         }
         table = read_table(written(tmp_path, '{"a": 1, "b": true}\n\n{"a": 2, "b": false}\n', "t.jsonl"))

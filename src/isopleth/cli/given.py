@@ -47,7 +47,9 @@ def values_of(given: list[str], schema: Schema) -> dict[str, Any]:
                 raise InputError(
                     f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no range."
                 ) from None
-        encode_cell(columns[name], found[name])  # refuses a wrong time or truth value before anything is fitted
+        encode_cell(
+            columns[name], found[name], schema.missing
+        )  # refuses a wrong time or truth value before anything is fitted
     return found
 
 

@@ -129,7 +129,7 @@ class ColumnAnswers:
             if column.kind == "categorical":
                 raise InputError("{column} holds words; ask for probabilities() of it", column=column.name)
             row = self._nothing()
-            row[0, j] = number = encode_cell(column, value)
+            row[0, j] = number = encode_cell(column, value, self.columns.missing)
             at, kept = self.coordinates, self.coordinates.frame.keep
             if not kept[j]:  # a column that was constant at fit
                 found[column.name] = float(number >= at.constants[j])

@@ -328,7 +328,7 @@ class TableDensity(ColumnAnswers):
         out: dict[int, float] = {}
         for name, value in given.items():
             place = self._place(name, "given")
-            number = encode_cell(self.columns.columns[place], value)
+            number = encode_cell(self.columns.columns[place], value, self.columns.missing)
             if np.isnan(number):
                 text = f"{{parameter}} has no value for column {name!r}; leave the column out instead."
                 raise InputError(text, parameter="given")

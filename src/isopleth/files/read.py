@@ -28,7 +28,7 @@ from isopleth.files.source import (
     opened,
     positions,
 )
-from isopleth.tables.cells import MISSING_WORDS
+from isopleth.tables.cells import MISSING_WORDS, NO_WORD, hold_codes
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.text_types import Numerals, trimmed, typed, without_codes, without_missing
 
@@ -57,16 +57,18 @@ class Reading:
     max_unpacked: int | None = None
 
     @property
-    def missing_words(self) -> frozenset[str]:
-        """Words that mean a missing cell; the empty cell always does."""
-        return MISSING_WORDS if self.missing is None else frozenset({"", *self.missing})
+    def said_missing(self) -> frozenset[str] | None:
+        """Words that the user, or the schema, says mean a missing cell; the empty cell always does."""
+        if self.missing is None:
+            return None if self.schema is None else self.schema.missing
+        return frozenset({"", *self.missing})
 
     @property
     def choices(self) -> Choices:
         """Kinds that are asked for by name of a column."""
         lists = {name: tuple(getattr(self, name)) for name in Choices._LISTS}
         keep = self.keep_identifiers or self.columns is not None
-        return Choices(**lists, keep_identifiers=keep, missing=self.missing_words)
+        return Choices(**lists, keep_identifiers=keep, missing=self.said_missing)
 
     def of_schema(self, schema: Schema) -> Reading:
         """Return how the columns of a schema are read; what was said of columns was for those of another table."""
@@ -301,18 +303,20 @@ class Reader:
                 f"{self.source} has {has}; at least {max(min_rows, 1)} {'are' if min_rows > 1 else 'is'} needed."
             )
         labels = {name: self._labels(columns, name) for name in how.labels}
-        kinds = [] if how.schema is None else zip(self.names, how.schema.columns, strict=True)
+        kinds = [] if how.schema is None else list(zip(self.names, how.schema.columns, strict=True))
         words = {name for name, column in kinds if column.is_words}
-        data, named = self._typed(columns, {*words, *how.categorical}), self.named
+        numeric = {name for name, column in kinds if column.kind == "numeric"}
+        data, named = self._typed(columns, {*words, *how.categorical}, {*numeric, *how.numeric}), self.named
+        choices = replace(how.choices, written=self._written)
         if how.schema is not None:  # columns of a file without names are matched by position
             data, named = data.rename_columns([str(name) for name in how.schema.names]), how.schema.named
         schema = how.schema or Schema.of_numbers(self.names, True)
-        of_file = (columns.lines, self._notes(), how.choices, labels, self.dialect)
+        of_file = (columns.lines, self._notes(), choices, labels, self.dialect)
         table = FileTable(data, schema, self.source.shown, named, *of_file)
         if how.schema is not None:
             return table
         try:
-            schema = Schema.of(data, typed=True, choices=how.choices)
+            schema = Schema.of(data, typed=True, choices=choices)
             columns_ = (replace(c, day_first=self._day_first.get(str(c.name))) for c in schema.columns)
             schema = replace(schema, columns=tuple(columns_))
         except InputError as error:
@@ -356,10 +360,19 @@ class Reader:
                 notes.append("lines that begin with # are taken as comments.")
         return tuple(Message(note, source=str(self.source)) for note in notes)
 
-    def _typed(self, columns: Columns, words: Collection[str]) -> Any:
-        numerals = self.text.dialect.numerals if self.text is not None else Numerals()
-        missing = self.how.missing_words
-        return typed_columns(self.source, columns, self.names, words, missing, numerals, self._day_first)
+    @property
+    def _written(self) -> tuple[str, ...]:
+        """Columns that hold everything as words: all of a text, those of several types of other formats."""
+        mixed = () if self._whole is None else self._whole.mixed
+        return tuple(name for name in self.names if self.text is not None or name in mixed)
+
+    def _typed(self, columns: Columns, words: Collection[str], numeric: Collection[str]) -> Any:
+        numerals, missing = Numerals() if self.text is None else self.text.dialect.numerals, self.how.said_missing
+        if missing is None:  # files of typed cells have missing cells of their own
+            missing = MISSING_WORDS if self.text is not None or self.source.suffix == ".xlsx" else NO_WORD
+        return typed_columns(
+            self.source, columns, self.names, words, missing, numerals, self._day_first, self._written, numeric
+        )
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
         """Yield tables of `rows` rows with the schema of `like`, from a row on; some formats are read as a whole."""
@@ -409,9 +422,10 @@ class Reader:
                 start = max(0, start - len(table))
 
     def _chunk(self, columns: Columns, like: FileTable, before: int) -> FileTable:
-        kinds = zip(self.names, like.data.schema.types, strict=True)
+        kinds = list(zip(self.names, like.data.schema.types, strict=True))
         words = {*self.how.categorical, *(name for name, kind in kinds if pa.types.is_string(kind))}
-        data = self._typed(columns, words).rename_columns(like.data.column_names)
+        numeric = {name for name, kind in kinds if pa.types.is_integer(kind) or pa.types.is_floating(kind)}
+        data = self._typed(columns, words, {*numeric, *self.how.numeric}).rename_columns(like.data.column_names)
         return replace(like, data=data, lines=columns.lines, before=before)
 
 
@@ -423,8 +437,13 @@ def typed_columns(
     missing: frozenset[str],
     numerals: Numerals,
     day_first: dict[str, bool],
+    written: Collection[str],
+    numeric: Collection[str] = (),
 ) -> Any:
-    """Return columns with types of their own, except `words`; `day_first` keeps the order of days and months."""
+    """Return columns with types of their own, except `words`; `day_first` keeps the order of days and months.
+
+    Text that looks like numbers is numbers in the columns `written`, unless some of them begin with 0, and in `numeric` ones.
+    """
     table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
     found = []
     for name, cells in zip(names, columns.data.columns, strict=False):  # labels come behind
@@ -440,8 +459,9 @@ def typed_columns(
             if name in words:
                 cells = without_missing(trimmed(cells), missing)
             else:
+                numbers = name in numeric or (name in written and not hold_codes(cells))
                 try:
-                    cells = typed(name, cells, missing, numerals, table.place, day_first)
+                    cells = typed(name, cells, missing, numerals, table.place, day_first, numbers)
                 except InputError as error:
                     raise error.located(source, table.place) from None
         elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):

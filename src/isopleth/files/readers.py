@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -29,11 +29,15 @@ _NULL = re.compile(rb"^[ \t]*[^{\s]", re.MULTILINE)
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Columns as a format gives them: an Arrow table, whether the file names them, and the lines of rows if it has lines."""
+    """Columns as a format gives them: an Arrow table, whether the file names them, and the lines of rows if it has lines.
+
+    Columns with cells of several types are text; `mixed` names them.
+    """
 
     data: Any
     named: bool = True
     lines: np.ndarray | None = None
+    mixed: frozenset[str] = frozenset()
 
 
 def table_of_array(values: np.ndarray) -> Any:
@@ -100,9 +104,8 @@ def _json_records(source: Source) -> Columns:
     if not columns:
         raise InputError(f"{source} is empty; a table is needed.")
     where = np.array(lines, dtype=np.int64)
-    return Columns(
-        pa.table({name: _of_objects(source, name, cells, lines) for name, cells in columns.items()}), True, where
-    )
+    arrays = {name: _of_objects(source, name, cells, lines) for name, cells in columns.items()}
+    return Columns(pa.table(arrays), True, where, _mixed(arrays, columns.values()))
 
 
 def _record(source: Source, number: int, line: bytes) -> dict[str, Any]:
@@ -149,6 +152,16 @@ def _of_objects(source: Source, name: str, cells: list[Any], lines: Sequence[int
         ) from None
 
 
+def _mixed(arrays: Mapping[str, Any], cells: Iterable[list[Any]]) -> frozenset[str]:
+    """Return the columns of text in which some cells are none."""
+    each = zip(arrays.items(), cells, strict=True)
+    return frozenset(
+        name
+        for (name, array), held in each
+        if pa.types.is_string(array.type) and not all(cell is None or isinstance(cell, str) for cell in held)
+    )
+
+
 def _is_no_text(word: Any) -> bool:
     try:
         str(word).encode()
@@ -183,7 +196,8 @@ def read_workbook(source: Source) -> Columns:
     lines = [line for line, _ in body]
     cells = [[row[j] if j < len(row) else None for _, row in body] for j in range(width)]
     arrays = [_of_objects(source, name, column, lines) for name, column in zip(names, cells, strict=True)]
-    return Columns(pa.table(arrays, names=names), True, np.array(lines, dtype=np.int64))
+    mixed = _mixed(dict(zip(names, arrays, strict=True)), cells)
+    return Columns(pa.table(arrays, names=names), True, np.array(lines, dtype=np.int64), mixed)
 
 
 def _sheet_rows(source: Source, sheet: Any) -> Iterator[tuple[int, tuple]]:

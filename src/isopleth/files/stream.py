@@ -32,6 +32,7 @@ from isopleth.files.source import (
     Source,
     decoder_of,
 )
+from isopleth.tables.cells import MISSING_WORDS
 from isopleth.tables.schema import Schema
 from isopleth.tables.text_types import Numerals
 
@@ -275,9 +276,11 @@ class RowStream:
             Columns(strings, True, lines),
             like.names,
             {*like.choices.categorical, *(str(column.name) for column in like.schema.columns if column.is_words)},
-            like.choices.missing,
+            MISSING_WORDS if like.schema.missing is None else like.schema.missing,
             Numerals(),
             like.schema.day_first,
+            like.names,
+            {str(column.name) for column in like.schema.columns if column.kind == "numeric"},
         )
         table = replace(like, data=data, lines=lines, source=_STREAM)
         encoded = table.encoded()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -15,16 +16,23 @@ from typing import Any, Self
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as compute
 
 from isopleth.core.arrays import frame_names
 from isopleth.core.errors import InputError, quoted
-from isopleth.tables.text_types import Numerals, moment, numerals_of, rounded, typed
+from isopleth.tables.text_types import Numerals, moment, numerals_of, rounded, typed, written_number
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
 
 # Words that count as missing as well, in columns where nearly all other cells are numbers.
 MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing"})
+
+# Cells that count as missing in frames and in files of typed cells, which have missing cells of their own: NA is a word there.
+NO_WORD = frozenset({""})
+
+# A number that begins with 0 and another digit is a code, such as a postcode: as a number it would lose its zeros.
+_CODE = r"^\s*[-+]?0[0-9]+(?:[.,][0-9]*)?\s*$"
 
 TRUTH = ("False", "True")
 _TRUTH_WORDS = {"false": 0, "0": 0, "0.0": 0, "true": 1, "1": 1, "1.0": 1}
@@ -89,23 +97,29 @@ class SourceTable:
         array = np.asarray(X)
         return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False, True)
 
-    def numerals(self, missing: frozenset[str]) -> Numerals:
-        """Recognise how columns of text write numbers."""
-        if self._typed:
-            return Numerals()
+    def numerals(self, numeric: Iterable[Any]) -> Numerals:
+        """Recognise how the text of `numeric` columns writes numbers."""
         texts = []
-        for name in self.names:
+        for name in () if self._typed else numeric:
             column = self._read(name)
             if column.dtype in (nw.String, nw.Object):
                 texts += [(i, cell) for i, cell in enumerate(column.head(_SAMPLED).to_list()) if isinstance(cell, str)]
         return numerals_of(texts, "X", where="row")
 
-    def cells(self, name: Any, missing: frozenset[str], numerals: Numerals, day_first: bool | None = None) -> Cells:
-        """Return the cells of a column."""
+    def cells(
+        self,
+        name: Any,
+        missing: frozenset[str],
+        numerals: Numerals,
+        day_first: bool | None = None,
+        *,
+        numeric: bool = False,
+    ) -> Cells:
+        """Return the cells of a column; text that looks like numbers is words, unless the column is `numeric`."""
         column = self._read(name)
         if isinstance(column, np.ndarray):
             return Cells.of_array(name, column, missing)
-        return Cells.of(name, column, missing, None if self._typed else numerals, day_first)
+        return Cells.of(name, column, missing, None if self._typed else numerals, day_first, numeric=numeric)
 
 
 def refuse_sparse_columns(X: Any, parameter: str = "X") -> None:
@@ -225,6 +239,7 @@ class Cells:
     zone: str | None = None  # time zone of times, which then are instants
     exact: list[int | None] | None = None  # whole numbers, where float64 does not hold one of them
     day_first: bool | None = None  # whether days come before months, as in 31/01/2024
+    mixed: bool = False  # whether some of the words were numbers, and others text
 
     @classmethod
     def of(
@@ -234,8 +249,10 @@ class Cells:
         missing: frozenset[str],
         numerals: Numerals | None,
         day_first: bool | None = None,
+        *,
+        numeric: bool = False,
     ) -> Self:
-        """Read a column of a frame; `numerals` None takes words as words."""
+        """Read a column of a frame; `numerals` None takes words as words, and `numeric` looks for numbers in them."""
         dtype = column.dtype
         if dtype.is_numeric():
             return cls._of_numbers(name, column)
@@ -249,8 +266,8 @@ class Cells:
             declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
             return cls.of_words(name, [_word(cell) for cell in column.to_list()], missing, declared)
         if dtype == nw.String:
-            return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first)
-        return cls._of_objects(name, column.to_list(), missing, numerals, day_first)
+            return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first, numeric)
+        return cls._of_objects(name, column.to_list(), missing, numerals, day_first, numeric)
 
     @classmethod
     def of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
@@ -300,13 +317,19 @@ class Cells:
 
     @classmethod
     def _of_strings(
-        cls, name: Any, cells: Any, missing: frozenset[str], numerals: Numerals | None, day_first: bool | None = None
+        cls,
+        name: Any,
+        cells: Any,
+        missing: frozenset[str],
+        numerals: Numerals | None,
+        day_first: bool | None = None,
+        numeric: bool = False,
     ) -> Self:
         cells = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
         cells = cells.cast(pa.string())
         if numerals is not None:
             order = {} if day_first is None else {name: day_first}
-            found = typed(name, cells, missing, numerals, row_of, order)
+            found = typed(name, cells, missing, numerals, row_of, order, numeric)
             if not pa.types.is_string(found.type):
                 found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
                 read = cls.of(name, nw.from_native(found, series_only=True), missing, None)
@@ -331,6 +354,7 @@ class Cells:
         missing: frozenset[str],
         numerals: Numerals | None,
         day_first: bool | None = None,
+        numeric: bool = False,
     ) -> Self:
         cells = [None if is_missing(cell) else cell for cell in cells]
         known = [cell for cell in cells if cell is not None]
@@ -357,9 +381,10 @@ class Cells:
         if numerals is not None and known and all(isinstance(cell, str) for cell in known):
             with suppress(UnicodeEncodeError):  # a lone surrogate is no text for Arrow, and no number
                 return cls._of_strings(
-                    name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals, day_first
+                    name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals, day_first, numeric
                 )
-        return cls.of_words(name, [_word(cell) for cell in cells], missing)
+        mixed = len({isinstance(cell, str) for cell in known if not isinstance(cell, bool)}) > 1
+        return replace(cls.of_words(name, [_word(cell) for cell in cells], missing), mixed=mixed)
 
     @cached_property
     def known(self) -> int:
@@ -395,12 +420,12 @@ class Cells:
         """Return the first row that holds a word."""
         return int(np.argmax(self.values == self.words.index(word)))
 
-    def numbers(self) -> np.ndarray:
-        """Return cells as numbers."""
+    def numbers(self, missing: frozenset[str] = MISSING_WORDS | MISSING_NUMBERS) -> np.ndarray:
+        """Return cells as numbers; the words `missing` mean missing ones."""
         if self.form == "text":
             if self.is_truth:
                 return np.where(self.values < 0, np.nan, self.values)
-            numbers = np.array([self._number(word) for word in self.words], dtype=float)
+            numbers = np.array([self._number(word, missing) for word in self.words], dtype=float)
             return np.append(numbers, np.nan)[self.values]
         if self.exact is not None:
             row = next(i for i, v in enumerate(self.exact) if v is not None and int(float(v)) != v)
@@ -416,8 +441,8 @@ class Cells:
             )
         return self.values
 
-    def _number(self, word: str) -> float:
-        if word in MISSING_NUMBERS:
+    def _number(self, word: str, missing: frozenset[str]) -> float:
+        if word in missing:
             return np.nan
         value = parsed_number(word)
         if value is None:
@@ -504,7 +529,8 @@ def joined(cells: Sequence[Cells]) -> Cells:
         return Cells(name, "text", np.concatenate([each.codes(TRUTH) for each in cells]), TRUTH, TRUTH)
     declared = tuple(dict.fromkeys(word for each in known for word in each.levels or ()))
     levels = declared if any(each.levels is not None for each in known) else None
-    return Cells.of_words(name, [text for each in cells for text in each.texts()], frozenset(), levels)
+    words = Cells.of_words(name, [text for each in cells for text in each.texts()], frozenset(), levels)
+    return replace(words, mixed=any(each.mixed for each in known))
 
 
 def _whole(values: np.ndarray) -> list[int | None]:
@@ -538,6 +564,21 @@ def _word(cell: Any) -> str | None:
 def number_word(value: float) -> str:
     """Return a number as a word, whole numbers without a point."""
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def looks_like_number(text: str) -> bool:
+    """Tell whether a text is a number in some notation: digits with signs among them."""
+    return parsed_number(text) is not None or written_number(text)
+
+
+def is_code(text: str) -> bool:
+    """Tell whether a text is a number that begins with 0 and another digit, which is a code such as a postcode."""
+    return re.match(_CODE, text) is not None
+
+
+def hold_codes(cells: Any) -> bool:
+    """Tell whether one of the Arrow strings is a code."""
+    return bool(compute.any(compute.match_substring_regex(cells, _CODE)).as_py())
 
 
 def parsed_number(text: str) -> float | None:

@@ -22,7 +22,7 @@ from isopleth.core.errors import Hint, InputError, listed, quoted, warn_user
 from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.tables.cells import (
     ALL_INTEGERS,
-    MISSING_WORDS,
+    NO_WORD,
     SourceTable,
     as_frame,
     holds_numbers_only,
@@ -471,7 +471,7 @@ def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
     if (np.abs(checked) >= ALL_INTEGERS).any():
         table = SourceTable.of(X, typed=True)
         for column in table.names:
-            cells = table.cells(column, MISSING_WORDS, Numerals())
+            cells = table.cells(column, NO_WORD, Numerals())
             if cells.exact is not None:
                 cells.numbers()
 

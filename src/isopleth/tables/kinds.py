@@ -8,8 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.core.errors import InputError, Message, quoted
-from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, TRUTH, Cells, number_word, parsed_number
+from isopleth.core.errors import Hint, InputError, Message, quoted
+from isopleth.tables.cells import (
+    MISSING_NUMBERS,
+    MISSING_WORDS,
+    NO_WORD,
+    TRUTH,
+    Cells,
+    is_code,
+    looks_like_number,
+    number_word,
+    parsed_number,
+)
 
 _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
@@ -71,11 +81,18 @@ class Column:
 
 @dataclass(frozen=True)
 class KindRule:
-    """Decide the kind of a column: `wanted` is what the user says of it, and `named` whether the table is a frame."""
+    """Decide the kind of a column: `wanted` is what the user says of it, and `named` whether the table is a frame.
+
+    `missing` are the words that mean a missing cell if the user names them. `read` tells whether the table is that of a file,
+    and `written` whether the file is a text, in which everything is words.
+    """
 
     wanted: str | None
     keep_identifiers: bool
     named: bool
+    missing: frozenset[str] | None = None
+    written: bool = False
+    read: bool = False
 
     def __call__(self, cells: Cells, notes: list[Message]) -> Column | str:
         """Return the column, or the reason why it is left out."""
@@ -84,7 +101,7 @@ class KindRule:
         if self.wanted == "categorical":
             return _category(cells)
         if self.wanted == "numeric" or (not self.named and cells.form != "text"):
-            cells.numbers()
+            cells.numbers(self.missing_numbers)
             return Column(cells.name, "numeric")
         if self.wanted == "time":
             return _time(cells, cells.times(cells.zone))
@@ -103,6 +120,11 @@ class KindRule:
             return self._number(cells, notes)
         return self._words(cells, notes)
 
+    @property
+    def missing_numbers(self) -> frozenset[str]:
+        """Words that mean a missing cell in a column of numbers."""
+        return MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
+
     def _number(self, cells: Cells, notes: list[Message]) -> Column | str:
         if not self.keep_identifiers and _is_identifier(cells, notes):
             return "identifier"
@@ -115,22 +137,50 @@ class KindRule:
         counts = cells.counts
         strange = np.fromiter((parsed_number(word) is None for word in cells.words), bool)
         count, texts = int(counts[strange].sum()), [cells.words[i] for i in np.flatnonzero(strange)]
-        few = count <= (1.0 - _NUMBERS_SHARE) * cells.known or all(word in MISSING_NUMBERS for word in texts)
-        if count < cells.known and few:
+        few = count <= (1.0 - _NUMBERS_SHARE) * cells.known or self.missing_numbers.issuperset(texts)
+        code, written = next(filter(is_code, cells.words), None), self.written or cells.mixed
+        if count < cells.known and few and written and code is None:
             return self._numbers(cells, set(texts), notes)
+        numbers = [] if written else [w for w in cells.words if w not in MISSING_WORDS | MISSING_NUMBERS]
+        numbers = numbers if all(map(looks_like_number, numbers)) else []
+        self._note_words(cells, code or next(iter(numbers), None), notes)
         if cells.known >= _FEWEST:
             length = np.fromiter(map(len, cells.words), float) @ counts / cells.known
             distinct = len(cells.words)
             if distinct >= _DISTINCT * cells.known and length >= _LONG and any(" " in word for word in cells.words):
                 return "free text"
             if not self.keep_identifiers and _nearly_unique(cells.known, distinct):
+                if numbers and code is None:
+                    return "text that looks like numbers"
                 _note_repeats(cells, cells.words[int(counts.argmax())], distinct, notes)
                 return "identifier"
         return _category(cells)
 
+    def _note_words(self, cells: Cells, number: str | None, notes: list[Message]) -> None:
+        """Say that a column of words holds text that looks like a `number`, or words that often mean missing cells."""
+        said = sorted((MISSING_WORDS - NO_WORD).intersection(cells.words))
+        if said and self.missing is None:
+            text = f"{{column}} holds {quoted(said)}, which {'is a word' if len(said) == 1 else 'are words'} there"
+            hint = (
+                Hint("name missing cells in {missing}", missing=said)
+                if self.read
+                else "leave missing cells empty (None)"
+            )
+            notes.append(Message(text, column=cells.name, value=said, hint=hint))
+        if number is None:
+            return
+        why = "{value}, which begins with 0" if is_code(number) else "text that looks like numbers, such as {value}"
+        hint = (
+            Hint("numbers are taken with {numeric}", numeric=[cells.name])
+            if self.read
+            else "convert it if it holds numbers"
+        )
+        text = f"{{column}} holds {why}, so it is taken as words"
+        notes.append(Message(text, column=cells.name, value=number, hint=hint))
+
     def _numbers(self, cells: Cells, strange: set[str], notes: list[Message]) -> Column | str:
         """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none."""
-        words = strange - MISSING_NUMBERS
+        words = strange - self.missing_numbers
         if words:
             if len(cells.words) > _FEW_WORDS:
                 row = min(map(cells.row_with, words))
@@ -149,7 +199,7 @@ class KindRule:
         if strange:
             text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
             notes.append(Message(text, column=cells.name, value=sorted(strange)))
-        numbers = cells.numbers()
+        numbers = cells.numbers(self.missing_numbers)
         whole = np.all(np.mod(numbers[np.isfinite(numbers)], 1.0) == 0.0)
         return self._number(Cells(cells.name, "whole" if whole else "real", numbers), notes)
 
@@ -199,7 +249,7 @@ def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
 
 def is_identifier(name: Any, column: Any) -> bool:
     """Tell whether a column of a frame holds whole numbers that number the rows, or are named as an identifier."""
-    return bool(column.dtype.is_integer()) and _is_identifier(Cells.of(name, column, MISSING_WORDS, None), [])
+    return bool(column.dtype.is_integer()) and _is_identifier(Cells.of(name, column, NO_WORD, None), [])
 
 
 def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) -> None:

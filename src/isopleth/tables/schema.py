@@ -20,7 +20,9 @@ import pyarrow as pa
 
 from isopleth.core.errors import InputError, Message, quoted
 from isopleth.tables.cells import (
+    MISSING_NUMBERS,
     MISSING_WORDS,
+    NO_WORD,
     TRUTH,
     Cells,
     SourceTable,
@@ -62,16 +64,18 @@ class Choices:
     time_columns: tuple = ()
     identifiers: tuple = ()  # columns to leave out
     keep_identifiers: bool = False  # whether columns that look like identifiers are used
-    missing: frozenset[str] = MISSING_WORDS  # words that count as missing cells
+    missing: frozenset[str] | None = None  # words that count as missing cells, in the place of the usual ones
+    written: tuple = ()  # columns of a text, in which everything is words
     _LISTS: ClassVar = ("categorical", "numeric", "time_columns", "identifiers")
 
     @classmethod
     def of(cls, chosen: Mapping[str, Any]) -> Self:
         """Make choices of iterables of names, such as lists."""
         parts: dict[str, Any] = {
-            name: value if isinstance(value, bool) else tuple(value) for name, value in chosen.items()
+            name: value if value is None or isinstance(value, bool) else tuple(value) for name, value in chosen.items()
         }
-        return cls(**parts | ({"missing": frozenset(parts["missing"])} if "missing" in parts else {}))
+        words = parts.get("missing")
+        return cls(**parts | ({} if words is None else {"missing": frozenset(words)}))
 
     def check(self, names: list[Any]) -> None:
         """Refuse names of columns that are not used."""
@@ -87,13 +91,14 @@ class Choices:
     def only(self, names: Iterable[Any]) -> Choices:
         """Return what is said of these columns."""
         kept = set(names)
-        some: dict[str, Any] = {key: tuple(n for n in getattr(self, key) if n in kept) for key in self._LISTS}
+        lists = (*self._LISTS, "written")
+        some: dict[str, Any] = {key: tuple(n for n in getattr(self, key) if n in kept) for key in lists}
         return replace(self, **some)
 
     def joined(self, other: Choices) -> Choices:
         """Return what is said of the columns of two tables."""
         both: dict[str, Any] = {
-            key: tuple(dict.fromkeys([*getattr(self, key), *getattr(other, key)])) for key in self._LISTS
+            key: tuple(dict.fromkeys([*getattr(self, key), *getattr(other, key)])) for key in (*self._LISTS, "written")
         }
         return replace(self, **both, keep_identifiers=self.keep_identifiers or other.keep_identifiers)
 
@@ -125,6 +130,8 @@ class Schema:
         How columns of text write numbers.
     constants : tuple of (int, Column)
         Columns that are left out since they hold one word, and their places in :meth:`with_constants`.
+    missing : frozenset of str, optional
+        Words that mean a missing cell, also in later tables, if the user has named them.
 
     Examples
     --------
@@ -148,6 +155,7 @@ class Schema:
     n_columns: int
     numerals: Numerals = Numerals()  # noqa: RUF009 - frozen
     constants: tuple[tuple[int, Column], ...] = ()
+    missing: frozenset[str] | None = None
 
     @classmethod
     def of(
@@ -182,7 +190,10 @@ class Schema:
         tables = [SourceTable.of(each, typed) for each in (X, also) if each is not None]
         table, named = tables[0], tables[0].named
         choices.check(table.names)
-        numerals = next((n for n in (each.numerals(choices.missing) for each in tables) if not n.ordinary), Numerals())
+        written = [[name for name in choices.numeric if name in each.names] for each in tables]
+        each_way = [each.numerals(names) for each, names in zip(tables, written, strict=True)]
+        numerals = next((way for way in each_way if not way.ordinary), Numerals())
+        missing = NO_WORD if choices.missing is None else choices.missing
         present = [set(each.names) for each in tables]
         columns: list[Column] = []
         constants: list[tuple[int, Column]] = []
@@ -194,11 +205,13 @@ class Schema:
                 continue
             wanted = choices.kind(name)
             cells = [
-                each.cells(name, choices.missing, numerals)
+                each.cells(name, missing, numerals, numeric=wanted == "numeric")
                 for each, there in zip(tables, present, strict=True)
                 if name in there
             ]
-            decide = KindRule(wanted, choices.keep_identifiers, named)
+            decide = KindRule(
+                wanted, choices.keep_identifiers, named, choices.missing, name in choices.written, read=typed
+            )
             found = decide(joined(cells), notes)
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
                 # Both tables may number their rows from the same number on.
@@ -218,7 +231,8 @@ class Schema:
             raise InputError(
                 f"no column is left to use: {reasons}; keep one of them by naming it numeric or categorical."
             )
-        return cls(tuple(columns), left_out, tuple(notes), named, len(table.names), numerals, tuple(constants))
+        of_table = (named, len(table.names), numerals, tuple(constants), choices.missing)
+        return cls(tuple(columns), left_out, tuple(notes), *of_table)
 
     @classmethod
     def of_numbers(cls, names: list[Any], named: bool) -> Self:
@@ -227,7 +241,7 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as a dict that JSON can hold."""
-        return asdict(self)
+        return asdict(self) | {"missing": None if self.missing is None else sorted(self.missing)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -241,6 +255,7 @@ class Schema:
             "notes": tuple(values["notes"]),
             "numerals": Numerals(**values["numerals"]),
             "constants": tuple((place, column(held)) for place, held in values["constants"]),
+            "missing": None if values["missing"] is None else frozenset(values["missing"]),
         }
         return cls(**{**values, **parts})
 
@@ -358,9 +373,9 @@ class Schema:
         chosen = [self.columns[i] for i in places]
         if not self.named:
             chosen = [replace(column, name=j) for j, column in enumerate(chosen)]
-        return Schema(tuple(chosen), {}, (), self.named, len(chosen), self.numerals)
+        return Schema(tuple(chosen), {}, (), self.named, len(chosen), self.numerals, missing=self.missing)
 
-    def encode(self, X: Any, missing: Iterable[str] = MISSING_WORDS, *, typed: bool = False) -> EncodedTable:
+    def encode(self, X: Any, *, typed: bool = False) -> EncodedTable:
         """Encode a table with these columns, in any order.
 
         Raises
@@ -380,11 +395,16 @@ class Schema:
             raise InputError(
                 what, column=lost[0], hint="add what is lacking, with empty cells if its values are unknown"
             )
-        words = frozenset(missing)
+        words = NO_WORD if self.missing is None else self.missing
+        numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
         numeric, codes, unseen = [], [], {}
-        numerals = table.numerals(words) if self.numerals.ordinary else self.numerals
+        numerals = self.numerals
+        if numerals.ordinary:
+            numerals = table.numerals(column.name for column in self.columns if column.kind == "numeric")
         for column in self.columns:
-            cells = table.cells(column.name, words, numerals, column.day_first)
+            is_number = column.kind == "numeric"
+            gaps = words if column.is_words else numbers if is_number else words | MISSING_WORDS
+            cells = table.cells(column.name, gaps, numerals, column.day_first, numeric=is_number)
             if column.kind == "categorical":
                 coded = cells.codes(column.levels)
                 codes.append(coded)
@@ -393,7 +413,7 @@ class Schema:
             elif column.kind == "time":
                 numeric.append(cells.times(column.zone) - column.origin)
             else:
-                numeric.append(cells.numbers())
+                numeric.append(cells.numbers(numbers))
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in table.names if name not in known]
         return EncodedTable(_stacked(numeric, table.n, np.float64), _stacked(codes, table.n, np.intp), unseen, extra)
@@ -443,23 +463,24 @@ class Attached:
 
 def attached(data: Any, schema: Schema, choices: Choices, named: bool) -> Any:
     """Return an Arrow table that carries a schema."""
-    said = {**asdict(choices), "missing": sorted(choices.missing)}
+    said = {**asdict(choices), "missing": None if choices.missing is None else sorted(choices.missing)}
     held = {"schema": {**schema.to_dict(), "notes": []}, "choices": said, "named": named}
     return data.replace_schema_metadata({_KEY: json.dumps(held)})
 
 
-def encode_cell(column: Column, value: Any) -> float:
-    """Encode one cell as a number or a code; NaN if it is missing."""
+def encode_cell(column: Column, value: Any, missing: frozenset[str] | None = None) -> float:
+    """Encode one cell as a number or a code; NaN if it is missing: None, or one of the words `missing`."""
+    words = (NO_WORD if column.is_words else MISSING_WORDS) if missing is None else missing
     cell = np.empty(1, dtype=object)
     cell[0] = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
-    cells = Cells.of_array(column.name, cell, MISSING_WORDS)
+    cells = Cells.of_array(column.name, cell, words)
     try:
         if column.kind == "categorical":
             code = cells.codes(column.levels)[0]
             return np.nan if code < 0 else float(code)
         if column.kind == "time":
             if cells.form == "text":
-                cells = Cells._of_objects(column.name, [value], MISSING_WORDS, Numerals())
+                cells = Cells._of_objects(column.name, [value], words, Numerals())
             if cells.known and (cells.zone is None) != (column.zone is None):
                 zone = "no time zone" if column.zone is None else f"the time zone {column.zone}"
                 how = (

@@ -68,6 +68,11 @@ class Numerals:
         return compute.replace_substring(compute.replace_substring_regex(cells, self._group, ""), ",", ".")
 
 
+def written_number(text: str) -> bool:
+    """Tell whether a text holds digits, and nothing else but a sign, signs between digits and an exponent."""
+    return _WITH_SIGNS.fullmatch(text) is not None
+
+
 def numerals_of(
     cells: Iterable[tuple[int, str]], source: object, decimal: str | None = None, where: str = "line"
 ) -> Numerals:
@@ -149,19 +154,21 @@ def typed(
     numerals: Numerals,
     place: Callable[[int], str],
     day_first: dict[str, bool] | None = None,
+    numbers: bool = True,
 ) -> Any:
     """Return a column of text as Arrow numbers, booleans, times or words.
 
     `place` names a row in messages; `day_first` has the order of days and months by column, and gets what the cells show.
+    With `numbers` false, text that looks like numbers is words.
     """
-    if not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
+    if numbers and not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
         found = _numbers(name, cells, numerals)
         if found is not None:
             return found
     cells = _words(cells, missing)
     if cells.null_count == len(cells):
         return cells
-    found = _numbers(name, cells, numerals)
+    found = _numbers(name, cells, numerals) if numbers else None
     if found is not None:
         return without_codes(found, missing)
     found = _booleans(cells)
