@@ -22,10 +22,10 @@ from isopleth.density.landmarks import mass_near
 from isopleth.density.normal_mixture import fit_normal_mixture, shrunken_normal
 from isopleth.density.search import Search, path_of_factors
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, MapAt, Marginal, ScaleMap, get_frame
+from isopleth.frames.compose import chain, divided_by
+from isopleth.frames.derivatives import value_and_divergence
 from isopleth.kernels import Gaussian, Kernel
-from isopleth.score.field import ScoreField
-from isopleth.score.pullback import chain, divided_by, value_and_divergence
-from isopleth.score.spaces import DirectedPairs, summed
+from isopleth.kernels.directed import DirectedPairs, summed
 
 # Multiples of the rule for the length scale in each frame of a stack. Half of the columns of a table may have no gaps in its
 # values, and another half nothing but gaps: no single factor suits all.
@@ -159,7 +159,7 @@ class StackDensity(FrameDensity):
         one = self.components[0]
         if len(self.components) > 1 or not isinstance(one.density, ExpansionDensity):
             return super().hyvarinen_terms(z)
-        field, frame = ScoreField((_Slope(one.density),)), chain(one.map, divided_by(one.scale))
+        field, frame = _Slope(one.density), chain(one.map, divided_by(one.scale))
         limit = one.density.expansion.memory_limit
         value, divergence = value_and_divergence(field, frame, z, np.ones(z.shape[1]), limit)
         return np.asarray(divergence + 0.5 * (value * value).sum(axis=1))
@@ -178,14 +178,14 @@ class StackDensity(FrameDensity):
 
 @dataclass(frozen=True)
 class _Slope:
-    """Gradient of a log density, as a term of a score."""
+    """Gradient of a log density, as a field in the coordinates of a frame."""
 
     density: ExpansionDensity
 
     @property
-    def centers(self) -> Array:
-        """The centres of the kernels."""
-        return self.density.expansion.centers
+    def backend(self) -> Backend:
+        """The backend of the centres of the kernels."""
+        return self.density._backend
 
     def value(self, x: Array) -> np.ndarray:
         """Return the gradient at rows `x`."""

@@ -11,7 +11,7 @@ from isopleth.core.arrays import Array, namespace
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.scales import deviations
 from isopleth.frames.base import ColumnMap, Frame, FrameMap, MapAt, like
-from isopleth.frames.linear import RIDGE, Scale, Whiten
+from isopleth.frames.linear import RIDGE, Scale, ScaleMap, Whiten
 from isopleth.frames.marginal import Marginal
 from isopleth.frames.sinh_arcsinh import SinhArcsinh
 
@@ -285,3 +285,21 @@ def _covariance(rows: np.ndarray) -> np.ndarray:
     C, d = centred.T @ centred / len(rows), rows.shape[1]
     size = np.trace(C) / d
     return C + _RIDGE * size * np.eye(d) if size > 0.0 else np.eye(d)
+
+
+def divided_by(scale: np.ndarray) -> ScaleMap:
+    """Return the map that divides columns by `scale`."""
+    return ScaleMap(np.zeros(len(scale)), scale)
+
+
+def chain(*maps: FrameMap) -> FrameMap:
+    """Return maps one after the other as one; neighbours that scale columns are merged."""
+    flat: list[FrameMap] = []
+    for one in maps:
+        for part in one.maps if isinstance(one, ComposedMap) else (one,):
+            last = flat[-1] if flat else None
+            if isinstance(last, ScaleMap) and isinstance(part, ScaleMap):
+                flat[-1] = ScaleMap(last.shift + last.scale * part.shift, last.scale * part.scale)
+            else:
+                flat.append(part)
+    return flat[0] if len(flat) == 1 else ComposedMap(tuple(flat))

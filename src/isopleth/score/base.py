@@ -19,20 +19,13 @@ from isopleth.core.rows import distinct_rows
 from isopleth.core.scales import RULES, deviations, is_auto, loss_units, median, medians, resolve_length_scale
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.frames import Frame, FrameMap, Scale, ScaleMap
+from isopleth.frames.compose import chain, divided_by
+from isopleth.frames.derivatives import value_and_divergence
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.sampling import Target
 from isopleth.sampling import sample as draw
 from isopleth.score.field import GaussianBase, KernelTerm, Normalizer, ScoreField, Term, ZetaTerm, score_target
-from isopleth.score.pullback import (
-    auto_frames,
-    chain,
-    divided_by,
-    fit_map,
-    hyvarinen_terms,
-    mapped,
-    value_and_divergence,
-    without_far,
-)
+from isopleth.score.pullback import auto_frames, fit_map, hyvarinen_terms, mapped, without_far
 from isopleth.score.selection import NEARLY_CONSTANT, Rows
 from isopleth.score.spaces import SPACES, Space
 from isopleth.solvers.regularizers import Regularizer, SpectralCutoff

@@ -17,8 +17,9 @@ from sklearn.utils import check_random_state
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
 from isopleth.core.errors import whole_number
 from isopleth.frames import Frame, FrameMap
+from isopleth.kernels.directed import DirectedPairs, summed
 from isopleth.sampling.target import Evaluation, Target
-from isopleth.score.spaces import DirectedPairs, Space, summed
+from isopleth.score.spaces import Space
 
 if TYPE_CHECKING:
     from isopleth.score.base import ScoreEstimator

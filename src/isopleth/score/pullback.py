@@ -1,9 +1,4 @@
-r"""Scores in the coordinates of a frame, their divergences, and losses that compare frames, with weights of far rows.
-
-With z = T(x), where T is a frame followed by the division by the length scale, and J = T'(x),
-
-.. math:: s = J^\top s_z + \nabla \log |\det J|, \qquad
-    \operatorname{div} s = \operatorname{tr}(J^\top s_z' J) + s_z \cdot \Delta T + \Delta \log |\det J|.
+"""Losses that compare scores in several frames, with weights of far rows.
 
 Losses of different frames compare only in one set of coordinates, which here are the columns over a unit.
 """
@@ -12,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.core.arrays import Array, namespace, to_numpy
+from isopleth.core.arrays import Array, namespace
 from isopleth.core.scales import deviations, medians
-from isopleth.core.threads import slices
-from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, LocalScale, ScaleMap, get_frame
+from isopleth.frames import FRAMES, Frame, FrameMap, LocalScale, ScaleMap, get_frame
 from isopleth.frames.base import END_MEAN, ENDS, quantile_means
+from isopleth.frames.derivatives import value_and_divergence
 from isopleth.score.field import ScoreField
 
 # Rows count less from this Mahalanobis distance on, by this power of it: the root of the number of columns plus MARGIN, beyond
@@ -97,35 +92,6 @@ def mapped(map: FrameMap, rows: np.ndarray) -> np.ndarray:
     return (rows - map.shift) / map.scale if isinstance(map, ScaleMap) else map.forward(rows)
 
 
-def divided_by(scale: np.ndarray) -> ScaleMap:
-    """Return the map that divides columns by `scale`."""
-    return ScaleMap(np.zeros(len(scale)), scale)
-
-
-def chain(*maps: FrameMap) -> FrameMap:
-    """Return maps one after the other as one; neighbours that scale columns are merged."""
-    flat: list[FrameMap] = []
-    for one in maps:
-        for part in one.maps if isinstance(one, ComposedMap) else (one,):
-            last = flat[-1] if flat else None
-            if isinstance(last, ScaleMap) and isinstance(part, ScaleMap):
-                flat[-1] = ScaleMap(last.shift + last.scale * part.shift, last.scale * part.scale)
-            else:
-                flat.append(part)
-    return flat[0] if len(flat) == 1 else ComposedMap(tuple(flat))
-
-
-def value_and_divergence(
-    field: ScoreField, frame: FrameMap, X: np.ndarray, unit: np.ndarray, memory_limit: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return a score at rows X and its divergence, both in the coordinates X/unit."""
-    map = chain(divided_by(1.0 / unit), frame)
-    n, d = X.shape
-    step = n if map.affine else memory_limit // (32 * d * d)
-    parts = [_of_rows(field, map, X[part] / unit, memory_limit / 2) for part in slices(n, step)]
-    return np.concatenate([value for value, _ in parts]), np.concatenate([divergence for _, divergence in parts])
-
-
 def hyvarinen_terms(
     field: ScoreField, frame: FrameMap, X: np.ndarray, unit: np.ndarray, memory_limit: float
 ) -> np.ndarray:
@@ -134,16 +100,3 @@ def hyvarinen_terms(
         value, divergence = value_and_divergence(field, frame, X, unit, memory_limit)
         terms = divergence + 0.5 * np.sum(value * value, axis=1)
     return np.where(np.isfinite(terms), terms, np.inf)
-
-
-def _of_rows(field: ScoreField, map: FrameMap, y: np.ndarray, memory_limit: float) -> tuple[np.ndarray, np.ndarray]:
-    z = map.forward(y)
-    inside = to_numpy(field.value(field.backend.array(z)))
-    at = y[:1] if map.affine else y  # the Jacobian of an affine map is the same everywhere
-    steps = np.eye(y.shape[1])
-    directions = np.stack([map.pushforward(at, np.broadcast_to(step, at.shape)) for step in steps])
-    divergence = field.trace(z, directions, memory_limit)
-    if map.affine:
-        return map.pullback(y, inside), divergence
-    divergence += np.sum(inside * map.laplacian(y), axis=1) + map.laplacian_log_volume(y)
-    return map.pullback(y, inside) + map.grad_log_volume(y), divergence

@@ -17,8 +17,9 @@ from isopleth.core.rows import held_out_parts
 from isopleth.core.scales import bounded
 from isopleth.core.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
 from isopleth.frames import Frame, FrameMap
+from isopleth.frames.compose import chain, divided_by
 from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, Term, ZetaTerm
-from isopleth.score.pullback import chain, divided_by, fit_map, hyvarinen_terms, mapped, without_far
+from isopleth.score.pullback import fit_map, hyvarinen_terms, mapped, without_far
 from isopleth.score.spaces import Space
 from isopleth.score.system import Accuracy, MemoryPlan, SampleSystem, multipliers_of_path, solving_backend
 from isopleth.solvers.regularizers import IterativeRegularizer, Regularizer, SpectralCutoff, Tikhonov
