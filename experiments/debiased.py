@@ -2,7 +2,7 @@
 
     python -m experiments.debiased [--runs 10] [--seed 0] [--quick]
 
-Samples of 1,000 rows of four mixtures of normal densities in 2 to 5 columns are fitted by `KDE` and by `KDE(debias=True)`. The
+Samples of 1,000 rows of four mixtures of normal densities in 2 to 5 columns are fitted by `KDE` with and without `debias`. The
 integrated squared error has a closed form, because the truth and the estimates are mixtures of normal densities. Printed are the
 means over the runs at the best of 25 length scales for each estimate, their ratio, the same ratio at the default length scales,
 and the ratio if rows were moved by the true score, which no estimate can use. Below are the errors for growing samples of one
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth import KDE
+from isopleth import KDE, KernelScore
 
 SCALES = np.geomspace(0.12, 1.2, 25)
 ROWS = 1000
@@ -90,7 +90,7 @@ class Errors:
     def of(cls, mixture: Mixture, n: int, seed: list[int]) -> Errors:
         """Compute them for a sample of `n` rows."""
         rows = mixture.draw(np.random.default_rng(seed), n)
-        fits = [KDE(n_jobs=1, frame="scale").fit(rows), KDE(debias=True, n_jobs=1, frame="scale").fit(rows)]
+        fits = [KDE(n_jobs=1, frame="scale").fit(rows), KDE(debias=KernelScore(), n_jobs=1, frame="scale").fit(rows)]
         ordered = fits[1].rows_
         estimated = (fits[1].centers_ - ordered) / (0.5 * fits[1].length_scale_ ** 2)
         scores = [np.zeros_like(ordered), estimated, mixture.score(ordered)]

@@ -55,7 +55,7 @@ VARIANTS = [
     SOSREP(kernel="sdo"),
     SOSREP(kernel=ProductLaplacian()),
     KDE(kernel="laplacian", length_scale="median", frame="scale"),
-    KDE(debias=True),
+    KDE(debias=KernelScore()),
     SSGE(),
     SSGE(space="curl_free"),
     KEF(),

@@ -110,7 +110,7 @@ DENSITIES = {
     "SOSREP product Laplacian": (SOSREP(kernel=ProductLaplacian(), frame="scale"), "bent"),
     "SOSREP landmarks": (SOSREP(kernel="sdo", landmarks=40, frame="whiten"), "iris"),
     "SOSREP bounds": (SOSREP(bounds=[(0.0, None)] * 4), "iris"),
-    "KDE debiased": (KDE(debias=True), "bent"),
+    "KDE debiased": (KDE(debias=KernelScore()), "bent"),
     "KDE scale": (KDE(frame="scale", kernel="matern52"), "bent"),
     "random features": (RandomFeatureSOSREP(random_state=0), "bent"),
 }

@@ -21,7 +21,7 @@ def rows_of(n=60, d=2, seed=0):
 def test_rows_move_by_half_the_squared_length_scale_times_the_score():
     rows = rows_of()
     unit = rows.std(axis=0)
-    model = KDE(debias=True, length_scale=[0.5, 0.8], frame="scale").fit(rows)
+    model = KDE(debias=KernelScore(), length_scale=[0.5, 0.8], frame="scale").fit(rows)
     score = KernelScore().fit(rows / unit).grad_log_density(model.rows_ / unit) / unit
     np.testing.assert_allclose(model.centers_, model.rows_ + 0.5 * np.array([0.5, 0.8]) ** 2 * score, rtol=1e-6)
     np.testing.assert_array_equal(np.sort(model.rows_, axis=0), np.sort(rows, axis=0))
@@ -43,28 +43,28 @@ def test_the_mean_integrated_squared_error_is_less_than_half():
     errors = {}
     for seed in range(3):
         rows = np.random.default_rng(seed).normal(size=(500, 3))
-        for debias in (False, True):
+        for debias in (None, KernelScore()):
             for scale in (0.3, 0.4, 0.5, 0.6, 0.7):
                 z, h = KDE(length_scale=scale, debias=debias, frame="scale").fit(rows).centers_, scale
                 s = ((z[:, None] - z) ** 2).sum(axis=2)
                 square = np.exp(-s / (4 * h**2)).mean() / (4 * np.pi * h**2) ** 1.5
                 with_normal = (np.exp(-0.5 * (z**2).sum(axis=1) / (1 + h**2)) / (2 * np.pi * (1 + h**2)) ** 1.5).mean()
                 error = square - 2 * with_normal + (4 * np.pi) ** -1.5
-                errors.setdefault((debias, scale), []).append(error)
+                errors.setdefault((debias is not None, scale), []).append(error)
     best = {debias: min(np.mean(e) for (d, _), e in errors.items() if d is debias) for debias in (False, True)}
     assert best[True] < 0.5 * best[False]
 
 
 def test_the_rule_for_the_length_scale_is_that_of_fourth_order():
     rows = rows_of(90, 3)
-    model = KDE(debias=True, frame="scale").fit(rows)
+    model = KDE(debias=KernelScore(), frame="scale").fit(rows)
     np.testing.assert_allclose(model.length_scale_, rows.std(axis=0) * 90 ** (-1 / 11), rtol=1e-12)
 
 
 def test_bounded_columns_are_moved_as_logarithms():
     hours = np.random.default_rng(0).exponential(size=(80, 1))
-    model = KDE(debias=True, bounds={0: (0, None)}, frame="scale").fit(hours)
-    same = KDE(debias=True, frame="scale").fit(np.log(hours))
+    model = KDE(debias=KernelScore(), bounds={0: (0, None)}, frame="scale").fit(hours)
+    same = KDE(debias=KernelScore(), frame="scale").fit(np.log(hours))
     np.testing.assert_allclose(np.sort(np.log(model.centers_), axis=0), np.sort(same.centers_, axis=0), rtol=1e-6)
     grid = np.linspace(1e-6, 40, 400_001)[:, None]
     assert np.exp(model.score_samples(grid)).sum() * (grid[1, 0] - grid[0, 0]) == pytest.approx(1.0, abs=1e-3)
@@ -75,7 +75,7 @@ def test_bounded_columns_are_moved_as_logarithms():
 def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_out():
     rows = rows_of(60)
     model = KDE(
-        debias=True, length_scale=Search("likelihood", grid=[0.5, 1.0, 1.5], base=1.0, cv=3), frame="scale"
+        debias=KernelScore(), length_scale=Search("likelihood", grid=[0.5, 1.0, 1.5], base=1.0, cv=3), frame="scale"
     ).fit(rows)
     unit, order = rows.std(axis=0), model.rows_  # the distinct rows in the order of the folds
     for k, scale in enumerate([0.5, 1.0, 1.5]):
@@ -91,18 +91,18 @@ def test_a_search_moves_the_rows_of_each_fit_by_a_score_without_the_rows_held_ou
 def test_what_it_is_not_defined_for_is_refused():
     rows = rows_of(30)
     with pytest.raises(InputError, match="Gaussian kernel"):
-        KDE(kernel="laplacian", debias=True, frame="scale").fit(rows)
+        KDE(kernel="laplacian", debias=KernelScore(), frame="scale").fit(rows)
     with pytest.raises(InputError, match="Gaussian kernel"):
-        KDE(kernel=ProductLaplacian(), debias=True, frame="scale").fit(rows)
+        KDE(kernel=ProductLaplacian(), debias=KernelScore(), frame="scale").fit(rows)
     with pytest.raises(InputError, match="complete rows of numbers"):
-        KDE(debias=True, frame="scale").fit(pd.DataFrame({"a": rows[:, 0], "b": ["x", "y"] * 15}))
-    with pytest.raises(InputError, match="debias=False"):
-        KDE(debias=True, frame="scale").fit(np.where(np.arange(60).reshape(30, 2) == 7, np.nan, rows))
+        KDE(debias=KernelScore(), frame="scale").fit(pd.DataFrame({"a": rows[:, 0], "b": ["x", "y"] * 15}))
+    with pytest.raises(InputError, match="debias=None"):
+        KDE(debias=KernelScore(), frame="scale").fit(np.where(np.arange(60).reshape(30, 2) == 7, np.nan, rows))
     with pytest.raises(ValueError, match="debias"):
         KDE(debias="yes", frame="scale").fit(rows)
 
 
 def test_a_drift_refitted_to_all_rows_is_itself():
     rows = rows_of()
-    drift = Drift.of(rows, np.ones(len(rows)))
+    drift = Drift.of(KernelScore(), rows, np.ones(len(rows)))
     np.testing.assert_allclose(drift.refitted(rows, np.ones(len(rows))), drift.at_rows, rtol=1e-6)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth import KDE, SOSREP, InputError, RandomFeatureSOSREP
+from isopleth import KDE, SOSREP, InputError, KernelScore, RandomFeatureSOSREP
 from isopleth.kernels import SDO, ProductLaplacian
 
 torch = pytest.importorskip("torch")
@@ -12,7 +12,7 @@ ROWS = np.random.default_rng(0).normal(size=(80, 2)) * [1.0, 3.0] + [5.0, -2.0]
 NEW = np.random.default_rng(1).normal(size=(6, 2)) * [1.0, 3.0] + [5.0, -2.0]
 MODELS = {
     "kde": KDE(frame="scale"),
-    "kde, debiased": KDE(debias=True, frame="scale"),
+    "kde, debiased": KDE(debias=KernelScore(), frame="scale"),
     "kde, matern": KDE(kernel="matern52", length_scale=[0.8, 2.0], frame="scale"),
     "sosrep": SOSREP(frame="scale"),
     "sosrep, sdo": SOSREP(kernel=SDO(order=5), frame="scale"),

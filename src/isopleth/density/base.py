@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, requires_gradient, to_numpy
-from isopleth.core.errors import InputError
+from isopleth.core.errors import InputError, require
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import distinct_rows
 from isopleth.core.scales import RULES, Rule, ScaledColumns, bounded, deviations, loss_units, resolve_length_scale
@@ -317,8 +317,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         The log densities of :class:`~isopleth.KDE` and :class:`~isopleth.SOSREP` of a tensor that requires a gradient have one.
         """
         if requires_gradient(X):
-            from isopleth.torch import densities
-
+            densities = _functions_of_tensors()
             if self._is_stack:
                 return densities.log_density_of_rows(self, X)
             return densities.score_samples(self._expansion_density(), self._frame, self.log_normalizer_, X)
@@ -385,9 +384,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         derivative, for kernels of a :attr:`~isopleth.kernels.Kernel.smoothness` above 1. It is NaN where the density underflows.
         """
         if requires_gradient(X):
-            from isopleth.torch import densities
-
-            return densities.grad_log_density(self._expansion_density(), self._frame, X)
+            return _functions_of_tensors().grad_log_density(self._expansion_density(), self._frame, X)
         table = self._checked(X)
         out: np.ndarray = table.answer(self._gradient(table))
         return out
@@ -463,6 +460,11 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         kept = int(np.argmax(self._frame.keep))
         ratio = float(self.unit_[kept]) / float(self.length_scale_[kept])
         return float(ratio**2 * np.mean(terms))
+
+
+def _functions_of_tensors() -> Any:
+    """Return the functions of tensors that require a gradient, which are part of an extra."""
+    return require("isopleth.torch.densities", "torch", "the gradient of a density")
 
 
 def _on_real_line(bounds: BoundedMap, X: np.ndarray, counted: np.ndarray) -> np.ndarray:

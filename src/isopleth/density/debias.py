@@ -17,22 +17,21 @@ import numpy as np
 from sklearn.base import clone
 
 from isopleth.core.scales import bounded, deviations
-from isopleth.score import KernelScore
 
 
 @dataclass(frozen=True)
 class Drift:
     """Score of the density of rows, estimated in units of the standard deviations of the columns."""
 
-    score: KernelScore  # score, fitted to the rows over `unit`
+    score: Any  # estimator of the score, fitted to the rows over `unit`
     unit: np.ndarray  # (d,): standard deviations of the columns
     at_rows: np.ndarray  # (n, d): score at the rows
 
     @classmethod
-    def of(cls, rows: np.ndarray, weights: np.ndarray, **options: Any) -> Self:
-        """Estimate the score of centred rows; cross-validation chooses the parameters of :class:`KernelScore`."""
+    def of(cls, score: Any, rows: np.ndarray, weights: np.ndarray) -> Self:
+        """Estimate the score of centred rows by a clone of an estimator, such as :class:`~isopleth.KernelScore`."""
         unit = deviations(rows, weights)
-        score = KernelScore(**options).fit(rows / unit, sample_weight=weights)
+        score = clone(score).fit(rows / unit, sample_weight=weights)
         return cls(score, unit, score.grad_log_density_ / unit)
 
     def refitted(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import fft
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
@@ -179,16 +180,16 @@ class KDE(RowKernelDensity):
     category_scale : "frequency", float, or array of shape (n_categorical,), default="frequency"
         Kernel of two different categories, between 0 and 1; for categories it has the role of the length scale of numbers.
         "frequency" depends on the frequencies and the number of rows. A Search varies it together with the length scales.
-    debias : bool, default=False
-        Whether to move the rows by half the squared length scale times an estimated score before they are smoothed, which cancels
-        the leading term of the bias (see the notes). It needs the Gaussian kernel and complete rows of numbers. "auto"
-        is then wider.
+    debias : None or estimator of a score, default=None
+        A score estimator such as ``KernelScore()``: the rows are moved by half the squared length scale times the score that a
+        clone of it estimates before they are smoothed, which cancels the leading term of the bias (see the notes). It needs the
+        Gaussian kernel and complete rows of numbers. "auto" is then wider.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together; the matrix is never stored.
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     verbose : bool or int, default=False
-        Whether to show the progress of a Search, of the estimate of the score and of :meth:`impute` on standard error.
+        Whether to show the progress of a Search and of :meth:`impute` on standard error.
 
     Attributes
     ----------
@@ -196,8 +197,8 @@ class KDE(RowKernelDensity):
         The distinct rows of positive weight; with `debias` the places that they were moved to.
     rows_ : ndarray of shape (n_centers, n_features)
         The distinct rows before they were moved; only with `debias`.
-    score_ : KernelScore
-        The estimated score, fitted to the rows divided by the standard deviations of the columns; only with `debias`.
+    score_ : estimator
+        The score estimator, fitted to the rows divided by the standard deviations of the columns; only with `debias`.
     weights_ : ndarray of shape (n_centers,)
         Their summed weights.
     dual_coef_ : ndarray of shape (n_centers,)
@@ -236,8 +237,7 @@ class KDE(RowKernelDensity):
     -----
     The expectation of the estimate with a Gaussian kernel is :math:`p + \tfrac{\ell^2}{2}\Delta p + O(\ell^4)`. Points that are
     moved by :math:`\tfrac{\ell^2}{2}\nabla\log p` have the density :math:`p - \tfrac{\ell^2}{2}\Delta p` to first order, so with
-    ``debias=True`` the bias is of order :math:`\ell^4`; moving data before smoothing was proposed by [3]_. The score
-    :math:`\nabla\log p` is estimated by :class:`~isopleth.KernelScore`. The rule "auto" is then
+    `debias` the bias is of order :math:`\ell^4`; moving data before smoothing was proposed by [3]_. The rule "auto" is then
     :math:`\sigma_j n^{-1/(d+8)}`, which balances this bias and the variance.
 
     References
@@ -267,7 +267,7 @@ class KDE(RowKernelDensity):
         bounds: Any = None,
         categorical: Any = None,
         category_scale: Any = "frequency",
-        debias: bool = False,
+        debias: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
         verbose: bool | int = False,
@@ -347,18 +347,16 @@ class KDE(RowKernelDensity):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RowKernelDensity._parameter_constraints,
-        "debias": ["boolean"],
+        "debias": [None, HasMethods(["fit", "chosen"])],
     }
 
     def _refuse(self, kernel: Kernel) -> None:
         kernel.log_integral()
-        if self.debias and not isinstance(kernel, Gaussian):
-            raise InputError(
-                f"debias=True moves rows by the bias of the Gaussian kernel; take that in place of {kernel!r}."
-            )
+        if self.debias is not None and not isinstance(kernel, Gaussian):
+            raise InputError(f"debias moves rows by the bias of the Gaussian kernel; take that in place of {kernel!r}.")
 
     def _why_scaled(self, kernel: Kernel) -> str | None:
-        return "debias=True moves rows by a score" if self.debias else super()._why_scaled(kernel)
+        return "debias moves rows by a score" if self.debias is not None else super()._why_scaled(kernel)
 
     def _forget(self) -> None:
         super()._forget()
@@ -366,23 +364,23 @@ class KDE(RowKernelDensity):
             self.__dict__.pop(name, None)
 
     def _takes_kinds(self) -> bool:
-        return not self.debias and super()._takes_kinds()
+        return self.debias is None and super()._takes_kinds()
 
     def _refuse_kinds(self) -> None:
         super()._refuse_kinds()
-        raise InputError("debias=True needs complete rows of numbers; leave it out for words and missing cells.")
+        raise InputError("debias needs complete rows of numbers; leave it out for words and missing cells.")
 
     @property
     def _instead(self) -> str:
-        return "debias=False" if self.debias else super()._instead
+        return "debias=None" if self.debias is not None else super()._instead
 
     def _rules(self) -> Mapping[str, Rule]:
-        return {**super()._rules(), "auto": scott_of_fourth_order} if self.debias else super()._rules()
+        return {**super()._rules(), "auto": scott_of_fourth_order} if self.debias is not None else super()._rules()
 
     def _drift(self, rows: np.ndarray, weights: np.ndarray) -> Drift | None:
-        if not self.debias:
+        if self.debias is None:
             return None
-        drift = Drift.of(rows, weights, memory_limit=self.memory_limit, n_jobs=self.n_jobs, verbose=self.verbose)
+        drift = Drift.of(self.debias, rows, weights)
         self.score_ = drift.score
         return drift
 
@@ -390,15 +388,15 @@ class KDE(RowKernelDensity):
         self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
     ) -> None:
         super()._keep(density, X, place, z, weights)
-        if self.debias:
+        if self.debias is not None:
             self.rows_ = self.centers_
             self.centers_ = self._coordinates.leave(z)
 
     def _fitted_rows(self) -> np.ndarray:
-        return to_numpy(self.rows_) if self.debias else super()._fitted_rows()
+        return to_numpy(self.rows_) if self.debias is not None else super()._fitted_rows()
 
     def _refitted_rows(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        if not self.debias:
+        if self.debias is None:
             return z
         scale = self._frame.scale
         own = self._frame.centre(self._bounds.forward(self._fitted_rows()))
