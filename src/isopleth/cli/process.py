@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from isopleth.core.address_space import too_small_for_the_command
 from isopleth_command import leave
 
 INTERRUPTED = "interrupted; nothing is left half written."
@@ -70,6 +71,9 @@ def _exception(number: int) -> BaseException:
 def main() -> None:
     """Run the command line and exit: 0 when done, 2 when the input is wrong, 130 or 143 when stopped by a signal."""
     _stand_in_for_closed_streams()
+    if words := too_small_for_the_command():
+        print(f"isopleth: {words}", file=sys.stderr)
+        sys.exit(2)
     try:
         # The imports take a while, in which the run can be interrupted as well.
         from isopleth.cli.commands import program

@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 from threadpoolctl import LibController, ThreadpoolController
 
+from isopleth.core.address_space import affordable_threads
 from isopleth.core.errors import InputError
 
 T = TypeVar("T")
@@ -162,7 +163,7 @@ def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> lis
     are not waited for. `work` runs in a copy of the caller's context, and must not change what is used after an interrupt.
     """
     with ONE_BLAS_THREAD:
-        if workers == 1:
+        if affordable_threads(workers) == 1:
             return [_checked(work, item) for item in items]
         return _threaded(work, list(items), workers)
 
@@ -185,7 +186,7 @@ def _checked(work: Callable[[T], R], item: T) -> R:
 
 
 def _threaded(work: Callable[[T], R], items: Sequence[T], workers: int) -> list[R]:
-    call = _Call(work, items, min(workers, len(items)))
+    call = _Call(work, items, affordable_threads(min(workers, len(items))))
     return call.results() if items else []
 
 
