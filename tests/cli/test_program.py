@@ -76,7 +76,7 @@ def test_public_names_are_those_that_can_be_imported():
     for module in (isopleth, isopleth.io):
         assert set(module.__all__) <= set(dir(module))
         for name in module.__all__:
-            assert getattr(module, name).__name__.removeprefix("isopleth.") == name
+            assert getattr(module, name).__name__.rpartition(".")[2] == name
     assert not [name for name in dir(isopleth) if name.startswith("_") or name in ("Any", "lazy_loader")]
     assert isopleth.density.SOSREP is isopleth.SOSREP
     with pytest.raises(AttributeError, match="nothing"):

@@ -1,4 +1,4 @@
-"""Limit of the address space of a process (``ulimit -v``): where little is left, linear algebra waits for ever or ends the process."""
+"""Limit of the address space of a process (``ulimit -v``), near which linear algebra waits for ever or ends the process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from isopleth.core.errors import InputError
 
-# Bytes that a thread takes: its stack of 8 MiB, an arena of malloc of 128, and a buffer of 32 for each of the two BLAS libraries,
-# those of NumPy and of SciPy. OpenBLAS asks for a buffer that it does not get again and again, or gives up, which ends the process.
+# Bytes that a thread takes: its stack of 8 MiB, an arena of malloc of 128, and a buffer of 32 for each of two BLAS libraries, that
+# of NumPy and of SciPy. OpenBLAS asks again and again for a buffer that it does not get, or gives up, which ends the process.
 THREAD_BYTES = 200 * 2**20
 
 # Bytes with which the command runs on two processors, measured: below them imports fail, each in another way, or never end.
