@@ -35,7 +35,6 @@ STANDING: set[str] = {
     "results/page.py: from files.output_files import check_target",
     "results/page.py: from files.write import check_suffix",
     "tasks/anomaly/result.py: from density.sosrep import SOSREP",
-    "tasks/description.py: from density.recording import NumberFormat",
     "tasks/description.py: from files.file_table import FileTable",
     "tasks/drift/alarms.py: from tasks.two_sample.column_changes import ColumnSummary",
     "tasks/drift/alarms.py: from tasks.two_sample.column_changes import SPREAD_OF_TIMES",

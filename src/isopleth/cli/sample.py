@@ -21,7 +21,8 @@ from isopleth.files.read import Reading
 from isopleth.io import load
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
-from isopleth.tasks.description import broken_relations_of, kept, relations_in_words, relations_of
+from isopleth.tables.relations import kept, relations_of
+from isopleth.tasks.description import broken_relations_of, relations_in_words
 from isopleth.tasks.made_rows import MadeRows
 
 Density = TypeVar("Density", bound=RowKernelDensity)

@@ -17,6 +17,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow
 
+from isopleth.core.steps import TIME_STEPS, USUAL_STEPS, recorded_step
 from isopleth.core.threads import slices
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
@@ -25,9 +26,6 @@ from isopleth.tables.cells import as_frame, is_missing
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells
 
-# Steps that values may be multiples of, the largest one first.
-_STEPS = tuple(m * 10.0**k for k in range(5, -7, -1) for m in (5.0, 1.0))
-_TIME_STEPS = (86400.0, 3600.0, 60.0, 1.0)
 _FEW = 20  # distinct values up to which a column has these values only, if each of them occurs often
 _OFTEN = 5  # rows that have a value which counts as one of the values of a column
 _SHARE = 0.02  # share of the rows that have a repeated value
@@ -52,7 +50,9 @@ class NumberFormat:
     repeated: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, values: np.ndarray, weights: np.ndarray | None = None, steps: Sequence[float] = _STEPS) -> NumberFormat:
+    def of(
+        cls, values: np.ndarray, weights: np.ndarray | None = None, steps: Sequence[float] = USUAL_STEPS
+    ) -> NumberFormat:
         """Return the format of the known cells of a column; weights count repetitions."""
         finite = np.isfinite(values)
         order = np.argsort(values[finite], kind="stable")
@@ -65,7 +65,7 @@ class NumberFormat:
         if not len(known):
             return cls(np.zeros(1), few=True)
         distinct, counts = np.unique(known, return_counts=True)
-        step = next((step for step in steps if _are_multiples(distinct, step)), 0.0)
+        step = recorded_step(distinct, steps)
         kept = known[np.linspace(0, len(known) - 1, min(len(known), _QUANTILES)).round().astype(int)]
         if len(distinct) == 1 or (len(distinct) <= _FEW and len(known) >= _OFTEN * len(distinct)):
             return cls(kept, step, True)
@@ -102,10 +102,6 @@ class NumberFormat:
         return np.where(np.abs(nearest - numbers) <= reach, nearest, numbers)
 
 
-def _are_multiples(values: np.ndarray, step: float) -> bool:
-    return bool((np.abs(values - np.rint(values / step) * step) <= 1e-9 * np.abs(values)).all())
-
-
 def _shares(drawn: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return the share of `others` below each number, at random between its ends where some are equal."""
     ordered = np.sort(others)
@@ -136,7 +132,7 @@ class Recording:
         kinds = [column for column in columns.columns if column.kind != "categorical"]
         origins = np.array([column.origin for column in kinds])
         formats = [
-            NumberFormat.of(rows[:, j] + origins[j], weights, _TIME_STEPS if kind.kind == "time" else _STEPS)
+            NumberFormat.of(rows[:, j] + origins[j], weights, TIME_STEPS if kind.kind == "time" else USUAL_STEPS)
             for j, kind in enumerate(kinds)
         ]
         words = []

@@ -14,8 +14,8 @@ from scipy.stats import ks_2samp
 from isopleth.results.charts import Chart, compared
 from isopleth.results.result import MOST_ROWS, Result, ShownTable, shown
 from isopleth.results.text import cell_text, counted, in_words
+from isopleth.tables.relations import Relation, numbers_of, relations_of
 from isopleth.tables.text_types import seconds_of
-from isopleth.tasks.description import Relation, numbers_of, relations_of
 
 _MOST_HISTOGRAMS, _MOST_COLUMNS = 6, 24
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import ks_2samp
 
 from isopleth.core.errors import InputError
+from isopleth.tables.relations import broken_relations, kept, relations_of
 from isopleth.tasks import MadeRows
-from isopleth.tasks.description import broken_relations, kept, relations_of
 
 RNG = np.random.default_rng(0)
 TABLE = pd.DataFrame(

@@ -1,0 +1,22 @@
+"""Steps in which numbers and times are recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+# Steps that values may be multiples of, the largest one first; those of times are in seconds.
+USUAL_STEPS = tuple(m * 10.0**k for k in range(5, -7, -1) for m in (5.0, 1.0))
+TIME_STEPS = (86400.0, 3600.0, 60.0, 1.0)
+# Numbers nearer than this share of their size are the same.
+_EQUAL = 1e-9
+
+
+def recorded_step(values: np.ndarray, steps: Sequence[float] = USUAL_STEPS) -> float:
+    """Return the largest of `steps` of which all values are multiples; 0 for none."""
+    return next((step for step in steps if _are_multiples(values, step)), 0.0)
+
+
+def _are_multiples(values: np.ndarray, step: float) -> bool:
+    return bool((np.abs(values - np.rint(values / step) * step) <= _EQUAL * np.abs(values)).all())

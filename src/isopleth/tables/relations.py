@@ -1,0 +1,160 @@
+"""Exact relations of columns that hold in all or nearly all rows, and the rows that break them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from isopleth.core.steps import recorded_step
+
+# Rows with all cells of a relation that it needs, columns of numbers that are looked at, and rows that are looked at first.
+_FEWEST_ROWS, _MOST_COLUMNS, _FIRST = 20, 30, 20
+# Broken rows that two independent columns would have, at least, where one of them is never above the other.
+_BY_CHANCE = 5.0
+# Share of the rows that may break a relation which is said to hold nearly everywhere.
+_FEW = 0.02
+_SIGNS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {"x": np.multiply, "+": np.add}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation: ``result = first x second``, ``result = first + second``, or ``result <= first`` without a second column."""
+
+    result: str
+    first: str
+    second: str | None = None
+    sign: str = "<="
+    step: float = 0.0  # numbers of the result are multiples of it; 0 for none
+
+    def __str__(self) -> str:
+        """Return the relation as people write it."""
+        return (
+            f"{self.result} <= {self.first}"
+            if self.second is None
+            else (f"{self.result} = {self.first} {self.sign} {self.second}")
+        )
+
+    def computed(self, numbers: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return what the result has to be, rounded as it is recorded."""
+        assert self.second is not None
+        found = _SIGNS[self.sign](numbers[self.first], numbers[self.second])
+        return np.round(np.rint(found / self.step) * self.step, 9) if self.step else found
+
+    def broken(self, numbers: Mapping[str, np.ndarray]) -> int:
+        """Return the number of rows in which it does not hold; gaps break nothing."""
+        return int(self.breaks(numbers).sum())
+
+    def breaks(self, numbers: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return a mask of the rows in which it does not hold; gaps break nothing."""
+        with np.errstate(invalid="ignore"):
+            if self.second is None:
+                return np.asarray(numbers[self.result] > numbers[self.first])
+            away = np.abs(numbers[self.result] - _SIGNS[self.sign](numbers[self.first], numbers[self.second]))
+            return np.asarray(away > _tolerance(numbers[self.result], self.step))
+
+
+def _tolerance(numbers: np.ndarray, step: float) -> np.ndarray:
+    return np.asarray(0.5 * step + 1e-9 * np.abs(numbers))
+
+
+def numbers_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
+    """Return the columns of numbers, NaN where a cell is missing."""
+    found = {}
+    for name, cells in columns.items():
+        known = [cell for cell in cells if cell is not None and cell == cell]  # NaN differs from itself
+        if known and all(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cell in known):
+            found[name] = np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
+    return found
+
+
+def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
+    """Find products and sums that hold in all or nearly all rows of a table, one for each result, and orders that hold in all."""
+    numbers = _varying(numbers_of(columns))
+    found: dict[str, Relation] = {}
+    for relation in (*_equations(numbers), *broken_relations(numbers)):
+        parts = [found[part] for part in (relation.first, str(relation.second)) if part in found]
+        # Of a = b + c and b = a x d the first one is kept: either would change what the other one is computed from.
+        if relation.result not in found and all(relation.result not in (part.first, part.second) for part in parts):
+            found[relation.result] = relation
+    return [*found.values(), *_orders(numbers)]
+
+
+def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.ndarray]:
+    """Find products and sums that hold in nearly all rows, and the rows that break each: likely errors of recording."""
+    found = {}
+    numbers = _varying(numbers)
+    for relation in _equations(numbers, _FEW):
+        rows, result = np.flatnonzero(relation.breaks(numbers)), numbers[relation.result]
+        parts = np.stack([numbers[relation.first], numbers[str(relation.second)]])
+        with np.errstate(invalid="ignore"):  # gaps compare as False
+            informative = (np.abs(result - parts) > _tolerance(result, relation.step)).all(axis=0)
+        informative[rows] = False
+        if 0 < len(rows) <= _FEW * informative.sum() and len(np.unique(result[informative])) >= _FEWEST_ROWS:
+            found[relation] = rows
+    return found
+
+
+def _varying(numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the first columns that have two values."""
+    found = {name: values for name, values in numbers.items() if np.fmin.reduce(values) < np.fmax.reduce(values)}
+    return dict(list(found.items())[:_MOST_COLUMNS])
+
+
+def _equations(numbers: Mapping[str, np.ndarray], few: float = 0.0) -> Iterator[Relation]:
+    """Yield relations a = b x c and a = b + c that hold in every row, or in all but the share `few`."""
+    if not numbers:
+        return
+    names, n_rows = list(numbers), len(next(iter(numbers.values())))
+    steps = [recorded_step(np.unique(values[~np.isnan(values)])) for values in numbers.values()]
+    first_rows = np.stack([values[:_FIRST] for values in numbers.values()])
+    tolerance = np.stack([_tolerance(values, step) for values, step in zip(first_rows, steps, strict=True)])
+    for (i, first), (j, second) in combinations(enumerate(names), 2):
+        for sign, operate in _SIGNS.items():
+            with np.errstate(invalid="ignore"):
+                broken = np.abs(first_rows - operate(first_rows[i], first_rows[j])) > tolerance
+            # Among the first rows a few may come together; the second condition decides.
+            for k in np.flatnonzero(broken.sum(axis=1) <= 10 * few * _FIRST):
+                relation = Relation(names[k], first, second, sign, steps[k])
+                if k in (i, j) or relation.broken(numbers) > few * n_rows:
+                    continue
+                cells = np.stack([numbers[name] for name in (names[k], first, second)])
+                cells = cells[:, ~np.isnan(cells).any(axis=0)]
+                if cells.shape[1] >= _FEWEST_ROWS and np.ptp(cells, axis=1).all():
+                    yield relation
+
+
+def _orders(numbers: Mapping[str, np.ndarray]) -> Iterator[Relation]:
+    """Yield relations a <= b that hold in every row, and would not if the columns were independent."""
+    for low, high in permutations(numbers, 2):
+        known = ~np.isnan(numbers[low] + numbers[high])
+        one, two = numbers[low][known], numbers[high][known]
+        if len(one) < _FEWEST_ROWS or (one > two).any():
+            continue
+        chance = np.searchsorted(np.sort(two), one).mean() / len(
+            two
+        )  # that a number of the one is above one of the other
+        if chance * len(one) >= _BY_CHANCE:
+            yield Relation(low, high)
+
+
+def kept(made: Any, relations: Sequence[Relation]) -> Any:
+    """Return an Arrow table in which the results of products and sums are computed from their parts, where all are known."""
+    equations = [relation for relation in relations if relation.second is not None]
+    names = {name for relation in equations for name in (relation.result, relation.first, str(relation.second))}
+    numbers = numbers_of({name: made.column(name).to_pylist() for name in made.column_names if name in names})
+    equations = [each for each in equations if {each.result, each.first, each.second} <= numbers.keys()]
+    for _ in equations:  # a part may be the result of another one
+        for relation in equations:
+            found = relation.computed(numbers)
+            old = numbers[relation.result]
+            numbers[relation.result] = np.where(np.isnan(found) | np.isnan(old), old, found)
+    for relation in equations:
+        place, column = made.column_names.index(relation.result), made.column(relation.result)
+        cells = pa.array(numbers[relation.result], from_pandas=True).cast(column.type, safe=False)
+        made = made.set_column(place, relation.result, cells)
+    return made
