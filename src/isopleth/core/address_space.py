@@ -7,8 +7,8 @@ from pathlib import Path
 
 from isopleth.core.errors import InputError
 
-# Bytes that a thread takes: its stack of 8 MiB, an arena of malloc of 128, and a buffer of 32 for each of two BLAS libraries, that
-# of NumPy and of SciPy. OpenBLAS asks again and again for a buffer that it does not get, or gives up, which ends the process.
+# Bytes that a thread takes: its stack of 8 MiB, an arena of malloc of 128, and a buffer of 32 for each of two BLAS libraries
+# (NumPy's and SciPy's). OpenBLAS asks again and again for a buffer that it does not get, or gives up, which ends the process.
 THREAD_BYTES = 200 * 2**20
 
 # Bytes with which the command runs on two processors, measured: below them imports fail, each in another way, or never end.
