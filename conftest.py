@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 _NEEDS = {
+    "src/isopleth/adapters/pyod*": "pyod",
     "src/isopleth/adapters/quapy*": "quapy",
     "src/isopleth/adapters/river*": "river",
     "src/isopleth/adapters/skchange*": "skchange",

@@ -22,7 +22,6 @@ from isopleth import (
     NystromKEF,
     RandomFeatureSOSREP,
 )
-from isopleth.adapters import PyODAdapter
 from isopleth.difference import KDEDifference
 from isopleth.kernels import ProductLaplacian
 from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein, Tikhonov
@@ -97,11 +96,11 @@ OF_ANOTHER_SHAPE = {
     ChangePointDetector: "is fitted to a series, whose rows are in order",
     Stein: "with out_of_sample='augmented', gives answers that depend on all rows that are asked together",
     AnytimeDriftMonitor: "needs more rows than the checks have; its own tests run them with fewer",
-    PyODAdapter: "follows the conventions of PyOD",
 }
 
 # Adapters to libraries that bring checks of their own, which run in tests/adapters.
 ADAPTERS = [
+    "isopleth.adapters.pyod",
     "isopleth.adapters.quapy",
     "isopleth.adapters.river",
     "isopleth.adapters.skchange",
@@ -115,7 +114,6 @@ ALL = [
     KDEDifference(),
     ChangePointDetector(),
     AnytimeDriftMonitor(),
-    PyODAdapter(),
     Stein(out_of_sample="augmented"),
 ]
 

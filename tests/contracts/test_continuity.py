@@ -22,7 +22,6 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
-from isopleth.adapters import PyODAdapter
 from isopleth.core.rows import distinct_rows
 from isopleth.difference import KDEDifference
 from isopleth.difference.lsdd import LSDD
@@ -78,8 +77,6 @@ def attributes(model):
 
 def fitted(estimator, X):
     estimator = clone(estimator)
-    if isinstance(estimator, PyODAdapter):
-        estimator.set_params(detector=AnomalyDetector(random_state=0))
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
     half = len(X) // 2

@@ -28,7 +28,6 @@ from isopleth import (
     load,
     save,
 )
-from isopleth.adapters import PyODAdapter
 from isopleth.core.arrays import is_foreign, to_numpy
 from isopleth.difference import KDEDifference
 from isopleth.kernels import Sobolev
@@ -121,7 +120,6 @@ CASES = {
     "points": Case(LSDD(length_scale=1.0, alpha=0.1, centers=ASKED, cv=3, random_state=0), of_two),
     "difference of KDE": Case(KDEDifference(length_scale=0.7), of_two),
     "anomalies": tasks(AnomalyDetector(n_estimators=10, random_state=0), of_rows),
-    "PyOD": tasks(PyODAdapter(AnomalyDetector(n_estimators=10, random_state=0, contamination=0.1)), of_rows),
     "priors": tasks(
         ClassPriorEstimator(random_state=0), lambda send: {"X": send(ROWS + LABELS[:, None]), "y": send(LABELS)}
     ),

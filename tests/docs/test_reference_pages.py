@@ -31,6 +31,7 @@ PUBLIC = [
 EXTRA_OF = {
     "torch": "torch",
     "distributed": "dask",
+    "adapters.PyODAdapter": "pyod",
     "adapters.QuaPyAdapter": "quapy",
     "adapters.RiverAnomalyDetector": "river",
     "adapters.RiverDriftDetector": "river",

@@ -1,6 +1,6 @@
 """Estimators in the conventions of other libraries: PyOD, QuaPy, river, skchange and sktime.
 
-Each adapter but PyOD's inherits from a class of the other library, which is imported when the adapter is first used
+Each adapter inherits from a class of the other library, which is imported when the adapter is first used
 (extra ``adapters``).
 """
 

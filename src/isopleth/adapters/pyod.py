@@ -1,49 +1,64 @@
-"""Adapter with the attributes and signs of PyOD."""
+"""Adapter for PyOD: anomalies as a detector of PyOD."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, clone
+import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.core.arrays import Array, namespace
+from isopleth.core.arrays import to_numpy
+from isopleth.core.errors import require
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
+require("pyod", "adapters", "isopleth.adapters.PyODAdapter")
 
-class PyODAdapter(BaseEstimator):
-    """An anomaly detector in PyOD's conventions: higher scores and label 1 for anomalies.
+from pyod.models.base import BaseDetector
 
-    Arrays are in the library and on the device of the rows, as for :class:`AnomalyDetector`.
+
+class PyODAdapter(BaseDetector):
+    """Anomalies by :class:`~isopleth.AnomalyDetector`, as a detector of PyOD: higher scores and label 1 for anomalies.
+
+    Probabilities, confidences, rejection and ranks are those of PyOD's own base class. Tensors are taken, and answers are arrays
+    of NumPy, as PyOD's are.
 
     Parameters
     ----------
+    contamination : float, default=0.1
+        Share of the training rows above the threshold, in (0, 0.5]; or a thresholder of PyThresh. It takes the place of the
+        detector's.
     detector : AnomalyDetector, optional
-        Detector to adapt; its `contamination` sets the threshold. By default ``AnomalyDetector()``.
+        Detector to adapt. By default ``AnomalyDetector()``.
 
     Attributes
     ----------
     detector_ : AnomalyDetector
         The fitted detector.
-    decision_scores_ : array of shape (n_samples,)
+    decision_scores_ : ndarray of shape (n_samples,)
         Scores of the training rows, each judged without itself.
     threshold_ : float
         Scores above it are anomalies.
-    labels_ : array of shape (n_samples,), int
+    labels_ : ndarray of shape (n_samples,), int
         1 for training rows above the threshold, 0 for the others.
+
+    See Also
+    --------
+    AnomalyDetector : What the scores are, p-values, and flags that need no share of anomalies.
 
     Examples
     --------
     >>> import numpy as np
     >>> from isopleth import AnomalyDetector
-    >>> from isopleth.adapters import PyODAdapter
+    >>> from isopleth.adapters import PyODAdapter  # doctest: +SKIP
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> clf = PyODAdapter(AnomalyDetector(contamination=0.05, random_state=0)).fit(X)
-    >>> clf.predict([[0.0, 0.0], [9.0, 9.0]])
+    >>> clf = PyODAdapter(0.05, AnomalyDetector(random_state=0)).fit(X)  # doctest: +SKIP
+    >>> clf.predict(np.array([[0.0, 0.0], [9.0, 9.0]]))  # doctest: +SKIP
     array([0, 1])
     """
 
-    def __init__(self, detector: AnomalyDetector | None = None) -> None:
+    def __init__(self, contamination: Any = 0.1, detector: AnomalyDetector | None = None) -> None:
+        super().__init__(contamination=contamination)
         self.detector = detector
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -54,24 +69,21 @@ class PyODAdapter(BaseEstimator):
         X : array-like or data frame of shape (n_samples, n_features)
             Rows.
         y : ignored
-            Present for the interface.
+            PyOD warns where it is given.
 
         Returns
         -------
         self
         """
         detector = AnomalyDetector() if self.detector is None else clone(self.detector)
-        self.detector_ = detector.fit(X)
-        self.decision_scores_ = -detector.training_scores_
-        self.threshold_ = -detector.offset_
-        self.labels_ = self._labels(self.decision_scores_)
+        share = float(self.contamination) if isinstance(self.contamination, (float, int)) else "auto"
+        self.detector_ = detector.set_params(contamination=share).fit(X)
+        self._set_n_classes(y)
+        self.decision_scores_ = -to_numpy(self.detector_.training_scores_)
+        self._process_decision_scores()
         return self
 
-    def _labels(self, scores: Array) -> Array:
-        xp = namespace(scores)
-        return xp.astype(scores > self.threshold_, xp.int64)
-
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Return the anomaly score of each row.
 
         Parameters
@@ -81,23 +93,8 @@ class PyODAdapter(BaseEstimator):
 
         Returns
         -------
-        array of shape (n_samples,)
+        ndarray of shape (n_samples,)
             Higher for less likely rows.
         """
-        check_is_fitted(self)
-        return -self.detector_.score_samples(X)
-
-    def predict(self, X: Any) -> Array:
-        """Return the label of each row.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        array of shape (n_samples,), int
-            1 above the threshold, 0 for the others.
-        """
-        return self._labels(self.decision_function(X))
+        check_is_fitted(self, "detector_")
+        return -to_numpy(self.detector_.score_samples(X))

@@ -108,7 +108,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
 
     Rows may be tensors, or arrays of another library. The computation is done in NumPy; fitted arrays are in the
     library and on the device of the rows of the fit, answers in those of the rows passed to the method.
-    :class:`isopleth.adapters.PyODAdapter` has the names of PyOD, ``labels_`` and ``decision_scores_``.
+    :class:`isopleth.adapters.PyODAdapter` is a detector of PyOD, with ``labels_`` and ``decision_scores_``.
 
     Parameters
     ----------
