@@ -18,8 +18,8 @@ from isopleth.density.corrections import Calibration
 from isopleth.density.sosrep import SOSREP
 from isopleth.density.table_density import STRATEGIES
 from isopleth.kernels.product import ProductLaplacian
-from isopleth.tables.cells import in_memory
 from isopleth.tables.checks import TakesKinds
+from isopleth.tables.given import Given
 
 
 class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimator):
@@ -182,12 +182,12 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         True
         """
         check_is_fitted(self, "density_")
-        X = in_memory(X)
-        table, density = self.density_._checked(X), self.density_._table_density()
+        given = Given.of(X)
+        table, density = self.density_._checked(given), self.density_._table_density()
         if self._calibration is None:
             self._calibration = density.density.calibration()
         ends = density.intervals(table.rows, confidence_level, self._calibration)
-        return density.like(X, ends[0], table.backend), density.like(X, ends[1], table.backend)
+        return density.like(given, ends[0], table.backend), density.like(given, ends[1], table.backend)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns, which are those of the fit.

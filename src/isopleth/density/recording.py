@@ -22,7 +22,8 @@ from isopleth.core.threads import slices
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.tables.cells import as_frame, is_missing
+from isopleth.tables.cells import is_missing
+from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells
 
@@ -296,7 +297,7 @@ _DAY = 86400.0
 
 def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> Any:
     """Copy a table and write encoded cells, in the order of :attr:`Schema.columns`, with the types of its other cells."""
-    frame = as_frame(X)
+    frame = Given.of(X).frame
     if frame is None:
         out = np.array(X)
         for j, column in enumerate(columns.columns):

@@ -45,8 +45,8 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.sampling import Target
-from isopleth.tables.cells import in_memory, is_table_of_kinds, library_of
 from isopleth.tables.checks import CheckedRows, check_mass, column_names, enter, given_names
+from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema
 
 # Kernels that are products over columns, for sentences.
@@ -183,17 +183,17 @@ class RowKernelDensity(DensityEstimator):
         """
         self._validate_params()
         self._forget()
-        X = in_memory(X)
-        if not self._takes_kinds() and (self.categorical is not None or is_table_of_kinds(X)):
+        given = Given.of(X)
+        if not self._takes_kinds() and (self.categorical is not None or given.has_kinds):
             self._refuse_kinds()
-        table = enter(self, X, sample_weight, reset=True, min_samples=2)
-        self._library = library_of(X)
+        table = enter(self, given, sample_weight, reset=True, min_samples=2)
+        self._library = given.library
         if table.columns is None and not table.missing.any():
             if self._is_product():
-                self._recording = Recording.of_numbers(X, table.rows, table.weights)
+                self._recording = Recording.of_numbers(given.table, table.rows, table.weights)
             return self._fit_table(self._reduce(table))
         donors = self._fit_kinds(table)
-        recording = Recording.of(X, table.columns or self._number_columns(), table.rows, table.weights)
+        recording = Recording.of(given.table, table.columns or self._number_columns(), table.rows, table.weights)
         self._recording = recording if donors is None else recording.with_gaps(*donors)
         return table.finish(self)
 
@@ -386,10 +386,10 @@ class RowKernelDensity(DensityEstimator):
         InputError
             For a strategy that is none of these, rows on or beyond bounds, and kernels that are no product over columns.
         """
-        X = in_memory(X)
-        table, density = self._checked(X), self._table_density()
+        given = Given.of(X)
+        table, density = self._checked(given), self._table_density()
         filled = density.fill(table.rows, strategy, random_state, self.verbose)
-        return density.write(X, table.rows, filled, table.backend)
+        return density.write(given.table, table.rows, filled, table.backend)
 
     def _keep(
         self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray

@@ -20,8 +20,8 @@ from isopleth.density.column_density import ColumnDensity
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
 from isopleth.density.recording import INTEGERS, Drawn, Recording, write_cells
-from isopleth.tables.cells import as_frame
 from isopleth.tables.checks import encoded_rows
+from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
 
 # Draws by which the distribution of draws in each column is known.
@@ -85,8 +85,8 @@ class TableDensity(ColumnAnswers):
     # ---- rows -------------------------------------------------------------------------------------------------------
 
     def _read(self, X: Any) -> tuple[np.ndarray, Backend]:
-        backend = Backend.of(X)
-        return encoded_rows(on_host(X, "X"), self.columns), backend
+        given = Given.of(X)
+        return encoded_rows(given, self.columns), given.backend
 
     def _by_column(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded cells in the order of the columns of the table."""
@@ -233,7 +233,7 @@ class TableDensity(ColumnAnswers):
 
     def like(self, X: Any, values: np.ndarray, backend: Backend) -> Any:
         """Return numbers and times by column as a frame if X is one."""
-        if (frame := as_frame(X)) is None:
+        if (frame := Given.of(X).frame) is None:
             return backend.array(values)
         cells = {
             str(column.name): [None] * len(values)

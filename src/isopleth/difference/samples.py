@@ -12,8 +12,8 @@ from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError
 from isopleth.core.rows import distinct_rows
 from isopleth.core.threads import interruptible
-from isopleth.tables.cells import in_memory
 from isopleth.tables.checks import CheckedRows, enter
+from isopleth.tables.given import Given
 
 _MOST_UNITS = 1e8
 
@@ -29,7 +29,7 @@ def enter_both(
     missing: bool = False,
 ) -> tuple[CheckedRows, CheckedRows]:
     """Check the rows and weights of two samples, and store their columns on `estimator`."""
-    X, Y = in_memory(X), in_memory(Y)
+    X, Y = Given.of(X), Given.of(Y, "Y")
     how: dict[str, Any] = {"min_samples": min_samples, "missing": missing}
     x = enter(estimator, X, weight_x, reset=True, name="X", weight_name="sample_weight_x", also=Y, **how)
     y = enter(estimator, Y, weight_y, name="Y", weight_name="sample_weight_y", **how)

@@ -22,7 +22,8 @@ from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.distributed.files import BatchParts, is_batches, numbers, reader, record_batches
 from isopleth.score import NystromKEF
 from isopleth.score.nystrom import fit_parts as fit_score
-from isopleth.tables.checks import refuse_other_names
+from isopleth.tables.checks import given_names
+from isopleth.tables.given import Given
 
 
 def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sample_weight_y: Any = None) -> Any:
@@ -189,7 +190,9 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
     check_collection(rows, "the table of rows")
     if rows.shape[1] != model.n_features_in_:  # before anything is computed
         raise InputError(f"rows have {rows.shape[1]} columns; expected {model.n_features_in_}, as at fit.")
-    refuse_other_names(model, rows, "the table of rows")
+    Given(rows, "the table of rows", list(rows.columns) if is_frame(rows) else None).refuse_other_names(
+        given_names(model)
+    )
     # One node of the graph and not one a partition, of a copy: another fit before it is computed must not change the answer.
     shared = delayed(copy.deepcopy(model), pure=False, traverse=False)
     if is_frame(rows):

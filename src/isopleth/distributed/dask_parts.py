@@ -17,7 +17,7 @@ from isopleth.core.errors import InputError
 from isopleth.core.parameters import column_labels
 from isopleth.core.parts import Add, Parts, S, part_sums
 from isopleth.core.threads import processors_taken
-from isopleth.tables.cells import refuse_names
+from isopleth.tables.given import refuse_names
 
 # Sums that are merged in one task.
 FAN = 8
@@ -111,7 +111,7 @@ def _table(rows: Any, what: str) -> Any:
 
 
 def _check_frame(rows: Any, what: str) -> None:
-    refuse_names(rows, what)
+    refuse_names(list(rows.columns), what)
     for name, kind in rows.dtypes.items():
         if getattr(kind, "kind", "O") not in "fiub":
             raise InputError(

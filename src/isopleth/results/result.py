@@ -273,9 +273,9 @@ def frame_library(table: Any) -> str | None:
 
 def _given_frame(X: Any) -> Any:
     """Return a frame, or a table that was read from a file, as a frame of narwhals; None for anything else."""
-    from isopleth.tables import cells  # for tables of data frames only: it takes a while to import
+    from isopleth.tables.given import Given  # for tables of data frames only: it takes a while to import
 
-    return cells.as_frame(X)
+    return Given.of(X).frame
 
 
 def chosen_rows(X: Any, positions: np.ndarray) -> Any:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -18,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from isopleth.core.arrays import frame_names
-from isopleth.core.errors import InputError, quoted
+from isopleth.core.errors import InputError
+from isopleth.tables.given import Given
 from isopleth.tables.text_types import Numerals, moment, numerals_of, rounded, typed, written_number
 
 # Cells of text that count as missing.
@@ -50,37 +48,6 @@ def row_of(row: int) -> str:
     return f"row {row}"
 
 
-def library_of(X: Any) -> str | None:
-    """Return the library of a frame by its name in narwhals; None for arrays."""
-    frame = as_frame(X)
-    return None if frame is None else str(frame.implementation.name.lower())
-
-
-def is_table_of_kinds(X: Any) -> bool:
-    """Tell whether `X` is a frame with missing cells or columns other than numbers; false for arrays."""
-    frame = as_frame(X)
-    if frame is None:
-        return False
-    for name in frame.columns:
-        column = frame.get_column(name)
-        if not _holds_numbers(column):
-            return True
-        values = np.asarray(column.to_numpy())
-        if values.dtype == object or np.isnan(np.asarray(values, dtype=np.float64)).any():
-            return True
-    return False
-
-
-def holds_numbers_only(X: Any) -> bool:
-    """Tell whether every column of a frame holds numbers."""
-    frame = as_frame(X)
-    return frame is not None and all(_holds_numbers(frame.get_column(name)) for name in frame.columns)
-
-
-def _holds_numbers(column: Any) -> bool:
-    return bool(column.dtype.is_numeric())
-
-
 class SourceTable:
     """Frame or array that is read column by column."""
 
@@ -89,12 +56,11 @@ class SourceTable:
 
     @classmethod
     def of(cls, X: Any, typed: bool = False) -> Self:
-        frame = as_frame(X)
-        if frame is not None:
-            names = list(frame.columns)
-            return cls(names, len(frame), frame.get_column, True, typed)
-        refuse_no_table(X, "X", np.shape(X))
-        array = np.asarray(X)
+        given = Given.of(X)
+        if given.frame is not None:
+            return cls(given.names or [], len(given.frame), given.frame.get_column, True, typed)
+        given.refuse_no_table(np.shape(given.table))
+        array = np.asarray(given.table)
         return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False, True)
 
     def numerals(self, numeric: Iterable[Any]) -> Numerals:
@@ -120,111 +86,6 @@ class SourceTable:
         if isinstance(column, np.ndarray):
             return Cells.of_array(name, column, missing)
         return Cells.of(name, column, missing, None if self._typed else numerals, day_first, numeric=numeric)
-
-
-def refuse_sparse_columns(X: Any, parameter: str = "X") -> None:
-    """Refuse frames of sparse columns."""
-    kinds = X.dtypes if hasattr(X, "sparse") and hasattr(X, "dtypes") else ()
-    if any(type(kind).__name__ == "SparseDtype" for kind in kinds):
-        raise InputError(f"{parameter} has sparse columns; pass {parameter}.sparse.to_dense() if it fits in memory.")
-
-
-def refuse_no_table(X: Any, parameter: str, shape: tuple[int, ...]) -> None:
-    """Refuse what has the shape of no table: files that are not read yet, single values, and arrays of other than two axes."""
-    if isinstance(X, (str, bytes, os.PathLike)):
-        what, how = "is {value}, which holds no rows", "if it is a file, read it with isopleth.read_table"
-    elif not shape:
-        what, how = f"is of type {type(X).__name__}", "expected a table of rows and columns: an array or a data frame"
-    elif len(shape) == 1:
-        # scikit-learn's checks of estimators look for the first words of the advice.
-        what = "has one dimension"
-        how = f"Reshape your data: {parameter}.reshape(-1, 1) is one column, {parameter}.reshape(1, -1) one row"
-    elif len(shape) > 2:
-        what, how = f"has shape {shape}", f"expected rows and columns, such as {parameter}.reshape({shape[0]}, -1)"
-    else:
-        return
-    raise InputError(f"{{parameter}} {what}", parameter=parameter, value=X, hint=how)
-
-
-def _periods_as_times(X: Any) -> Any:
-    """Return a frame of pandas with periods, such as months, as the times at which they start."""
-    kinds = [type(kind).__name__ for kind in X.dtypes] if hasattr(X, "assign") and hasattr(X, "dtypes") else []
-    if "PeriodDtype" not in kinds or not X.columns.is_unique:
-        return X
-    names = [name for name, kind in zip(X.columns, kinds, strict=True) if kind == "PeriodDtype"]
-    X = X.copy(deep=False)
-    for name in names:
-        X[name] = X[name].dt.to_timestamp()
-    return X
-
-
-def as_frame(X: Any) -> Any:
-    """Return `X` as a frame of narwhals, or None if it is no frame."""
-    if isinstance(X, np.ndarray):
-        return None
-    refuse_sparse_columns(X)
-    frame = _narwhal(_periods_as_times(X))
-    if isinstance(frame, nw.LazyFrame) and not hasattr(X, "__arrow_c_stream__"):
-        how = "compute" if hasattr(X, "compute") else "collect"
-        raise InputError(f"X is a lazy frame, which holds no rows yet; pass X.{how}().")
-    if not isinstance(frame, nw.DataFrame):
-        if not hasattr(X, "__arrow_c_stream__"):
-            return None
-        frame = _read_stream(X)
-    return frame
-
-
-def refuse_names(X: Any, parameter: str = "X") -> None:
-    """Refuse frames without columns or with several columns of one name, and structured arrays."""
-    names = None if hasattr(X, "collect") else frame_names(X)
-    if names is None:
-        if isinstance(X, np.ndarray) and X.dtype.names is not None:
-            how = "pass a plain array of numbers or a data frame"
-            raise InputError("{parameter} is a structured array", parameter=parameter, hint=how)
-        return
-    if not names:
-        raise InputError("{parameter} has no columns; expected at least one column of numbers.", parameter=parameter)
-    if twice := sorted(str(name) for name, count in Counter(names).items() if count > 1):
-        text, how = f"{{parameter}} has several columns named {quoted(twice)}", "give each a name of its own"
-        raise InputError(text, parameter=parameter, column=twice[0], hint=how)
-
-
-def _narwhal(X: Any) -> Any:
-    """Return a frame as one of narwhals, and anything else as it is."""
-    refuse_names(X)
-    return nw.from_native(X, pass_through=True)
-
-
-def in_memory(X: Any) -> Any:
-    """Return `X`, or its rows as a frame if it is an Arrow stream, which can be read once only."""
-    if not hasattr(X, "__arrow_c_stream__") or isinstance(_narwhal(X), nw.DataFrame):
-        return X
-    return _read_stream(X).to_native()
-
-
-def with_columns(X: Any, names: Sequence[Any]) -> Any:
-    """Return a frame with some of its columns, in this order."""
-    if not isinstance(frame := _narwhal(X), nw.DataFrame):
-        return X
-    return frame.select(*names).to_native() if all(isinstance(name, str) for name in names) else X[list(names)]
-
-
-def some_rows(X: Any, choose: Callable[[int], np.ndarray]) -> Any:
-    """Return the rows of a frame or array at the positions that `choose` returns for their number."""
-    frame = as_frame(X)
-    if frame is not None:
-        return frame[choose(len(frame)).tolist()].to_native()
-    array = np.asarray(X)
-    return array[choose(len(array))] if array.ndim == 2 else array
-
-
-def _read_stream(X: Any) -> nw.DataFrame[Any]:
-    """Return the rows of an Arrow stream; refuse one column alone, such as a series."""
-    if getattr(X, "ndim", None) == 1 or isinstance(nw.from_native(X, allow_series=True, pass_through=True), nw.Series):
-        raise InputError(
-            "X is a single column; pass a table with this column, as X.to_frame() of a series or frame[['name']]."
-        )
-    return nw.from_arrow(X, backend="pyarrow")
 
 
 @dataclass(frozen=True)

@@ -12,28 +12,15 @@ from numbers import Integral
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
-from isopleth.core.arrays import Backend, frame_names, to_backend
-from isopleth.core.errors import Hint, InputError, listed, quoted, warn_user
+from isopleth.core.arrays import Backend, to_backend
+from isopleth.core.errors import Hint, InputError, listed, warn_user
 from isopleth.core.parameters import check_weights, column_labels, on_host
-from isopleth.tables.cells import (
-    ALL_INTEGERS,
-    NO_WORD,
-    SourceTable,
-    as_frame,
-    holds_numbers_only,
-    in_memory,
-    is_missing,
-    is_table_of_kinds,
-    refuse_names,
-    refuse_no_table,
-    refuse_sparse_columns,
-    some_rows,
-)
+from isopleth.tables.cells import ALL_INTEGERS, NO_WORD, SourceTable, is_missing
+from isopleth.tables.given import Given
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.text_types import Numerals
@@ -115,27 +102,25 @@ def enter(
     `missing`, NaN is a missing cell. The rows `also` count when kinds of columns are decided, by the rows whose positions
     `kinds_from` returns. Errors are InputError, or ValueError and TypeError where scikit-learn's checks ask for these.
     """
-    backend = Backend.of(X, name or "X")
-    X = _unmasked(on_host(X, name or "X"))
-    if hasattr(X, "__arrow_c_stream__"):  # frames, and streams that can be read only once
-        X = in_memory(X)
-    columns, read = getattr(estimator, "schema_", None), Attached.of(X)
+    given = Given.of(X, name or "X")
+    columns, read = getattr(estimator, "schema_", None), Attached.of(given)
     if reset and _takes_kinds(estimator):
-        columns = _kinds_of(estimator, X, name or "X", also, kinds_from)
+        columns = _kinds_of(estimator, given, read, also, kinds_from)
         estimator.__dict__.pop("schema_", None)
         if columns is not None:
             estimator.schema_ = columns
-    if columns is None and read is not None:
-        names = getattr(estimator, "feature_names_in_", None)
-        used = [str(name) for name in (read.schema.names if reset or names is None else names)]
-        X = read.numbers(X, used) if set(used) <= set(X.column_names) else X
     if columns is not None:
-        rows = encoded_rows(X, columns, min_samples, name or "X", warn=kinds_from is None)
+        rows = encoded_rows(given, columns, min_samples, warn=kinds_from is None)
     else:
-        how: dict[str, Any] = {"min_samples": min_samples, "missing": missing, "name": name or "X"}
-        rows = check_rows(estimator, X, reset=reset, labels=None if read is None else used, **how)
+        used = None
+        if read is not None:
+            names = getattr(estimator, "feature_names_in_", None)
+            used = [str(name) for name in (read.schema.names if reset or names is None else names)]
+            if set(used) <= set(given.names or ()):
+                given = replace(Given.of(read.numbers(given.table, used), given.parameter), backend=given.backend)
+        rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=missing, labels=used)
     weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
-    return CheckedRows(rows, weights, backend, columns)
+    return CheckedRows(rows, weights, given.backend, columns)
 
 
 def _takes_kinds(estimator: BaseEstimator) -> bool:
@@ -146,46 +131,40 @@ def _takes_kinds(estimator: BaseEstimator) -> bool:
 
 def _kinds_of(
     estimator: BaseEstimator,
-    X: Any,
-    parameter: str,
+    given: Given,
+    read: Attached | None,
     also: Any = None,
     kinds_from: Callable[[int], np.ndarray] | None = None,
 ) -> Schema | None:
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
-    tables = [X] if also is None else [X, also]
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
-    _refuse_kinds(X, parameter, times=True)
-    refuse_names(X, parameter)
-    read, other = Attached.of(X), Attached.of(also)
+    given.refuse_kinds(times=True)
+    other = None if also is None else Given.of(also)
     if kinds_from is not None:
-        tables = [X] = [some_rows(X, kinds_from)]
-    frames = [table for table in tables if not isinstance(table, np.ndarray)]
-    if not named and not any(map(is_table_of_kinds, frames)):
+        given, other = given.rows(kinds_from), None
+    tables = [given] if other is None else [given, other]
+    if not named and not any(table.has_kinds for table in tables):
         if read is None:
-            _warn_of_identifiers(X)
+            _warn_of_identifiers(given)
         return None
-    # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
-    as_it_is = all(map(holds_numbers_only, tables))
-    names = frame_names(X)
+    names = given.names
     if names is not None:  # a frame may be asked for by number too, unless that is a name
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
     if read is None:
-        columns = Schema.of(
-            X, categorical=named, keep_identifiers=as_it_is or getattr(estimator, "keep_identifiers", False), also=also
-        )
+        # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
+        as_it_is = all(table.only_numbers for table in tables)
+        keep = as_it_is or getattr(estimator, "keep_identifiers", False)
+        columns = Schema.of(given, categorical=named, keep_identifiers=keep, also=other)
     else:
-        asked = read if other is None else replace(read, choices=read.choices.joined(other.choices))
-        columns = asked.schema_of(X, also, named) if named or also is not None or kinds_from else read.schema
+        columns = read.of_tables(given, other, named, again=kinds_from is not None)
     if getattr(estimator, "_uses_constants", False):
         columns = columns.with_constants()
     if read is None:
         _warn_of_guesses(columns)
-    elif columns.only_numbers and not any(
-        np.isnan(columns.encode(table, typed=True).numeric).any() for table in tables
-    ):
+    elif columns.only_numbers and not any(map(columns.lacks_cells, tables)):
         return None
     estimator._column_labels = column_labels(names, columns.n_columns)
     estimator.n_features_in_ = columns.n_columns
@@ -204,12 +183,10 @@ def _warn_of_guesses(columns: Schema) -> None:
         warn_user(note)
 
 
-def _warn_of_identifiers(X: Any) -> None:
+def _warn_of_identifiers(given: Given) -> None:
     """Warn of a column that `read_table` would leave out, since a frame of numbers is taken as it is."""
-    frame = as_frame(X)
-    if frame is None:
-        return
-    found = [name for name in frame.columns if is_identifier(name, frame.get_column(name))]
+    frame = given.frame
+    found = [] if frame is None else [name for name in frame.columns if is_identifier(name, frame.get_column(name))]
     if found:
         names = listed([repr(str(name)) for name in found])
         warn_user(
@@ -218,13 +195,12 @@ def _warn_of_identifiers(X: Any) -> None:
         )
 
 
-def encoded_rows(X: Any, columns: Schema, min_samples: int = 0, name: str = "X", *, warn: bool = True) -> np.ndarray:
+def encoded_rows(given: Given, columns: Schema, min_samples: int = 0, *, warn: bool = True) -> np.ndarray:
     """Return a table of the columns of the fit as numbers, then codes, NaN where a cell is missing; warn of unseen words."""
-    _refuse_kinds(X, name, times=True)
-    refuse_names(X, name)
-    encoded = columns.encode(X, typed=Attached.of(X) is not None)
+    given.refuse_kinds(times=True)
+    encoded = columns.encode(given, typed=Attached.of(given) is not None)
     if len(encoded.numeric) < min_samples:
-        raise _too_few(len(encoded.numeric), min_samples, name)
+        given.refuse_few(len(encoded.numeric), min_samples)
     if encoded.unseen and warn:
         counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])
         warn_user(
@@ -297,85 +273,6 @@ def in_quotes(name: str) -> str:
     return name if name.startswith("column ") else repr(name)
 
 
-def _columns(X: Any) -> list[tuple[str | int, Any]]:
-    """Return name and content of each column of a frame or two-dimensional array, and nothing for anything else."""
-    names = frame_names(X)
-    if names is not None:
-        return [(str(name), X[name]) for name in names]
-    table = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
-    return [(j, table[:, j]) for j in range(table.shape[1])] if table.ndim == 2 else []
-
-
-_TIMES = ("date", "time", "duration", "period", "interval")
-
-
-def _refuse_kinds(X: Any, parameter: str, times: bool = False) -> None:
-    """Refuse tables and columns that NumPy would convert to meaningless numbers, such as dates, unless `times` are used."""
-    if issparse(X):
-        raise TypeError(
-            f"{parameter} is a sparse matrix, which kernels of distances cannot use; pass {parameter}.toarray() if it fits in "
-            "memory."
-        )
-    refuse_sparse_columns(X, parameter)
-    if hasattr(X, "collect") and hasattr(X, "lazy"):
-        how = f"pass {parameter}.collect()"
-        raise InputError("{parameter} is a lazy frame, which holds no rows yet", parameter=parameter, hint=how)
-    if frame_names(X) is None and not isinstance(X, np.ndarray):
-        return
-    _refuse_containers(X, parameter)
-    of_one_kind = isinstance(X, np.ndarray) and X.ndim == 2
-    for name, column in _columns(X[:, :1] if of_one_kind else X):
-        about: dict[str, Any] = {"parameter": parameter, "column": name}
-        kind = str(getattr(column, "dtype", "")).lower()
-        if kind.startswith("complex"):
-            how = "pass real and imaginary parts"
-            raise InputError("Complex data not supported: {parameter} has them in {column}", **about, hint=how)
-        if kind.startswith(_TIMES) and not times:
-            how = "turn them into numbers of a unit that you choose, or drop it"
-            raise InputError("{parameter} has dates or times in {column}", **about, hint=how)
-        if kind.startswith("float16"):
-            text = "{parameter} has float16 in {column}, which holds three digits only."
-            warn_user(text, **about)
-            return
-
-
-def _refuse_containers(X: Any, parameter: str) -> None:
-    """Refuse columns of a frame whose cells are lists or records, which are no words and no numbers."""
-    frame = as_frame(X)
-    for name in () if frame is None else frame.columns:
-        column = frame.get_column(name)
-        nested = column.dtype.is_nested()
-        if not nested and getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
-            nested = any(isinstance(cell, (list, dict, set, tuple, np.ndarray)) for cell in column.to_native())
-        if nested:
-            raise InputError(
-                "{parameter} has lists or records in {column}",
-                parameter=parameter,
-                column=str(name),
-                hint="drop it, or make columns of them",
-            )
-
-
-def _refuse_text(X: Any, parameter: str, error: Exception) -> None:
-    """Raise an error that names the first cell of `X` that is not a number; cells with containers are left to scikit-learn."""
-    for name, column in _columns(X):
-        for i, cell in enumerate(np.asarray(column, dtype=object)):
-            if isinstance(cell, (dict, list, set, tuple, np.ndarray)):
-                return
-            try:
-                float(cell)
-            except (TypeError, ValueError, OverflowError):
-                shown = repr(cell) if len(repr(cell)) < 40 else f"{repr(cell)[:36]}..."
-                raise InputError(
-                    f"{{parameter}} has something other than numbers in {{column}}: {{row}} holds {shown}",
-                    parameter=parameter,
-                    column=name,
-                    row=i,
-                    value=cell,
-                    hint="drop or encode the column",
-                ) from error
-
-
 def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray, parameter: str) -> None:
     bad = ~np.isfinite(X)
     if not bad.any():
@@ -404,66 +301,36 @@ def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray, parameter: str) 
 
 def check_rows(
     estimator: BaseEstimator,
-    X: Any,
+    given: Given,
     *,
     reset: bool,
     min_samples: int = 1,
     missing: bool = False,
-    name: str = "X",
     labels: Sequence[str] | None = None,
 ) -> np.ndarray:
     """Return rows as a float64 array, and store (`reset`) or check names and number of columns on `estimator`."""
-    X = _unmasked(on_host(X, name))
-    _refuse_kinds(X, name)
-    refuse_names(X, name)
+    given.refuse_kinds(times=False)
     if not reset:
-        _refuse_width(estimator, X, name)
-        refuse_other_names(estimator, X, name)
+        given.refuse_width(estimator)
+        given.refuse_other_names(given_names(estimator))
+    X, name = given.table, given.parameter
     try:
         checked = validate_data(
             estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=False, ensure_min_samples=min_samples
         )
     except (ValueError, TypeError, OverflowError) as error:
         if any(words in str(error) for words in ("could not convert", "float()", "must be real", "too large")):
-            _refuse_text(X, name, error)
-        _refuse_shape(X, min_samples, name, error)
+            given.refuse_text(error)
+        given.refuse_shape(min_samples, error)
         if name == "X":
             raise
         kind = InputError if isinstance(error, ValueError) else TypeError
         raise kind(f"{name}: {error}") from error
     _refuse_rounded(X, checked)
     if reset:
-        estimator._column_labels = column_labels(labels or frame_names(X), checked.shape[1])
+        estimator._column_labels = column_labels(labels or given.names, checked.shape[1])
     _refuse_not_finite(estimator, np.where(np.isnan(checked), 0.0, checked) if missing else checked, name)
     return checked
-
-
-def _refuse_shape(X: Any, least: int, parameter: str, error: Exception) -> None:
-    """Raise an error in one sentence if scikit-learn refused too few rows or what is no table; ragged lists are left to it."""
-    try:
-        shape = np.shape(X)
-    except ValueError:  # rows of several lengths
-        return
-    if shape and (not shape[0] or (shape[0] < least and len(shape) == 2)):
-        raise _too_few(shape[0], least, parameter) from error
-    refuse_no_table(X, parameter, shape)
-
-
-def _too_few(n: int, least: int, parameter: str) -> InputError:
-    # scikit-learn's checks of estimators look for "1 sample".
-    text = (
-        "{parameter} has no rows; expected at least " if not n else "{parameter} has only 1 sample; expected at least "
-    )
-    return InputError(f"{text}{least}{' rows' if n else ''}.", parameter=parameter)
-
-
-def _unmasked(X: Any) -> Any:
-    """Return a masked array of numbers with NaN, a missing cell, in the place of masked ones."""
-    if not np.ma.isMaskedArray(X) or not np.ma.getmaskarray(X).any():
-        return X
-    if X.dtype.kind in "iu":
-        _refuse_rounded(X.compressed()[:, None], X.compressed().astype(np.float64)[:, None])
-    return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biuf" else object), np.nan)
 
 
 def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
@@ -474,27 +341,6 @@ def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
             cells = table.cells(column, NO_WORD, Numerals())
             if cells.exact is not None:
                 cells.numbers()
-
-
-def _refuse_width(estimator: BaseEstimator, X: Any, name: str) -> None:
-    """Refuse another number of columns than at fit in the words of scikit-learn, which calls all tables X."""
-    expected = getattr(estimator, "n_features_in_", None)
-    shape = np.shape(X) if name != "X" and isinstance(X, np.ndarray) else ()
-    if expected is not None and len(shape) == 2 and shape[1] != expected:
-        wanted = f"but {type(estimator).__name__} is expecting {expected} features as input."
-        raise InputError(f"{{parameter}} has {shape[1]} features, {wanted}", parameter=name, value=shape[1])
-
-
-def refuse_other_names(estimator: BaseEstimator, X: Any, name: str) -> None:
-    """Refuse a frame with other columns than at fit, or the same ones in another order."""
-    fitted, given = given_names(estimator), frame_names(X)
-    if fitted is None or given is None or given == fitted or not all(isinstance(one, str) for one in given):
-        return
-    lost, new = [one for one in fitted if one not in given], [one for one in given if one not in fitted]
-    parts = " and ".join([*[f"lacks {quoted(lost)}"] * bool(lost), *[f"also has {quoted(new)}"] * bool(new)])
-    what = f"{parts}, unlike the table of the fit" if parts else "has its columns in another order than at fit"
-    how = f"expected {quoted(fitted)}, in this order"
-    raise InputError(f"{{parameter}} {what}", parameter=name, column=(lost + new or given)[0], hint=how)
 
 
 def numbered_groups(groups: Sequence[Any], sizes: Sequence[int], names: Sequence[str] = ("X",)) -> list[np.ndarray]:

@@ -29,6 +29,7 @@ from isopleth.tables.cells import (
     joined,
     parsed_number,
 )
+from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.text_types import Numerals
 
@@ -418,6 +419,10 @@ class Schema:
         extra = [name for name in table.names if name not in known]
         return EncodedTable(_stacked(numeric, table.n, np.float64), _stacked(codes, table.n, np.intp), unseen, extra)
 
+    def lacks_cells(self, X: Any) -> bool:
+        """Tell whether a table of typed columns has a missing number or time."""
+        return bool(np.isnan(self.encode(X, typed=True).numeric).any())
+
 
 def _about(column: Column) -> str:
     if column.kind == "categorical":
@@ -440,15 +445,20 @@ class Attached:
     @classmethod
     def of(cls, X: Any) -> Self | None:
         """Return what a table carries; None if it has not been read by :func:`isopleth.read_table`."""
+        X = X.table if isinstance(X, Given) else X
         metadata = None if hasattr(X, "collect") else getattr(getattr(X, "schema", None), "metadata", None)
         if not isinstance(metadata, dict) or _KEY not in metadata:
             return None
         held = json.loads(metadata[_KEY])
         return cls(Schema.from_dict(held["schema"]), Choices.of(held["choices"]), held["named"])
 
-    def schema_of(self, X: Any, also: Any, categorical: Iterable[str]) -> Schema:
-        """Decide the kinds again, with another table or with more categories."""
-        choices = replace(self.choices, categorical=(*self.choices.categorical, *categorical))
+    def of_tables(self, X: Any, also: Any, categorical: Iterable[str], *, again: bool = False) -> Schema:
+        """Return the schema; it is decided anew if there is another table or a new category, or `again` by some of the rows."""
+        if not categorical and also is None and not again:
+            return self.schema
+        other = Attached.of(also)
+        choices = self.choices if other is None else self.choices.joined(other.choices)
+        choices = replace(choices, categorical=(*choices.categorical, *categorical))
         return Schema.of(X, also=also, typed=True, choices=choices)
 
     def numbers(self, X: Any, names: list[str]) -> Any:

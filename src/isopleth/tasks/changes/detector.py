@@ -17,8 +17,8 @@ from isopleth.core.progress import Progress, ReportsProgress, checked_verbose
 from isopleth.core.rows import without_rounding
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.tables.cells import refuse_no_table
 from isopleth.tables.checks import enter
+from isopleth.tables.given import Given
 from isopleth.tasks.changes.periods import check_period
 from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
 from isopleth.tasks.changes.result import ChangePoints
@@ -198,7 +198,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
                 raise InputError(f"{name} has rows of different lengths; expected as many values in each.") from error
             if len(shape) == 1:
                 given, shape = np.asarray(given).reshape(-1, 1), (*shape, 1)
-            refuse_no_table(given, name, shape)
+            Given(given, name).refuse_no_table(shape)
         return without_rounding(enter(self, given, reset=reset, name=name, missing=True).rows)
 
     def _entered(self, series: Any, reference: Any, times: Any) -> _Given:

@@ -11,24 +11,24 @@ import numpy as np
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, listed
-from isopleth.results.result import frame_library
-from isopleth.tables.cells import as_frame, in_memory, is_missing, refuse_names, with_columns
+from isopleth.tables.cells import is_missing
+from isopleth.tables.given import Given
 from isopleth.tables.text_types import as_datetime, axis_of, length_text, moment
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
     """Return a series without its column of times, by default the only one or the index, and the times."""
-    if not hasattr(series, "__len__"):
-        series = in_memory(series)
-    refuse_names(series, "series")
-    frame = None if frame_library(series) is None else as_frame(series)
+    # Tensors and single columns stay as they are.
+    is_table = not hasattr(series, "__len__") or hasattr(series, "columns")
+    given = Given.of(series, "series") if is_table else Given(series, "series")
+    series, frame = given.table, given.frame
     if isinstance(times, str):
         if frame is None or times not in frame.columns:
             there = "it is no data frame" if frame is None else f"it has {listed(list(map(str, frame.columns)))}"
             raise InputError(
                 f"series has no column {times!r} ({{parameter}}); {there}.", parameter="times", column=times
             )
-        return _taken(series, frame, times)
+        return _taken(given, times)
     if times is None and frame is not None:
         found = [name for name in frame.columns if _holds_times(frame.get_column(name))]
         if len(found) > 1:
@@ -37,7 +37,7 @@ def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
                 "leave the others out."
             )
         if found:
-            return _taken(series, frame, found[0])
+            return _taken(given, found[0])
     if times is None:
         times = _index_of_times(series)
         if times is None:
@@ -64,12 +64,13 @@ def _holds_times(column: Any) -> bool:
     return len(known) > 0 and moment(known[0]) is not None
 
 
-def _taken(series: Any, frame: Any, name: str) -> tuple[Any, np.ndarray]:
-    rest = [column for column in frame.columns if column != name]
+def _taken(given: Given, name: str) -> tuple[Any, np.ndarray]:
+    """Return a frame without its column of times, and the times."""
+    rest = [column for column in given.names or () if column != name]
     if not rest:
         raise InputError(f"series has no column but {name!r}, which holds its times; add the values.")
-    cells = np.asarray(frame.get_column(name).to_numpy())
-    return with_columns(frame.to_native(), rest), ascending_times(cells, f"column {name!r}")
+    cells = np.asarray(given.frame.get_column(name).to_numpy())
+    return given.select(rest).table, ascending_times(cells, f"column {name!r}")
 
 
 def ascending_times(cells: np.ndarray, name: str) -> np.ndarray:

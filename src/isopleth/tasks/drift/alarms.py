@@ -17,8 +17,8 @@ from isopleth.core.threads import ONE_BLAS_THREAD, slices
 from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.cells import in_memory
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter
+from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tasks.two_sample.column_changes import (
@@ -320,8 +320,9 @@ class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _rows_of_stream(self, X: Any) -> np.ndarray:
         """Check the next rows of a stream; refuse a batch without any, which is often a query that went wrong."""
-        X = in_memory(X)
-        shape = getattr(X, "shape", None) or (len(X) if hasattr(X, "__len__") else None,)
+        given = Given.of(X)
+        rows = given.table
+        shape = getattr(rows, "shape", None) or (len(rows) if hasattr(rows, "__len__") else None,)
         if shape[0] == 0:
             raise InputError("X has no rows; expected one or more rows of the stream. Do not pass on empty batches.")
-        return enter(self, X, missing=True).rows
+        return enter(self, given, missing=True).rows

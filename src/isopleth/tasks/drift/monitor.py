@@ -20,8 +20,8 @@ from isopleth.core.rows import row_keys
 from isopleth.core.scales import ScaledColumns, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.tables.cells import in_memory, with_columns
 from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_groups, plain_names
+from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor, in_order_of_rows
 from isopleth.tasks.drift.calibration import (
@@ -441,13 +441,13 @@ class DriftMonitor(StreamMonitor):
             As :meth:`fit`; the old reference is then kept.
         """
         check_is_fitted(self, "threshold_")
-        X = in_memory(X)
+        given = Given.of(X)
         self._check_parameters()
-        table, fresh = enter(self, X, min_samples=2, missing=True), copy(self)
+        table, fresh = enter(self, given, min_samples=2, missing=True), copy(self)
         if table.columns is None:
             fresh._fit_rows(table, groups)
         else:  # from now on the words of the new reference are known
-            fresh.fit(with_columns(X, table.columns.names), groups=groups)
+            fresh.fit(given.select(table.columns.names).table, groups=groups)
         state = replace(fresh.state_, n_rows=self.state_.n_rows, alarms=self.state_.alarms)
         self.__dict__.update(vars(fresh) | {"state_": state})
         return table.finish(self)

@@ -12,7 +12,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.core.arrays import frame_names
 from isopleth.core.errors import InputError, listed, quoted, warn_user, whole_number
 from isopleth.core.inference import LEVEL
 from isopleth.core.parameters import check_memory_limit
@@ -20,8 +19,8 @@ from isopleth.core.progress import checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.difference.samples import enter_both
 from isopleth.operators import DEFAULT_MEMORY_LIMIT
-from isopleth.tables.cells import as_frame, in_memory, with_columns
 from isopleth.tables.checks import TIMES_APART, CheckedRows, TakesKinds, numbered_groups, times_apart, used_names
+from isopleth.tables.given import Given
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming
@@ -36,13 +35,13 @@ class TwoSampleTest(TakesKinds, BaseEstimator):
         self.categorical, self.keep_identifiers, self.keep_times = categorical, keep_identifiers, keep_times
 
 
-def _tables(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[CheckedRows, CheckedRows]:
+def _tables(columns: TwoSampleTest, X: Given, Y: Given) -> tuple[CheckedRows, CheckedRows]:
     """Return checked rows with the same names in any order, or without names; scikit-learn's own messages speak of fit."""
-    x, y = frame_names(X), frame_names(Y)
+    x, y = X.names, Y.names
     if x is not None and y is not None and x != y:
         _check_same_columns(x, y)
         if len(x) == len(y):
-            Y = with_columns(Y, x)
+            Y = Y.select(x)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
         return enter_both(columns, X, Y, missing=True)
@@ -60,9 +59,9 @@ def _check_same_columns(x: list[Any], y: list[Any]) -> None:
     raise InputError(f"{' and '.join(lacks)}{guess}", column=(only_x + only_y)[0], hint=how)
 
 
-def _without_identifiers(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Any, Any, dict[str, str]]:
+def _without_identifiers(columns: TwoSampleTest, X: Given, Y: Given) -> tuple[Given, Given, dict[str, str]]:
     """Leave out columns of frames that are identifiers in both samples; return them with the reason, too."""
-    frames = [None if Attached.of(each) else as_frame(each) for each in (X, Y)]
+    frames = [None if Attached.of(each) else each.frame for each in (X, Y)]
     one, two = frames
     if one is None or two is None or columns.keep_identifiers:
         return X, Y, {}
@@ -77,7 +76,7 @@ def _without_identifiers(columns: TwoSampleTest, X: Any, Y: Any) -> tuple[Any, A
     if not found or len(found) == len(one.columns):
         return X, Y, {}
     _warn_of_left_out(found, "identifier")
-    X, Y = (with_columns(each, [n for n in frame.columns if n not in found]) for each, frame in ((X, one), (Y, two)))
+    X, Y = (each.select([n for n in each.names or () if n not in found]) for each in (X, Y))
     return X, Y, {str(name): "identifier" for name in found}
 
 
@@ -249,8 +248,8 @@ def two_sample_test(
         raise InputError(
             "groups and compare_missing=False exclude each other: the rows of a group may lack different cells."
         )
-    X, Y = in_memory(X), in_memory(Y)
-    X, Y, aside = _without_identifiers(columns, X, Y)
+    given = Given.of(X), Given.of(Y, "Y")
+    X, Y, aside = _without_identifiers(columns, *given)
     x, y = _tables(columns, X, Y)
     if not columns.keep_times:
         x, y = _without_times_apart(x, y)
@@ -269,4 +268,4 @@ def two_sample_test(
     }
     problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
     _check_assignments(problem)
-    return TwoSampleResult.of(problem, names, aside).like(X, Y)
+    return TwoSampleResult.of(problem, names, aside).like(X.table, Y.table)
