@@ -21,7 +21,7 @@ class Package:
     """Package of the library, a folder or module that one person can take over.
 
     Every package may use ``core``, and any name of the packages in `uses`. Of those in `declared` it may use the names of their
-    ``__init__`` file, and of the modules in their `offers`, which are not public ("*" for all). Packages of layer 0 are drawn at the
+    ``__init__`` file, and of the modules in their `offers`, which are not public ("*" for all). Layer 0 is drawn at the
     foot.
     """
 
