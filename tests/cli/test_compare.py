@@ -35,9 +35,10 @@ def files(tmp_path):
 
 SNAPSHOT = """\
 The two samples (60 and 40 rows) differ: p = 0.01.
-A row can be assigned to its sample with an accuracy of 83.7 % (72.8 % to 92.0 %, 95 % confidence; guessing has 50 %), so at \
-least 45.6 % of one sample differ from the other.
+A row can be assigned to its sample with an accuracy of 83.7 % (72.8 % to 92.0 %, 95 % confidence; guessing has 50 %), so \
+about 67.5 % of one sample (at least 45.6 %) differ from the other.
 1 of 3 columns differs by itself: income.
+No difference of height by itself is shown, but given the other columns of a row it is lower by 0.53 of what they leave open.
 
 pvalue   share  column  change
   0.01  0.6318  income  median: -0.007994 -> 1.609;  spread: 1.223 -> 1.706
@@ -45,7 +46,9 @@ pvalue   share  column  change
   0.56       0     age  median: -0.07936 -> -0.2126;  spread: 1.709 -> 1.279
 
 pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is at most 5%.
-share: at least this share of the values would have to change to give the column its distribution in the other table.
+share: about this share of the values would have to change to give the column its distribution in the other table; share_low \
+and share_high are the ends of an interval of 95 %.
+given_others: the column compared with what the other columns of its rows let expect.
 before is a.csv, after is b.csv. spread: from the first quartile to the third.
 The p-value of the whole comparison is from 99 permutations and is exact.
 """
@@ -56,7 +59,7 @@ def test_what_is_printed(files):
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == SNAPSHOT
     found = as_json(*files, "--resamples", 99)
-    assert found["summary"] == SNAPSHOT.splitlines()[:3]
+    assert found["summary"] == SNAPSHOT.splitlines()[:4]
     separation = two_sample_test(A, B, n_resamples=99, random_state=0).separation()
     assert found["separation"]["accuracy"] == separation.accuracy
     assert (found["before"], found["after"], found["n_resamples"]) == (*map(str, files), 99)
@@ -76,7 +79,7 @@ def test_no_difference(files, tmp_path):
 def test_a_difference_that_no_column_shows(tmp_path):
     x = np.random.default_rng(0).normal(size=(200, 1))
     files = write(tmp_path / "a.csv", np.c_[x, x], "p,q"), write(tmp_path / "b.csv", np.c_[x, -x], "p,q")
-    assert "No column differs by itself" in run(*files, "--resamples", 99).stdout
+    assert "The relation between p and q differs." in run(*files, "--resamples", 99).stdout
 
 
 def test_rows_are_written_with_their_differences(files, tmp_path):

@@ -239,7 +239,7 @@ class TestTwoSamples:
         Y[:, 1] = Y[:, 0] + 0.1 * Y[:, 1]  # each column alone is as before
         result = two_sample_test(X, Y, **self.FEW)
         chart = result._charts()[1]
-        assert chart.title == "No column differs by itself"
+        assert chart.title == "No column is shown to differ by itself"
         assert [sum(len(series.x) for series in chart.series[k : k + 2]) for k in (0, 2)] == [60, 40]
         strong = result.witness.x >= 0.5 * result.witness.x.max()
         np.testing.assert_allclose(np.sort(chart.series[1].x), np.sort(result.problem.given[0][strong, 0]))

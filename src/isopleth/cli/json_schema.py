@@ -51,12 +51,17 @@ _JUDGED_ROW = {
 }
 _CHANGED_COLUMN = {
     "column": ("string", "name of the column"),
-    "share": (_NUMBER, "share of the values that differ, at least"),
+    "share": (_NUMBER, "share of the values that differ, about"),
+    "share_low": (_NUMBER, "lower limit of the share, of an interval of 95 %"),
+    "share_high": (_NUMBER, "upper limit"),
     "median_before": (_NUMBER, "median in A"),
     "median_after": (_NUMBER, "median in B"),
     "spread_before": (_NUMBER, "quartile distance in A"),
     "spread_after": (_NUMBER, "quartile distance in B"),
     "pvalue": ("number", "p-value of the column alone, adjusted for the number of columns"),
+    "pvalue_given_others": ("number", "p-value of the column given the other columns, adjusted likewise"),
+    "shift_given_others": (_NUMBER, "move of the column in standard deviations of what the other columns leave open"),
+    "given_others": ("string", "the change given the other columns in words"),
     "statistic": (_NUMBER, "score of the column alone"),
     "level": ("string or null", "word whose share changed most, of a column of words"),
     "level_before": (_NUMBER, "its share in A"),
@@ -109,7 +114,8 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "columns": ("list of string", "columns that were compared"),
             "n_resamples": ("integer", "number of permutations"),
             "rows_permuted_as_one": ("integer", "rows of a group"),
-            "kernel_scores": ("object", "the ten scores by their names"),
+            "rows_permuted": ("integer", "rows that the permutations use"),
+            "kernel_scores": ("object", "the eleven scores by their names"),
             "relations": (
                 "list of list",
                 "pairs of columns whose relation differs, of which neither differs by itself",

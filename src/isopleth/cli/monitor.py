@@ -249,7 +249,7 @@ class Metrics:
         for (name, (kind, about)), value in zip(_METRICS.items(), values, strict=True):
             lines += [*_head(name, kind, about), f"isopleth_monitor_{name} {_number(value)}"]
         if self._shares:
-            about = "Least share of cells that changed in a column, at the last alarm of this run."
+            about = "About the share of cells that changed in a column, at the last alarm of this run."
             lines += _head("column_share", "gauge", about)
             lines += [
                 f'isopleth_monitor_column_share{{column="{_label(c)}"}} {_number(v)}' for c, v in self._shares.items()

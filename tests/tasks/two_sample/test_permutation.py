@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm, rankdata
 
 from isopleth.core.inference import adjusted_p_values, permutation_pvalue
+from isopleth.tasks.two_sample.groups import strata_of_groups
 from isopleth.tasks.two_sample.permutation import (
     ALPHA,
     Basis,
@@ -306,19 +307,34 @@ def test_statistics_within_strata_are_about_the_means_of_the_strata():
         np.testing.assert_allclose(line, (a**2 - 2.0 * r * a * b + b**2) / (1.0 - r**2), rtol=1e-8)
 
 
-def test_groups_are_units_and_those_of_both_samples_strata():
-    first, second = np.array([3, 1, 3, 5]), np.array([7, 5, 7, 9, 5])
-    units = Units.of_groups(first, second)
+def test_groups_are_units_that_use_as_many_rows_as_those_whose_place_they_take():
+    first, second = np.array([3, 1, 3, 5]), np.array([7, 5, 7, 9, 9, 5])
+    keys, rng = np.arange(10), np.random.default_rng(0)
+    units = Units.of_groups(first, second, keys, rng)
     assert units.sizes == (3, 3)
-    np.testing.assert_array_equal(units.lengths, [1, 2, 1, 2, 2, 1])
-    np.testing.assert_array_equal(units.rows, [1, 0, 2, 3, 5, 8, 4, 6, 7])
-    np.testing.assert_array_equal(units.strata, [0, 0, 1, 1, 0, 0])
+    # Group 5 has one row in X, so one of its two in Y is used; so has group 1, whose place the groups of two rows may take.
+    np.testing.assert_array_equal(units.lengths, [1, 1, 1, 1, 1, 1])
+    np.testing.assert_array_equal(units.strata, [1, 1, 0, 0, 1, 1])
     assert units.assignments == 6 * 2
-    values = np.arange(9.0)[:, None]
-    np.testing.assert_allclose(units.means(values)[:, 0], [0, 1.5, 3, 4.5, 6.5, 8])
-    assert Units.of_groups(np.array([0]), np.array([0, 0])).assignments == 2
     assert units.least_pvalue == pytest.approx(2 / 12)
-    assert Units.of_groups(np.array([0, 1]), np.array([2, 3])).strata is None
+    labels = np.concatenate([first, second])[units.rows]
+    np.testing.assert_array_equal(labels, [1, 3, 5, 5, 7, 9])
+    equal = Units.of_groups(np.array([0, 0, 1, 1]), np.array([2, 3, 3, 2]), np.arange(8), rng)
+    assert equal.strata is None
+    np.testing.assert_array_equal(equal.rows, [0, 1, 2, 3, 4, 7, 5, 6])
+    values = np.arange(8.0)[:, None]
+    np.testing.assert_allclose(equal.means(values[equal.rows])[:, 0], [0.5, 2.5, 5.5, 5.5])
+
+
+def test_long_and_short_groups_change_places_among_their_like_and_lonely_ones_are_left_out():
+    sizes = np.array([1, 1, 1, 9, 10, 9]), np.array([1, 1, 1, 10, 10, 9, 400, 401])
+    first, second = np.repeat(np.arange(6), sizes[0]), np.repeat(100 + np.arange(8), sizes[1])
+    lengths, strata = strata_of_groups(first, second)
+    np.testing.assert_array_equal(lengths[0], [1, 1, 1, 9, 9, 9])
+    np.testing.assert_array_equal(lengths[1], [1, 1, 1, 9, 9, 9, 9, 9])
+    np.testing.assert_array_equal(strata[1], [0, 0, 0, 1, 1, 1, 1, 1])
+    far = strata_of_groups(np.repeat(np.arange(4), 100), np.repeat(9 + np.arange(5), [100, 90, 120, 100, 1]))
+    np.testing.assert_array_equal(far[0][1], [90, 90, 90, 90, 0])  # one row does not make all others one row
 
 
 def test_features_of_blocks_are_means_over_their_rows():

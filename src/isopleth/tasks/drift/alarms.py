@@ -162,13 +162,13 @@ class DriftAlarms(Result):
         Returns
         -------
         dict
-            Lists and arrays with one entry a column: "column"; "share", an estimate of the largest difference of the distribution
-            functions or, for words, of the total variation distance, without what chance adds to it (at least this share of the
-            values in the window would have to change back); "median_before" and "median_after",
-            "spread_before" and "spread_after" (from the first quartile to the third), where before is the reference; and
-            "moved", which is true where the share is beyond what chance gives any of the columns in one of 100 windows. The
-            window was chosen by the alarm, so this describes the alarm and is no second test. A change of dependence alone
-            moves no column.
+            Lists and arrays with one entry a column: "column"; "share", about the share of the values in the window that would
+            have to change back (the largest difference of the distribution functions or, for words, the total variation distance,
+            without what chance adds to it), with the ends "share_low" and "share_high" of an interval of 95 %;
+            "median_before" and "median_after", "spread_before" and "spread_after" (from the first quartile to the third), where
+            before is the reference; and "moved", which is true where the share is beyond what chance gives any of the columns in
+            one of 100 windows. The window was chosen by the alarm, so this describes the alarm and is no second test. A change
+            of dependence alone moves no column.
 
             If there are words, times or missing cells, there are further entries: "level", the word whose share among known
             cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times, whose

@@ -44,7 +44,7 @@ def _columns_chart(columns: dict[str, Any]) -> Chart:
     share, p = np.asarray(columns["share"], dtype=float)[first], np.asarray(columns["pvalue"])[first]
     names = list(map(str, columns["column"][first]))
     notes = [
-        f"{name}: {part:.1%} of the values differ, p = {pvalue:.3g}"
+        f"{name}: about {part:.1%} of the values differ, p = {pvalue:.3g}"
         for name, part, pvalue in zip(names, share, p, strict=True)
     ]
     clear = p <= LEVEL
@@ -55,8 +55,9 @@ def _columns_chart(columns: dict[str, Any]) -> Chart:
     total = len(columns["column"])
     about = "Each column alone." + f" The first {len(names)} of {total} columns." * (len(names) < total)
     count = int((np.asarray(columns["pvalue"]) <= LEVEL).sum())
-    title = f"{count} of {counted(total, 'column')} {'differs' if count == 1 else 'differ'}"
-    return Chart(title, "share of the values that differ, at least", "", series, about, names=names)
+    verb = "differs by itself" if count == 1 else "differ by themselves"
+    title = f"{count} of {counted(total, 'column')} {verb}"
+    return Chart(title, "share of the values that differ, about", "", series, about, names=names)
 
 
 def _rows_chart(result: TwoSampleResult) -> Chart:
@@ -73,5 +74,5 @@ def _rows_chart(result: TwoSampleResult) -> Chart:
         weak = dots("", rows[drawn[~strong]], low, high, colour)
         series += [weak, dots(result.labels[label], rows[drawn[strong]], low, high, colour, strong=True)]
     across, up = (result.names[j] for j in chosen)
-    title = "No column differs by itself" if result.pvalue <= LEVEL else "No difference is shown"
+    title = "No column is shown to differ by itself" if result.pvalue <= LEVEL else "No difference is shown"
     return Chart(title, across, up, series, "Strong: places with more rows than the other sample.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import ndtr
-from scipy.stats import kstwobign, norm
+from scipy.stats import binom, kstwobign, norm
 
 from isopleth.core.inference import binomial_p_values
 from isopleth.tables.kinds import Column
@@ -20,6 +20,10 @@ from isopleth.tables.schema import decode_cells
 _VISIBLE = 0.005
 _WORDS = 3
 _OTHER = "other words"
+# Words that occur up to so often in both tables have exact distributions of their counts.
+_RARE = 60
+# Normal quantile of an interval of 95 %.
+_Z = 1.96
 # Note below tables of changes with columns of times.
 SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
 
@@ -62,8 +66,16 @@ class ColumnSummary:
         return np.quantile(self.values, [0.25, 0.5, 0.75]) if len(self.values) else np.full(3, np.nan)
 
 
-def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
-    """Estimate the least share of cells that would have to change to give a column the distribution it has in the other table.
+class Share(NamedTuple):
+    """Share of the cells of a column that would have to change, with an interval of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> Share:
+    """Estimate the share of cells that would have to change to give a column the distribution it has in the other table.
 
     For words it is the total variation distance, for numbers the largest difference of the distribution functions, without what
     chance adds to them. A missing cell is a value of its own if gaps are compared, and left out otherwise.
@@ -73,25 +85,56 @@ def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool
     gaps = np.array([one.gaps, two.gaps])
     rows = np.array([each.rows if compared else max(each.rows - each.missing, 1) for each in (one, two)])
     # The mean square of the largest difference, over the reciprocal of rows, is that of a Brownian bridge, pi^2 / 12.
-    square = distance(one, two, compared=compared) ** 2 - np.pi**2 / 12.0 * (1.0 / rows).sum()
+    largest = distance(one, two, compared=compared)
+    square = largest**2 - np.pi**2 / 12.0 * (1.0 / rows).sum()
     lost = (gaps[1] - gaps[0]) ** 2 - (gaps * (1.0 - gaps) / rows).sum() if compared else 0.0
-    return float(np.sqrt(max(square, lost, 0.0)))
+    value = float(np.sqrt(max(square, lost, 0.0)))
+    # No share has a larger standard error than that of one half.
+    half = _Z * 0.5 * float(np.sqrt((1.0 / rows).sum()))
+    return Share(value, max(value - half, 0.0), min(largest + half, 1.0))
 
 
-def _variation(one: ColumnSummary, two: ColumnSummary, compared: bool) -> float:
-    """Return the total variation distance of words, without bias where the distributions are equal.
+def _variation(one: ColumnSummary, two: ColumnSummary, compared: bool) -> Share:
+    """Return the total variation distance of words, which is about 0 where the distributions are equal.
 
-    The sum of absolute differences is positive by chance, and large if there are many words. If one half of the rows chose the
-    sign of each difference and the other half estimated it, chance would add nothing. This is the mean over all such halves,
-    whose differences deviate from those of all rows like normal variables in opposite directions.
+    The sum of absolute differences is too large in the mean, by at most what it is if the words of both tables are dealt at
+    random: these two are the ends of the interval, but for the standard error of a share. Where words are rare it is wide.
     """
-    counts = [np.append(each.counts, each.missing if compared else 0.0) for each in (one, two)]
-    totals = [max(float(each.sum()), 1.0) for each in counts]
-    shares = [count / total for count, total in zip(counts, totals, strict=True)]
-    difference = shares[0] - shares[1]
-    error = np.sqrt(sum(share * (1.0 - share) / total for share, total in zip(shares, totals, strict=True)))
-    z = np.divide(difference, error, out=np.full(len(error), np.inf), where=error > 0.0)
-    return float(max(0.5 * (difference * (2.0 * ndtr(z) - 1.0) - 2.0 * error * norm.pdf(z)).sum(), 0.0))
+    counts = np.array([np.append(each.counts, each.missing if compared else 0.0) for each in (one, two)])
+    totals = np.maximum(counts.sum(axis=1), 1.0)
+    pairs, times = np.unique(counts.T, axis=0, return_counts=True)
+    sums, chances = np.array([[_without_chance(*pair, *totals), _by_chance(pair.sum(), *totals)] for pair in pairs]).T
+    largest = 0.5 * float(np.abs(counts[0] / totals[0] - counts[1] / totals[1]).sum())
+    half = _Z * 0.5 * float(np.sqrt((1.0 / totals).sum()))
+    value, chance = max(0.5 * float(times @ sums), 0.0), 0.5 * float(times @ chances)
+    return Share(value, max(min(largest - chance - half, value), 0.0), min(largest + half, 1.0))
+
+
+def _without_chance(a: float, b: float, n: float, m: float) -> float:
+    """Return the absolute difference of two shares a / n and b / m, of mean 0 if the probabilities are equal.
+
+    If one half of the rows chose the sign of the difference and the other half estimated it, chance would add nothing. This is
+    the mean over all halves; frequent words have as many halves as normal variables.
+    """
+    if a + b > _RARE:
+        difference, shares = a / n - b / m, np.array([a / n, b / m])
+        error = float(np.sqrt((shares * (1.0 - shares) / (n, m)).sum()))
+        if error == 0.0:
+            return abs(difference)
+        z = difference / error
+        return float(difference * (2.0 * ndtr(z) - 1.0) - 2.0 * error * norm.pdf(z))
+    i, j = np.arange(a + 1.0)[:, None], np.arange(b + 1.0)
+    sign = np.sign(np.round(i / n - j / m, 12))
+    return float((binom.pmf(i, a, 0.5) * binom.pmf(j, b, 0.5) * sign * 2.0 * ((a - i) / n - (b - j) / m)).sum())
+
+
+def _by_chance(total: float, n: float, m: float) -> float:
+    """Return the mean absolute difference of the shares of a word that occurs so often in both tables, if these are equal."""
+    if total > _RARE:
+        share = total / (n + m)
+        return float(np.sqrt(2.0 / np.pi * share * (1.0 - share) * (1.0 / n + 1.0 / m)))
+    i = np.arange(total + 1.0)
+    return float(binom.pmf(i, total, n / (n + m)) @ np.abs(i / n - (total - i) / m))
 
 
 def distance(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> float:
@@ -164,8 +207,11 @@ def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Seque
     columns, compared, pairs = encoding.kinds, encoding.compared, list(zip(before, after, strict=True))
     logs = [minus_log_p(*pair, compared=compared) for pair in pairs]
     quartiles = np.array([[one.quartiles, two.quartiles] for one, two in pairs])
+    shares = np.array([share_that_differs(one, two, compared=compared) for one, two in pairs]).reshape(-1, 3)
     out: dict[str, Any] = {
-        "share": np.array([share_that_differs(one, two, compared=compared) for one, two in pairs]),
+        "share": shares[:, 0],
+        "share_low": shares[:, 1],
+        "share_high": shares[:, 2],
         "minus_log_p": np.array([max(each.values()) for each in logs]),
         "median_before": quartiles[:, 0, 1],
         "median_after": quartiles[:, 1, 1],

@@ -17,6 +17,7 @@ from isopleth.core.progress import Progress
 from isopleth.core.scales import bounded
 from isopleth.core.threads import map_threads, slices
 from isopleth.difference.gaussian_system import PenalizedSpectrum
+from isopleth.tasks.two_sample.groups import strata_of_groups
 
 # Smallest number of groups; from twice as many rows in both samples, groups are permuted instead of rows.
 _GROUPS = 4000
@@ -73,20 +74,21 @@ class Units:
         return cls(np.concatenate(rows), (sizes[0], sizes[1]), group, strata=np.concatenate(names))
 
     @classmethod
-    def of_groups(cls, first: np.ndarray, second: np.ndarray) -> Self:
-        """Form one unit of a group in each sample; a group in both is a stratum, since its parts can only swap."""
-        samples = (first, second)
-        names = [np.unique(labels) for labels in samples]
-        rows, start = [], 0
-        for labels in samples:
-            rows.append(start + np.argsort(labels, kind="stable"))
+    def of_groups(cls, first: np.ndarray, second: np.ndarray, keys: np.ndarray, rng: np.random.Generator) -> Self:
+        """Form one unit of a group in each sample, of rows drawn by their `keys` (n + m,), within :func:`strata_of_groups`."""
+        rows, lengths, names, start = [], [], [], 0
+        for labels, used, strata in zip((first, second), *strata_of_groups(first, second), strict=True):
+            order = np.lexsort([keys[start : start + len(labels)], labels])
+            order = order[np.lexsort([rng.random(len(labels)), labels[order]])]
+            group = np.unique(labels, return_inverse=True)[1].ravel()[order]
+            rows.append(start + np.sort(order[_places_within(group) < used[group]]))
+            rows[-1] = rows[-1][np.argsort(labels[rows[-1] - start], kind="stable")]
+            lengths.append(used[used > 0])
+            names.append(strata[used > 0])
             start += len(labels)
-        counts = [np.unique(labels, return_counts=True)[1] for labels in samples]
-        both = np.intersect1d(names[0], names[1])
-        strata = np.concatenate([np.where(np.isin(found, both), found + 1, 0) for found in names])
-        strata = np.unique(strata, return_inverse=True)[1].ravel()
-        sizes = (len(names[0]), len(names[1]))
-        return cls(np.concatenate(rows), sizes, 0, np.concatenate(counts), strata if len(both) else None)
+        found = np.unique(np.concatenate(names), return_inverse=True)[1].ravel()
+        sizes = len(lengths[0]), len(lengths[1])
+        return cls(np.concatenate(rows), sizes, 0, np.concatenate(lengths), found if found.any() else None)
 
     @property
     def assignments(self) -> float:
@@ -252,6 +254,8 @@ _NO_SPREAD = 1e-9
 _DIGITS = 8
 # If less than this share of the variance of its square is not explained by the column, the square is left out.
 _LEAST_OWN = 1e-6
+# Values at which distribution functions are compared.
+_CUTS = 100
 # Small enough that scores by moments never change the order of different ranks.
 _TIE_BREAK = 1e-6
 
@@ -501,6 +505,22 @@ def column_contrasts(rows: np.ndarray, units: Units, labels: Labels) -> np.ndarr
     # The part of the square that is not explained by the column.
     rest = np.where(moved, (two - r * one) ** 2 / np.where(moved, own, 1.0), 0.0)
     return np.asarray(one**2 + rest)
+
+
+def column_steps(rows: np.ndarray, distinct: np.ndarray, units: Units, labels: Labels) -> np.ndarray:
+    """Return the largest squared difference of the distribution functions of each column, (1 + B, d).
+
+    Differences are taken at no more than 100 of the distinct values, at equal steps.
+    """
+    out = np.zeros((len(labels), rows.shape[1]))
+    share = shares_of_rows(units, labels)
+    for j, column in enumerate(rows.T):
+        values = np.unique(distinct[:, j])[:-1]
+        cuts = values[np.unique(np.linspace(0, len(values) - 1, min(len(values), _CUTS)).astype(int))]
+        if len(cuts):
+            below = _about_means((column[:, None] <= cuts).astype(np.float64), share, units, labels)
+            out[:, j] = (labels.contrasts(units.means(below)) ** 2).max(axis=1)
+    return out
 
 
 def _standardised(forms: np.ndarray) -> np.ndarray:

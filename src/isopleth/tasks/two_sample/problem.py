@@ -17,6 +17,7 @@ from isopleth.core.threads import effective_n_jobs, map_threads, slices
 from isopleth.difference.samples import TwoSamples
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import RowEncoding
+from isopleth.tasks.two_sample.given_others import contrasts, residuals
 from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
@@ -26,6 +27,7 @@ from isopleth.tasks.two_sample.permutation import (
     choose_centers,
     city_block_scale,
     column_contrasts,
+    column_steps,
     gaussian_bases,
     length_scales,
     moment_scores,
@@ -232,7 +234,7 @@ class TwoSampleProblem:
         """Units of permutation."""
         rng = np.random.default_rng(self.seed)
         if self.groups is not None:
-            return Units.of_groups(*self.groups)
+            return Units.of_groups(*self.groups, self.samples.place, rng)
         if self.strata is not None:
             return Units.within(self.strata, self.sizes[0], rng)
         return Units.of(*self.sizes, rng)
@@ -240,7 +242,14 @@ class TwoSampleProblem:
     @cached_property
     def varying(self) -> np.ndarray:
         """Mask of the columns that vary."""
-        return np.asarray(self.samples.rows.min(axis=0) < self.samples.rows.max(axis=0))
+        rows = self.samples.rows[self._copies > 0]
+        return np.asarray(rows.min(axis=0) < rows.max(axis=0))
+
+    @cached_property
+    def _copies(self) -> np.ndarray:
+        """How often each distinct row occurs; without rows that groups leave out, which resemble those of their sample."""
+        place = self.samples.place if self.groups is None else self.samples.place[self.units.rows]
+        return np.bincount(place, minlength=len(self.samples.rows))
 
     @cached_property
     def column_units(self) -> ColumnUnits:
@@ -248,7 +257,7 @@ class TwoSampleProblem:
         keep = self.varying
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             # Of sorted rows: rounding depends on the order of a sum, and the order of the rows must not matter.
-            rows = np.repeat(self.samples.rows[:, keep], np.bincount(self.samples.place), axis=0)
+            rows = np.repeat(self.samples.rows[:, keep], self._copies, axis=0)
             found = ColumnUnits.of(rows, self.scaled[keep])
         refuse_sizes(found.scale, keep, self.encoding.name_at, LEAST_SIZE)
         return found
@@ -257,6 +266,11 @@ class TwoSampleProblem:
     def rows(self) -> np.ndarray:
         """Distinct rows in units of the columns, in an order that does not depend on the one given."""
         return self.enter(self.samples.rows)
+
+    @cached_property
+    def pooled(self) -> np.ndarray:
+        """The distinct rows that choose centres and length scales."""
+        return np.asarray(self.rows[self._copies > 0])
 
     def enter(self, X: np.ndarray) -> np.ndarray:
         """Return rows in units of the columns."""
@@ -310,9 +324,9 @@ class TwoSampleProblem:
     def bases(self) -> list[Basis]:
         """Functions of all columns: Gaussians of six length scales, and products of Laplace functions."""
         rng = np.random.default_rng([self.seed, 2])
-        centers = choose_centers(self.rows, self.centers, rng)
-        found = gaussian_bases(centers, self.centers, length_scales(self.rows), self.workers)
-        return [*found, LaplaceBasis.of(centers[: self.centers], city_block_scale(self.rows))]
+        centers = choose_centers(self.pooled, self.centers, rng)
+        found = gaussian_bases(centers, self.centers, length_scales(self.pooled), self.workers)
+        return [*found, LaplaceBasis.of(centers[: self.centers], city_block_scale(self.pooled))]
 
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
         """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
@@ -331,7 +345,12 @@ class TwoSampleProblem:
         return np.vstack([*forms, column_contrasts(rows, units, labels).T])
 
     @property
-    def _columns_of_coordinates(self) -> np.ndarray:
+    def places_of_units(self) -> np.ndarray:
+        """Place of each unit of one row among the distinct ones of :attr:`unit_rows`."""
+        return self._distinct_units[1]
+
+    @cached_property
+    def columns_of_coordinates(self) -> np.ndarray:
         """Number of the column of the table that each coordinate that varies belongs to."""
         lengths = [block.stop - block.start for block in self.blocks]
         return np.repeat(np.arange(len(lengths)), lengths)[self.varying]
@@ -341,25 +360,35 @@ class TwoSampleProblem:
         """Pairs of coordinates, and squared contrasts of their products and of cubes, of shape (1 + B, k + c)."""
         units, labels, limit = self.units, self.labels, self.memory_limit - self._bytes_of_labels
         share, numbers = shares_of_rows(units, labels), ~self.scaled[self.varying]
-        found = Products.of(self.unit_rows, share, sampled_rows(self.rows), self._columns_of_coordinates, numbers)
+        found = Products.of(self.unit_rows, share, sampled_rows(self.pooled), self.columns_of_coordinates, numbers)
         return found.pairs, found.squares(units, labels, limit)
 
     def pair_contrasts(self) -> tuple[list[tuple[int, int]], np.ndarray]:
         """Return pairs of columns, and the largest squared contrast of their products, of shape (1 + B, k)."""
         pairs, squares = self._products
-        found, place = np.unique(self._columns_of_coordinates[pairs], axis=0, return_inverse=True)
+        found, place = np.unique(self.columns_of_coordinates[pairs], axis=0, return_inverse=True)
         out = np.zeros((len(found), len(squares)))
         np.maximum.at(out, place.ravel(), squares[:, : len(pairs)].T)
         return [(int(i), int(j)) for i, j in found], out.T
 
     @cached_property
     def scores(self) -> np.ndarray:
-        """Normal scores of all columns together, of shape (10, 1 + B): the kernels, the largest column contrast, and product."""
+        """Normal scores of all columns together, of shape (11, 1 + B): those of :attr:`score_names`."""
         forms, k = self._forms(self.bases, self.unit_rows), len(self.kernels)
         products = self._products[1].max(axis=1, initial=0.0)
-        found = rank_scores(np.vstack([forms[:k], forms[k:].max(axis=0), products]))
+        found = rank_scores(np.vstack([forms[:k], forms[k:].max(axis=0), self._in_context(), products]))
         found[-1] -= _BEHIND
         return found
+
+    def _in_context(self) -> np.ndarray:
+        """Return the largest contrast of a column given the others, (1 + B,); of a single column, its distribution functions."""
+        if self._is_of_one_column:
+            return column_steps(self.unit_rows, self.pooled, self.units, self.labels).max(axis=1)
+        return contrasts(self, residuals(self, np.arange(self.unit_rows.shape[1]))).max(axis=1)
+
+    @property
+    def _is_of_one_column(self) -> bool:
+        return len(np.unique(self.columns_of_coordinates)) == 1
 
     @property
     def kernels(self) -> list[tuple[Basis, float]]:
@@ -373,7 +402,8 @@ class TwoSampleProblem:
         kernels = [
             f"{names[b.metric]}, length scale {b.length_scale:.3g}, ridge {alpha:g}" for b, alpha in self.kernels
         ]
-        return [*kernels, "mean and spread of a column", "product of two columns, or cube of one"]
+        context = "distribution function of the column" if self._is_of_one_column else "column given the others"
+        return [*kernels, "mean and spread of a column", context, "product of two columns, or cube of one"]
 
     def column_scores(self) -> np.ndarray:
         """Return the largest score of each column, (1 + B, n_features), by the joint labels; -inf if constant."""
@@ -386,9 +416,12 @@ class TwoSampleProblem:
         with Progress("permutations by column", len(varying), self.verbose) as tick:
             for j in varying:
                 where = place[self.blocks[j]][self.varying[self.blocks[j]]]
-                values = merge_equal(self.rows[:, where], np.ones(len(self.rows)))[0]
+                values = merge_equal(self.pooled[:, where], np.ones(len(self.pooled)))[0]
                 some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
                 found = gaussian_bases(values[some], len(some), length_scales(values), self.workers)
-                out[:, j] = moment_scores(self._forms(found, self.unit_rows[:, where])).max(axis=0)
+                forms = [self._forms(found, self.unit_rows[:, where])]
+                # Differences finer than any kernel, such as readings that are all higher by their last digit.
+                forms.append(column_steps(self.unit_rows[:, where], values, self.units, self.labels).T)
+                out[:, j] = moment_scores(np.vstack(forms)).max(axis=0)
                 tick()
         return out

@@ -22,6 +22,7 @@ from isopleth.tables.schema import decode_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.two_sample.charts import charts
 from isopleth.tasks.two_sample.column_changes import SPREAD_OF_TIMES, in_order
+from isopleth.tasks.two_sample.given_others import GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes
@@ -32,6 +33,8 @@ _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-
 _SHARED = 0.05
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
+# Columns given the others that have a sentence of their own.
+_MOST_GIVEN = 3
 
 
 class ConfidenceInterval(NamedTuple):
@@ -48,7 +51,7 @@ class TwoSampleResult(Result):
     Parameters
     ----------
     statistic : float
-        Largest of the ten scores. Under permutations nine are standard normal, and that of products and cubes less by 0.2.
+        Largest of the eleven scores. Under permutations ten are standard normal, and that of products and cubes less by 0.2.
     pvalue : float
         Share of the label vectors, the observed one and the permuted ones, whose statistic is no smaller.
     sizes : tuple of two int
@@ -63,7 +66,7 @@ class TwoSampleResult(Result):
         Length scale of the kernel whose LSDD has the largest score, in the units of the columns; NaN for constant columns and
         categories.
     kernel_scores : dict of str to float
-        The ten scores by the names of the statistics; empty where all rows are equal.
+        The eleven scores by the names of the statistics; empty where all rows are equal.
     problem : TwoSampleProblem
         The prepared samples, from which the other answers are computed.
     best : int
@@ -102,7 +105,7 @@ class TwoSampleResult(Result):
     def of(cls, problem: TwoSampleProblem, names: list[str], set_aside: dict[str, str]) -> Self:
         """Compute the scores of a problem, and the p-value from them."""
         sizes, permutations = problem.sizes, problem.permutations
-        if len(problem.samples.rows) == 1:  # all rows are equal
+        if not problem.varying.any():  # all rows are equal
             nowhere = np.full(len(names), np.nan)
             return cls(0.0, 1.0, sizes, names, permutations, 1, nowhere, {}, problem, 0, set_aside=set_aside)
         with ONE_BLAS_THREAD:
@@ -155,6 +158,7 @@ class TwoSampleResult(Result):
             "columns": self.names,
             "n_resamples": self.n_resamples,
             "rows_permuted_as_one": self.group,
+            "rows_permuted": len(self.problem.units.rows),
             "kernel_scores": self.kernel_scores,
             "relations": [list(pair) for pair in self.witness.relations(LEVEL)] if self.pvalue <= LEVEL else [],
             "separation": None if self._separation is None else asdict(self._separation),
@@ -162,10 +166,16 @@ class TwoSampleResult(Result):
 
     def _sentences(self) -> list[str]:
         changed = self.schema.sentence if self.schema else ""
+        units = self.problem.units
         aside = "; ".join(f"{name} ({why})" for name, why in self.set_aside.items())
         keep = [what for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
         how = f" {' and '.join(keep)} would compare more of them." if keep else ""
         words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._shared()]
+        if self.problem.groups is not None and len(units.rows) < sum(self.sizes):
+            words.append(
+                "Groups change places with groups of as many rows only: the test uses "
+                f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
+            )
         return [sentence for sentence in words if sentence] + self._finding()
 
     @cached_property
@@ -231,23 +241,58 @@ class TwoSampleResult(Result):
         return found
 
     def _finding(self) -> list[str]:
-        """Return what the test found in words."""
+        """Return what the test found in words, none of which go beyond its p-value."""
         n, m = self.sizes
-        found = str(self._separation)
-        accuracy = [f"{found[0].upper()}{found[1:]}."] * (self._separation is not None)
         if self.pvalue > LEVEL:
             words = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
             doubt = "That is no proof that they are equal; small samples show large differences only."
-            return [words, *accuracy, doubt]
-        first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *accuracy]
-        named = self.changes(LEVEL)["column"]
-        relations = self._relations
-        if not named:
-            where = relations or "the difference is in how columns go together"
-            return [*first, f"No column differs by itself: {where}."]
+            return [words, *self._accuracy, doubt]
+        first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *self._accuracy]
+        found, relations = [self._by_themselves, *self._given_others, self._relations], []
+        relations = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found if sentence]
+        if not relations:
+            relations = ["No single column, and no pair of columns, is shown to differ."]
+        return first + relations
+
+    @property
+    def _accuracy(self) -> list[str]:
+        """The accuracy of a classifier in words, which claims a difference only if the test shows one."""
+        found = self._separation
+        if found is None:
+            return []
+        if self.pvalue <= LEVEL:
+            words = str(found)
+            return [f"{words[0].upper()}{words[1:]}."]
+        limits = (
+            f"A classifier assigns {100.0 * found.accuracy:.1f} % of the rows to their sample, where guessing has 50 %"
+        )
+        return [
+            f"{limits}, which shows no difference either."
+            if found.share_low == 0.0
+            else f"{limits}; the test does not confirm this."
+        ]
+
+    @property
+    def _by_themselves(self) -> str:
+        """The columns that differ by themselves, in words; empty if there are none."""
+        named = self.witness.columns(LEVEL)
         verb = "differs by itself" if len(named) == 1 else "differ by themselves"
-        columns = f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}."
-        return [*first, columns, *([f"{relations[0].upper()}{relations[1:]}."] if relations else [])]
+        return f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}" if named else ""
+
+    @property
+    def _given_others(self) -> list[str]:
+        """The columns that differ given the others and are not shown to differ by themselves, the clearest first."""
+        alone, given = self.witness.columns(LEVEL), self.witness.given_others
+        order = np.lexsort([-np.abs(np.nan_to_num(given.shifts)), given.p_values])
+        named = [int(j) for j in order if given.texts[j] and self.names[j] not in alone]
+        said = [
+            f"no difference of {self.names[j]} by itself is shown, but given the other columns of a row it is {given.texts[j]}"
+            if self.problem.encoding.cells[j].kind != "categorical"
+            else f"no difference of {self.names[j]} by itself is shown, but given the other columns of a row {given.texts[j]}"
+            for j in named[:_MOST_GIVEN]
+        ]
+        rest = len(named) - _MOST_GIVEN
+        return said + [f"{rest} more columns differ given the other columns"] * (rest > 0)
 
     @property
     def _relations(self) -> str:
@@ -270,7 +315,7 @@ class TwoSampleResult(Result):
     @cached_property
     def witness(self) -> Witness:
         """Columns and places in which the samples differ; computed at first use."""
-        return Witness.of(self.problem, self.best, self.names)
+        return Witness.of(self.problem, self.best, self.names, self.pvalue)
 
     def separation(self, confidence_level: float = 0.95) -> Separation:
         """Return the accuracy with which rows of the two samples can be classified, and the share of one sample that differs.
@@ -309,22 +354,28 @@ class TwoSampleResult(Result):
         return Separation.of(self.problem, confidence_level)
 
     def changes(self, significance_level: float = 0.05) -> dict[str, Any]:
-        """Return the columns that differ by themselves, the surest change first, as a table.
+        """Return the columns that differ by themselves or given the other columns, the surest change first, as a table.
 
         Parameters
         ----------
         significance_level : float, default=0.05
-            The chance to name any column falsely; 1 gives all columns.
+            The chance to name any column falsely, by itself and given the others each; 1 gives all columns.
 
         Returns
         -------
         dict
-            Arrays "column", "share", "median_before", "median_after", "spread_before", "spread_after" and "pvalue", with
-            one entry a column, for ``pandas.DataFrame`` and ``polars.DataFrame``. X is before and Y is after. A spread is the
-            distance from the first quartile to the third. The share is an estimate of the largest difference of the distribution
-            functions or, for words, of the total variation distance, without what chance adds to it: at least this share of the
-            values would have to change to give the column the distribution it has in the other sample. Columns with equal
-            p-values, of which there are many where permutations give no smaller one, are in the order of approximate ones.
+            Arrays "column", "share", "share_low", "share_high", "median_before", "median_after", "spread_before",
+            "spread_after", "pvalue", "pvalue_given_others", "shift_given_others" and "given_others", with one entry a column,
+            for ``pandas.DataFrame`` and ``polars.DataFrame``. X is before and Y is after. A spread is the distance from the first
+            quartile to the third. The share is about the share of the values that would have to change to give the column the
+            distribution that it has in the other sample: the largest difference of the distribution functions or, for words, the
+            total variation distance, without what chance adds to it, which is too low where words are rare. "share_low" and
+            "share_high" are the ends of an interval of at least about 95 % for it. "pvalue" is for the column by itself.
+            "pvalue_given_others" is for the residuals of its regression on the other columns, in normal scores of ranks, and
+            "shift_given_others" is how much their mean moved in units of their standard deviation, with "given_others" in words
+            where the p-value is up to .05. Both are adjusted for the number of columns, and none is below that of the test.
+            Columns with equal p-values, of which there are many where permutations give no smaller one, are in the order of
+            approximate ones.
 
             If the samples have words, times or missing cells, there are further entries: "level", the word whose share among
             known cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times,
@@ -347,9 +398,11 @@ class TwoSampleResult(Result):
         """
         if not 0.0 < significance_level <= 1.0:
             raise InputError(f"significance_level = {significance_level!r}: expected a number above 0 and at most 1.")
-        found = column_changes(self.problem) | {"pvalue": self.witness.p_values}
-        named = np.flatnonzero(self.witness.p_values <= significance_level)
-        order = named[np.lexsort([-found.pop("minus_log_p")[named], self.witness.p_values[named]])]
+        given, alone = self.witness.given_others, self.witness.p_values
+        found = column_changes(self.problem) | {"pvalue": alone, "pvalue_given_others": given.p_values}
+        found |= {"shift_given_others": given.shifts, "given_others": given.texts}
+        named = np.flatnonzero(np.minimum(alone, given.p_values) <= significance_level)
+        order = named[np.lexsort([given.p_values[named], -found.pop("minus_log_p")[named], alone[named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
@@ -417,6 +470,7 @@ class TwoSampleResult(Result):
             ]
         about = "Each column by itself, the largest change first."
         columns["change"] = np.array(said, dtype=object)
+        columns["given_others"] = np.array(columns["given_others"], dtype=object)
         ordered = {name: columns[name] for name in [*brief, *(name for name in columns if name not in brief)]}
         tables = [shown("Columns", ordered, about, brief)]
         if self.pvalue <= LEVEL:
@@ -433,8 +487,9 @@ class TwoSampleResult(Result):
         notes = [
             "pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is "
             f"at most {LEVEL:.0%}.",
-            "share: at least this share of the values would have to change to give the column its distribution in the other "
-            "table.",
+            "share: about this share of the values would have to change to give the column its distribution in the other "
+            "table; share_low and share_high are the ends of an interval of 95 %.",
+            "given_others: the column compared with what the other columns of its rows let expect.",
             f"before is {self.labels[0]}, after is {self.labels[1]}. spread: from the first quartile to the third.",
             f"The p-value of the whole comparison is from {self.n_resamples} permutations and is exact.",
         ]
@@ -460,6 +515,8 @@ class Witness:
         Pairs of columns whose products were compared.
     pair_p_values : ndarray of shape (n_pairs,)
         p-value of the product of each pair, adjusted for the number of pairs.
+    given_others : GivenOthers
+        `p_values`, `shifts` and `texts` of the columns given the other columns.
 
     Notes
     -----
@@ -467,7 +524,8 @@ class Witness:
     to name any column falsely at level a is at most a, whichever columns do differ, as long as the others together have one
     distribution in both samples. A difference of dependence alone shows in no column, but in pairs: their p-values are
     step-down maxima over pairs, so the chance to name any pair falsely, whose two columns together have one distribution in both
-    samples, is at most a as well.
+    samples, is at most a as well. No p-value is below that of the whole comparison, so that nothing is named where no difference
+    is shown.
     """
 
     names: list[str]
@@ -477,23 +535,27 @@ class Witness:
     y: np.ndarray
     pairs: list[tuple[str, str]]
     pair_p_values: np.ndarray
+    given_others: GivenOthers
 
     @classmethod
-    def of(cls, problem: TwoSampleProblem, best: int, names: list[str]) -> Self:
-        """Compute the witness from the problem; `best` is the index of the kernel with the largest score."""
+    def of(cls, problem: TwoSampleProblem, best: int, names: list[str], least: float) -> Self:
+        """Compute the witness from the problem; `best` is the kernel with the largest score, `least` the p-value of the test."""
         n = problem.sizes[0]
-        if len(problem.samples.rows) == 1:
+        if not problem.varying.any():
             d = len(names)
-            return cls(names, np.full(d, -np.inf), np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]), [], np.ones(0))
+            given, nowhere = GivenOthers.of(problem, 1.0), np.full(d, -np.inf)
+            return cls(names, nowhere, np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]), [], np.ones(0), given)
         scores = problem.column_scores()
         values = _differences(problem, *problem.kernels[best])[problem.samples.place]
         varying = np.flatnonzero(np.isfinite(scores[0]))
-        p_values = adjusted_p_values(scores)
+        p_values = np.maximum(adjusted_p_values(scores), least)
         if len(varying) == 1:  # its scores are those of the joint test
             p_values[varying] = permutation_pvalue(scores[:, varying[0]])
         pairs, contrasts = problem.pair_contrasts()
         pair_names = [(names[i], names[j]) for i, j in pairs]
-        return cls(names, scores[0], p_values, values[:n], values[n:], pair_names, adjusted_p_values(contrasts))
+        pair_p_values = np.maximum(adjusted_p_values(contrasts), least)
+        given = GivenOthers.of(problem, least)
+        return cls(names, scores[0], p_values, values[:n], values[n:], pair_names, pair_p_values, given)
 
     def columns(self, significance_level: float = 0.05) -> list[str]:
         """Return the names of the columns that differ by themselves, smallest p-values first.

@@ -56,9 +56,10 @@ class Separation:
 
     def __str__(self) -> str:
         level = f"{100.0 * self.confidence_level:.6g} % confidence"
-        shown = "which is no better than guessing"
+        shown = "so single rows do not tell the samples apart"
         if self.share_low > 0.0:
-            shown = f"so at least {100 * self.share_low:.1f} % of one sample differ from the other"
+            about, least = 100.0 * self.share, 100.0 * self.share_low
+            shown = f"so about {about:.3g} % of one sample (at least {least:.1f} %) differ from the other"
         return (
             f"a row can be assigned to its sample with an accuracy of {100 * self.accuracy:.1f} % "
             f"({100 * self.low:.1f} % to {100 * self.high:.1f} %, {level}; guessing has 50 %), {shown}"
@@ -81,7 +82,7 @@ class Separation:
             )
         if problem.groups is not None and min(len(np.unique(names)) for names in problem.groups) < 2:
             raise InputError("the accuracy of telling the samples apart needs rows of two groups in each.")
-        if len(problem.samples.rows) == 1:
+        if not problem.varying.any():
             return cls(0.5, 0.5, 0.5, float(confidence_level))
         right, labels, groups = held_out_answers(problem)
         counts = np.bincount(labels)

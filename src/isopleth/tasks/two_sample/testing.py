@@ -157,12 +157,13 @@ def two_sample_test(
 ) -> TwoSampleResult:
     r"""Test whether two samples are from one distribution, against any difference of densities.
 
-    Ten statistics are compared under permuted labels. Eight are LSDD's dual estimate of the squared L2 distance,
+    Eleven statistics are compared under permuted labels. Eight are LSDD's dual estimate of the squared L2 distance,
     :math:`h^\top M h` with h the difference of the samples' means of functions around centres [1]_: Gaussians of six length
     scales, one of them with two ridges, and products of Laplace functions. The ninth is the largest difference of mean and
-    spread of a single column, and the tenth that of products of two columns, and cubes of one, in normal scores of ranks: at
-    most 500 products, those with the largest correlations in both samples together. Each is replaced by the normal score of its
-    rank among all label vectors, and the largest score counts. Centres, length scales and units of the columns come from the rows
+    spread of a single column, the tenth that of the residuals of a column given the others (of a single column: the largest
+    difference of the distribution functions), and the eleventh that of products of two columns, and cubes of one, in normal
+    scores of ranks: at most 500 products, those with the largest correlations in both samples together. Each is replaced by the
+    normal score of its rank among all label vectors, and the largest score counts. Centres, length scales and units of the columns come from the rows
     of both samples together, so the p-value is exact: if the samples are from one distribution, P(pvalue <= a) <= a for every a,
     for any sizes, dimension and ties, and P(pvalue <= a) = a up to ties where a (1 + n_resamples) is whole.
 
@@ -184,7 +185,8 @@ def two_sample_test(
         cells. Where such rows are too few, cells are blanked until they do; this assumes that gaps do not depend on the values.
     groups : pair of array-like of shape (n,) and (n',), optional
         Group of each row of X and of Y, such as a patient or a day, if the rows of a group depend on each other. Groups are
-        permuted as a whole. The two parts of a group that occurs in X and in Y can only take each other's place.
+        permuted as a whole, among groups of as many rows: of longer ones some rows are drawn. The two parts of a group that
+        occurs in X and in Y can only take each other's place.
     keep_identifiers : bool, default=False
         Whether columns of frames that identify rows in both samples, such as numbers of orders, are compared.
     keep_times : bool, default=False

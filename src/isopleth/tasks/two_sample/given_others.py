@@ -1,0 +1,112 @@
+"""Columns that differ given the other columns of their rows, whether or not they differ by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from isopleth.context.residuals import Residuals
+from isopleth.core.inference import LEVEL, adjusted_p_values
+from isopleth.tasks.two_sample.permutation import column_contrasts, moment_scores, shares_of_rows
+
+if TYPE_CHECKING:
+    from isopleth.tasks.two_sample.problem import TwoSampleProblem
+
+# Least standard deviation of residuals in a sample.
+_NO_SPREAD = 1e-9
+
+
+def residuals(problem: TwoSampleProblem, chosen: np.ndarray) -> np.ndarray:
+    """Return the residuals of the chosen coordinates that vary, given each other, at the rows of the units of permutation."""
+    units, labels = problem.units, problem.labels
+    rows = problem.unit_rows[:, chosen]
+    total = float(labels.rows.sum()) * max(units.group, 1)
+    share = shares_of_rows(units, labels)
+    return Residuals.of(rows, problem.columns_of_coordinates[chosen], share, total)(rows)
+
+
+def contrasts(problem: TwoSampleProblem, found: np.ndarray) -> np.ndarray:
+    """Return how much mean and spread of residuals differ under each label vector, (1 + B, coordinates)."""
+    return column_contrasts(found, problem.units, problem.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenOthers:
+    """Columns given the others: p-values, and how much the columns moved of what the others leave open."""
+
+    p_values: np.ndarray  # (n_features,): adjusted for the number of columns; 1 for columns that do not vary
+    shifts: (
+        np.ndarray
+    )  # (n_features,): difference of means, Y less X, in standard deviations within samples; NaN for words
+    texts: list[str]  # (n_features,): the change in words; empty where none is shown
+
+    @classmethod
+    def of(cls, problem: TwoSampleProblem, least: float) -> Self:
+        """Name columns one after another, the clearest first; `least` is the p-value of the whole comparison.
+
+        A column that moved moves the residuals of the others, too. So a column that is named is no longer regressed on, and the
+        others are compared without it.
+        """
+        columns, d = problem.columns_of_coordinates, len(problem.blocks)
+        out = cls(np.ones(d), np.full(d, np.nan), [""] * d)
+        left, floor = np.unique(columns), least
+        while len(left) > 1 and floor <= LEVEL:
+            chosen = np.flatnonzero(np.isin(columns, left))
+            found = residuals(problem, chosen)
+            squares = contrasts(problem, found)
+            blocks = [np.flatnonzero(columns[chosen] == column) for column in left]
+            scores = moment_scores(np.stack([squares[:, block].max(axis=1) for block in blocks]))
+            p_values = np.maximum(adjusted_p_values(scores.T), floor)
+            first = int(np.argmax(scores[:, 0]))
+            named = [first] if p_values[first] <= LEVEL else range(len(left))
+            for j in named:
+                place = blocks[j][int(np.argmax(squares[0, blocks[j]]))]
+                out._describe(problem, int(left[j]), place - blocks[j][0], found[:, place], p_values[j])
+            floor = float(p_values[first])
+            left = np.delete(left, named)
+        return out
+
+    def _describe(self, problem: TwoSampleProblem, column: int, place: int, values: np.ndarray, p_value: float) -> None:
+        """Enter the change of a column by the residuals of that of its coordinates in which it is clearest."""
+        self.p_values[column] = p_value
+        moved, wider = _moves(problem, values)
+        cell = problem.encoding.cells[column]
+        if cell.kind != "categorical" and place == 0:
+            self.shifts[column] = moved
+        if p_value <= LEVEL:
+            self.texts[column] = _in_words(self._what(problem, column, place), moved, wider)
+
+    @staticmethod
+    def _what(problem: TwoSampleProblem, column: int, place: int) -> str:
+        """Return what a coordinate is about: a word, a gap, or nothing more than its column."""
+        block, cell, kind = problem.blocks[column], problem.encoding.cells[column], problem.encoding.kinds[column]
+        coordinate = int(np.flatnonzero(problem.varying[block])[place])
+        if cell.kind != "categorical":
+            return "" if coordinate == 0 else "missing"
+        if coordinate < len(cell.codes):
+            return repr(kind.levels[cell.codes[coordinate]])
+        return "missing" if problem.encoding.compared and coordinate == cell.width - 1 else "another word"
+
+
+def _moves(problem: TwoSampleProblem, values: np.ndarray) -> tuple[float, float]:
+    """Return the difference of means, Y less X, in standard deviations within samples, and the log ratio of these."""
+    units = problem.units
+    first = np.arange(sum(units.sizes)) < units.sizes[0]
+    each = values if units.group != 1 else values[problem.places_of_units]
+    inside = units.over_rows(first) if units.group != 1 else first
+    x, y = each[inside], each[~inside]
+    deviations = np.maximum([x.std(), y.std()], _NO_SPREAD)
+    within = np.sqrt((len(x) * deviations[0] ** 2 + len(y) * deviations[1] ** 2) / len(each))
+    return float((y.mean() - x.mean()) / within), float(np.log(deviations[1] / deviations[0]))
+
+
+def _in_words(what: str, moved: float, wider: float) -> str:
+    """Return a change in words: of the mean, or of the spread if that is clearer."""
+    if what:
+        return f"{what} is more frequent" if moved > 0 else f"{what} is less frequent"
+    # The log of a standard deviation has half the variance of a mean.
+    if abs(moved) >= np.sqrt(2.0) * abs(wider):
+        return f"{'higher' if moved > 0 else 'lower'} by {abs(moved):.2g} of what they leave open"
+    return f"{'more' if wider > 0 else 'less'} spread, by a factor of {np.exp(wider):.2g}"
