@@ -163,9 +163,10 @@ def two_sample_test(
     spread of a single column, the tenth that of the residuals of a column given the others (of a single column: the largest
     difference of the distribution functions), and the eleventh that of products of two columns, and cubes of one, in normal
     scores of ranks: at most 500 products, those with the largest correlations in both samples together. Each is replaced by the
-    normal score of its rank among all label vectors, and the largest score counts. Centres, length scales and units of the columns come from the rows
-    of both samples together, so the p-value is exact: if the samples are from one distribution, P(pvalue <= a) <= a for every a,
-    for any sizes, dimension and ties, and P(pvalue <= a) = a up to ties where a (1 + n_resamples) is whole.
+    normal score of its rank among all label vectors, and the largest score counts. Centres, length scales and units of the
+    columns come from the rows of both samples together, so the p-value is exact: if the samples are from one distribution,
+    P(pvalue <= a) <= a for every a, for any sizes, dimension and ties, and P(pvalue <= a) = a up to ties where
+    a (1 + n_resamples) is whole.
 
     Parameters
     ----------
