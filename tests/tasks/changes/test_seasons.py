@@ -177,3 +177,19 @@ def test_a_cycle_that_rises_leaves_no_steps_between_cycles(cycles):
     np.testing.assert_allclose(rising[:, 0], saw - saw.mean(), atol=1e-9)
     noise = 0.1 * np.random.default_rng(0).normal(size=len(t))
     assert ChangePointDetector(period=50, random_state=0).fit(saw + noise).change_points_.tolist() == []
+
+
+def test_the_period_of_a_short_season_is_its_own_and_not_that_of_a_peak_nearby():
+    """A peak at 3.99 for a season of 4 lets the phases of 39 cycles drift, which looks like a change of shape."""
+    seen = 0
+    for seed in range(8):
+        noise = np.random.default_rng(500 + seed).normal(0.0, 0.3, 156)
+        series = np.resize([2.0, 0.0, -1.0, 1.0], 156) + noise
+        assert cycle_of(series[:, None], 4.0) == 4.0
+        seen += len(ChangePointDetector(random_state=0).fit(series).change_points_) > 0
+    assert seen <= 1
+    # Of a long season the peak counts, and of a short one that is another.
+    slow = np.sin(2.0 * np.pi * np.arange(600) / 29.5)[:, None]
+    assert cycle_of(slow, 30.0) == pytest.approx(29.5, abs=0.1)
+    quick = np.sin(2.0 * np.pi * np.arange(600) / 7.4)[:, None]
+    assert cycle_of(quick, 8.0) == pytest.approx(7.4, abs=0.1)

@@ -19,6 +19,8 @@ _ROUNDING = 1e-9
 _PERIODIC, _ERRORS, _LEAST_STATISTIC = 0.1, 4.0, 3.0
 # Ratio of the period of a season to that of the autocorrelation from which the latter is a part of a cycle.
 _PART = 1.5
+# Steps of a season below which its period is more precise than the peak, and share of it by which phases may drift in a series.
+_SHORT, _DRIFT = 10.0, 0.25
 # Fewest blocks of a series that is scanned in blocks of the period of its season.
 _LEAST_BLOCKS = 40
 
@@ -63,11 +65,15 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
 def cycle_of(values: np.ndarray, season: float | None = None) -> float | None:
     """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give.
 
-    If the parts of a cycle are similar, this is a part, and neighbouring parts differ without a change: the period of a `season`
-    that was found is taken instead if it is much longer and gives enough blocks.
+    The period of a `season` that was found is taken instead if the peak is a part of it, because neighbouring parts differ without
+    a change, or if it is short and the two periods are the same but for the error of the peak, which would let phases drift.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)
     length, height, statistic = period_of((values - values.mean(axis=0)) / spread)
     if height < max(_PERIODIC, _ERRORS / np.sqrt(len(values))) or statistic < _LEAST_STATISTIC:
         return None
-    return season if season is not None and _PART * length < season <= len(values) / _LEAST_BLOCKS else length
+    if season is None:
+        return length
+    part = _PART * length < season <= len(values) / _LEAST_BLOCKS
+    drift = abs(length - season) * len(values) / length
+    return season if part or (season < _SHORT and drift < _DRIFT * season) else length

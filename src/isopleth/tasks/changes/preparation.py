@@ -105,8 +105,8 @@ def spikes(column: np.ndarray) -> np.ndarray:
     return np.asarray((near > 0.0) & (off > _SPIKE * TO_SIGMA * near))
 
 
-# Values on each side of a gap from which its level is computed.
-_NEAR = 20
+# Most and fewest values on each side of a gap from which its level is computed: a side with fewer has the level of the other.
+_NEAR, _FEW = 20, 5
 # Largest absolute autocorrelation of the values that fill a gap.
 _MOST = 0.9999
 
@@ -127,7 +127,8 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         place = int(np.searchsorted(known, start))
         before, after = column[known[max(0, place - _NEAR) : place]], column[known[place : place + _NEAR]]
-        levels = [float(np.median(some)) for some in (before, after) if len(some)]
+        enough = min(_FEW, max(len(before), len(after)))
+        levels = [float(np.median(some)) for some in (before, after) if len(some) >= enough]
         line = np.linspace(levels[0], levels[-1], end - start + 2)
         left = float(before[-1]) - line[0] if len(before) else None
         right = float(after[0]) - line[-1] if len(after) else None
@@ -136,14 +137,29 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def _autoregression(column: np.ndarray) -> tuple[float, float]:
-    """Return the lag-1 autocorrelation about the median, and the standard deviation of the innovations."""
+    r"""Return the lag-1 autocorrelation and the standard deviation of the innovations.
+
+    Changes of level make a series look as if it wandered about its median. The mean squares :math:`V_1, V_2` of clipped differences
+    hardly see them, and those of an autoregression have :math:`V_2 = (1 + \phi) V_1`; the smaller autocorrelation is taken.
+    """
     pairs = ~np.isnan(column[1:]) & ~np.isnan(column[:-1])
     center = np.nanmedian(column)
     first, second = column[:-1][pairs] - center, column[1:][pairs] - center
     power = float(first @ first + second @ second)
-    phi = float(np.clip(2.0 * (first @ second) / power, -_MOST, _MOST)) if power > 0.0 else 0.0
-    left = second - phi * first
-    return phi, float(np.sqrt(np.mean(left**2))) if len(left) else 0.0
+    about_median = 2.0 * float(first @ second) / power if power > 0.0 else 0.0
+    squares = [_clipped_square(column[lag:] - column[:-lag]) for lag in (1, 2)]
+    of_differences = squares[1] / squares[0] - 1.0 if squares[0] > 0.0 else 0.0
+    phi = float(np.clip(min(about_median, of_differences), -_MOST, _MOST))
+    return phi, float(np.sqrt(0.5 * squares[0] * (1.0 + phi)))
+
+
+def _clipped_square(differences: np.ndarray) -> float:
+    """Return the mean square of the known differences, each clipped at 3.5 robust standard deviations."""
+    sizes = np.abs(differences[~np.isnan(differences)])
+    if not len(sizes):
+        return 0.0
+    most = _WILD_VALUES * TO_SIGMA * float(np.median(sizes)) or np.inf
+    return float(np.mean(np.minimum(sizes, most) ** 2))
 
 
 def _bridge(

@@ -27,8 +27,9 @@ _LEAST_LAG = 3
 # Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
 # cycle before them, and joined cycles would be few.
 _ALIKE = 0.5
-# Cycles that a shuffle keeps together where they are few and scanned as blocks of their own.
-_FEW_TOGETHER = 2
+# Cycles that a shuffle keeps together where they are few and scanned as blocks of their own, and steps of a cycle below which it
+# keeps as many as elsewhere: windows of a short cycle are mostly noise, of which neighbouring blocks share a half.
+_FEW_TOGETHER, _SHORT = 2, 10.0
 
 
 def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
@@ -41,7 +42,8 @@ def run(series: Series, described: Described, rng: np.random.Generator) -> Itera
     few = FEW_CYCLES <= len(series) / described.cycle < LEAST_BLOCKS
     options = [(_parts(len(series), described.cycle), CHUNK)]
     if few:
-        options.append((blocks_of(len(series), described.cycle, FEW_CYCLES, MOST_BLOCKS), _FEW_TOGETHER))
+        whole = blocks_of(len(series), described.cycle, FEW_CYCLES, MOST_BLOCKS)
+        options.append((whole, CHUNK if described.cycle < _SHORT else _FEW_TOGETHER))
     normal, left = standardised(described.shapes), clipped(described.innovations)
     for blocks, chunk in options:
         lags = _lags(blocks, described.cycle)
