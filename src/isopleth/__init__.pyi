@@ -1,4 +1,5 @@
 # The public names, for type checkers and for `__init__.py`, which imports each of them when it is first used.
+from . import conditional as conditional
 from . import datasets as datasets
 from . import density as density
 from . import difference as difference
@@ -11,6 +12,7 @@ from . import sampling as sampling
 from . import score as score
 from . import solvers as solvers
 from . import tasks as tasks
+from .conditional import ConditionalDensity as ConditionalDensity
 from .core import errors as errors
 from .core.errors import DataWarning as DataWarning
 from .core.errors import InputError as InputError

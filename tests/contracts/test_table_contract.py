@@ -17,6 +17,7 @@ from isopleth import (
     SOSREP,
     AnomalyDetector,
     ClassPriorEstimator,
+    ConditionalDensity,
     DataWarning,
     DensityImputer,
     DriftMonitor,
@@ -68,6 +69,9 @@ CASES = {
     "drift": Case(DriftMonitor(20, 100, random_state=0), lambda model, table: model.update(table).statistic),
     "drift at any time": Case(
         AnytimeDriftMonitor(window=20, random_state=0), lambda model, t: model.update(t).statistic
+    ),
+    "law of a word": Case(
+        ConditionalDensity(n_estimators=10, n_jobs=1), lambda model, t: model.probabilities(t), lambda _: (LABELS,)
     ),
     "shares": Case(ClassPriorEstimator(random_state=0), lambda model, t: model.estimate(t).priors, lambda _: (LABELS,)),
     "difference": Case(LSDD(centers=50, random_state=0), lambda model, table: model.difference(table), other_table),

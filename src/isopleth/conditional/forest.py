@@ -1,0 +1,207 @@
+r"""Forest kernel: the share of trees in whose leaf two rows are, evaluated without the trees that saw the row.
+
+A forest that is fitted to a target weighs the rows of the fit by :math:`w_i(x) = T^{-1} \sum_t n_{ti} [L_t(x_i) = L_t(x)] /
+N_t(x)`, where n counts row i in the bag of tree t and N is the sum of these counts in the leaf of x (Meinshausen, JMLR 7,
+2006). At a row of the fit only the trees count whose bag it is not in. So nothing is fitted again for weights, widths,
+calibration and residuals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from sklearn.tree import DecisionTreeRegressor
+
+from isopleth.core.progress import unheard
+from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
+
+# Trees see multiples of this share of a deviation: their sums have no rounding errors then, which would choose between columns
+# that divide the rows of a node alike.
+_STEP = 2.0**-16
+# Most rows of a leaf that share its weight. Leaves are larger only where targets are equal.
+_LEAF_ROWS = 32
+
+
+@dataclass(frozen=True)
+class Forest:
+    """Trees as arrays, and the shares of the rows of the fit in their leaves."""
+
+    roots: np.ndarray  # (t,): first node of each tree
+    feature: np.ndarray  # (nodes,): column that is compared, negative at leaves
+    threshold: np.ndarray  # (nodes,)
+    child: np.ndarray  # (2, nodes): next node of values up to the threshold and beyond it
+    gap: np.ndarray  # (nodes,): which child a missing value goes to
+    leaf: np.ndarray  # (nodes,): number of each leaf
+    # indptr, rows, shares: matrix of the leaves by the rows of the fit, whose lines add up to 1
+    indptr: np.ndarray
+    rows: np.ndarray
+    shares: np.ndarray
+    unseen: (
+        np.ndarray
+    )  # (n, t): probability that a tree did not see one of the equal rows that a row of a weight stands for
+    own: np.ndarray  # (n, t): leaves of the rows of the fit
+
+    @classmethod
+    def fit(
+        cls,
+        X: np.ndarray,
+        target: np.ndarray,
+        weights: np.ndarray,
+        *,
+        trees: int = 100,
+        leaf: int = 2,
+        columns: float = 0.7,
+        seed: int = 0,
+        n_jobs: int | None = 1,
+        tick: Callable[[int], None] = unheard,
+    ) -> Self:
+        """Grow trees on bootstrap samples of the rows.
+
+        Parameters
+        ----------
+        X : float32 array of shape (n, d)
+            Rows in an order that does not depend on that of the table, since bags are drawn by place; NaN is a gap.
+        target : array of shape (n,) or (n, k)
+            What the trees tell apart, in deviations: numbers, or words as columns of 0 and 1.
+        weights : array of shape (n,)
+            Weight of each row, of mean 1; a row of weight 2 counts as two equal rows, which are drawn one by one.
+        trees, leaf, columns : int, int, float
+            Number of trees, fewest rows of a leaf, and share of the columns that a node compares.
+        seed, n_jobs, tick
+            Seed of bags and columns, threads, and a function that is called after each tree.
+        """
+        n = len(X)
+        target = np.ascontiguousarray(np.rint(target / _STEP) * _STEP).reshape(n, -1)
+        share = weights / weights.sum()
+
+        def grow(t: int) -> tuple[Any, np.ndarray, np.ndarray]:
+            check_stopped()
+            rng = np.random.default_rng([seed, t])
+            bag = rng.multinomial(n, share)
+            tree = DecisionTreeRegressor(
+                min_samples_leaf=leaf, max_features=columns, random_state=int(rng.integers(2**31))
+            ).fit(X, target, sample_weight=bag.astype(np.float64))
+            tick(1)
+            return tree.tree_, bag, tree.tree_.apply(X)
+
+        grown = map_threads(grow, range(trees), effective_n_jobs(n_jobs))
+        return cls._of_trees(grown, weights)
+
+    @classmethod
+    def _of_trees(cls, grown: list[tuple[Any, np.ndarray, np.ndarray]], weights: np.ndarray) -> Self:
+        """Join the arrays of trees; nodes and leaves are numbered through all of them."""
+        trees = [tree for tree, _, _ in grown]
+        roots = np.cumsum([0, *(tree.node_count for tree in trees)])
+        sides = [
+            np.concatenate([children + root for children, root in zip(side, roots, strict=False)])
+            for side in ([tree.children_left for tree in trees], [tree.children_right for tree in trees])
+        ]
+        feature = np.concatenate([tree.feature for tree in trees])
+        is_leaf = feature < 0
+        child = np.stack(sides).astype(np.int32)
+        number = (np.cumsum(is_leaf) - 1).astype(np.int32)
+        own = np.stack([number[nodes + root] for (_, _, nodes), root in zip(grown, roots, strict=False)], axis=1)
+        bags = np.stack([bag for _, bag, _ in grown], axis=1)
+        return cls(
+            roots[:-1].astype(np.int32),
+            feature.astype(np.int32),
+            np.concatenate([tree.threshold for tree in trees]),
+            child,
+            1 - np.concatenate([tree.missing_go_to_left for tree in trees]).astype(np.int8),
+            number,
+            *_leaf_shares(own, bags, int(is_leaf.sum())),
+            np.maximum(1.0 - 1.0 / weights[:, None], 0.0) ** bags,
+            own,
+        )
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.roots)
+
+    @property
+    def _matrix(self) -> csr_array:
+        return csr_array((self.shares, self.rows, self.indptr), shape=(len(self.indptr) - 1, len(self.unseen)))
+
+    def leaves(self, X: np.ndarray) -> np.ndarray:
+        """Return the number of the leaf of each row in each tree, (n, t)."""
+        flat, offset = np.ascontiguousarray(X, dtype=np.float32).ravel(), np.arange(len(X), dtype=np.int32) * X.shape[1]
+        gaps = bool(np.isnan(flat).any())
+        below, beyond = self.child
+        out = np.empty((len(X), self.n_trees), dtype=np.int32)
+        for t, root in enumerate(self.roots):
+            check_stopped()
+            node, left = np.full(len(X), root, dtype=np.int32), np.arange(len(X), dtype=np.int32)
+            here, at = node, offset
+            while len(left):
+                value = flat[at + self.feature[here]]
+                far = value > self.threshold[here]
+                if gaps:
+                    far |= np.isnan(value) & (self.gap[here] > 0)
+                there = np.where(far, beyond[here], below[here])
+                node[left] = there
+                more = self.feature[there] >= 0
+                left, here, at = left[more], there[more], at[more]
+            out[:, t] = self.leaf[node]
+        return out
+
+    def weights_at(self, X: np.ndarray) -> csr_array:
+        """Return the weights of the rows of the fit for each row of X, (n, m), each line of sum 1."""
+        leaves = self.leaves(X)
+        part = np.full(leaves.size, 1.0 / self.n_trees)
+        at = csr_array(
+            (part, leaves.ravel(), np.arange(len(X) + 1) * self.n_trees), shape=(len(X), self._matrix.shape[0])
+        )
+        return csr_array(at @ self._matrix)
+
+    def out_of_bag(self, places: np.ndarray | None = None) -> csr_array:
+        """Return the weights of the rows of the fit for each of them, without the row itself, by the trees that did not see it.
+
+        A row that is in every bag, which happens with few trees only, has equal weights of all others.
+        """
+        own, unseen = (self.own, self.unseen) if places is None else (self.own[places], self.unseen[places])
+        rows, trees = np.nonzero(unseen > 1e-6)
+        parts = unseen[rows, trees]
+        counts, total = np.bincount(rows, minlength=len(own)), np.bincount(rows, parts, len(own))
+        at = csr_array(
+            (parts / total[rows], own[rows, trees], np.concatenate([[0], np.cumsum(counts)])),
+            shape=(len(own), self._matrix.shape[0]),
+        )
+        W = csr_array(at @ self._matrix)
+        if (lost := np.flatnonzero(counts == 0)).size:
+            W = W.tolil()
+            n = W.shape[1]
+            for i in lost:
+                W[[i], :] = 1.0 / max(n - 1, 1)
+                W[i, i if places is None else int(places[i])] = 0.0
+            W = csr_array(W)
+        return W
+
+
+def _leaf_shares(own: np.ndarray, mass: np.ndarray, n_leaves: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the shares of rows in leaves as a sparse matrix; of the rows of a giant leaf some at equal steps stand for all."""
+    rows, trees = np.nonzero(mass)
+    leaf, part = own[rows, trees], mass[rows, trees]
+    order = np.argsort(leaf, kind="stable")
+    leaf, rows, part = leaf[order], rows[order], part[order]
+    counts = np.bincount(leaf, minlength=n_leaves)
+    place = np.arange(len(leaf)) - np.repeat(np.cumsum(counts) - counts, counts)
+    step = -(-counts // _LEAF_ROWS)
+    kept = place % step[leaf] == 0
+    leaf, rows, part = leaf[kept], rows[kept], part[kept]
+    total = np.bincount(leaf, part, n_leaves)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(leaf, minlength=n_leaves))])
+    return indptr, rows.astype(np.int32), part / total[leaf]
+
+
+def squared(W: csr_array) -> csr_array:
+    """Return the squares of weights, each line of sum 1: a power of a forest kernel is a shorter length scale."""
+    out = W.copy()
+    out.data = out.data**2
+    total = np.asarray(out.sum(axis=1)).ravel()
+    out.data /= np.repeat(total, np.diff(out.indptr))
+    return out

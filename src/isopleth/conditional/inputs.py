@@ -1,0 +1,138 @@
+"""The other cells of a row as the inputs of trees and lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from isopleth.core.rows import columns_by_key, differ, distinct_rows
+
+# Words of a column that have an input of their own.
+_MOST_WORDS = 15
+
+
+@dataclass(frozen=True)
+class NumberInput:
+    """A column of numbers: its ranks for trees, which no unit or rounding error changes, and the numbers for lines."""
+
+    place: int
+    values: np.ndarray  # distinct values, ascending
+    center: float  # stands for a gap in lines
+    gaps: bool  # whether a cell is missing at fit, which then is an input of lines
+
+    @classmethod
+    def of(cls, place: int, cells: np.ndarray) -> Self:
+        """Note the known values of a column."""
+        known = np.sort(cells[~np.isnan(cells)])
+        if len(known):
+            known = known[np.concatenate([[True], differ(known)])] if len(known) > 1 else known
+        center = float(np.nanmean(cells)) if len(known) else 0.0
+        return cls(place, known if len(known) else np.zeros(1), center, bool(np.isnan(cells).any()))
+
+    def of_trees(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Return the ranks, interpolated between values; NaN is a gap."""
+        ranks = np.interp(cells, self.values, np.arange(len(self.values), dtype=np.float64))
+        # Equal numbers differ by rounding; whole ranks keep them on one side of a split.
+        near = np.rint(ranks)
+        ranks = np.where(np.abs(ranks - near) < 1e-6, near, ranks)
+        return [np.where(np.isnan(cells), np.nan, ranks)]
+
+    def of_lines(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Return the numbers, and whether they are missing."""
+        missing = np.isnan(cells)
+        return [np.where(missing, self.center, cells), *[missing.astype(np.float64)] * self.gaps]
+
+
+@dataclass(frozen=True)
+class WordInput:
+    """A column of words as columns of 0 and 1 of the most frequent ones."""
+
+    place: int
+    codes: np.ndarray  # words with a column of their own
+    more: bool  # whether there are others
+    gaps: bool
+
+    @classmethod
+    def of(cls, place: int, cells: np.ndarray, size: int) -> Self:
+        """Note the words of a column; codes are in the order of frequency."""
+        known = cells[~np.isnan(cells)].astype(np.intp)
+        counts = np.bincount(known, minlength=size)
+        codes = np.argsort(-counts, kind="stable")[:_MOST_WORDS]
+        codes = codes[counts[codes] > 0]
+        return cls(place, codes, int((counts > 0).sum()) > len(codes), bool(np.isnan(cells).any()))
+
+    def of_lines(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Return whether the word is each of the frequent ones, and whether it is missing."""
+        return [
+            *((cells == code).astype(np.float64) for code in self.codes),
+            *[np.isnan(cells).astype(np.float64)] * self.gaps,
+        ]
+
+    def of_trees(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Return the same, and the code itself where there are many words."""
+        return self.of_lines(cells) + [np.where(np.isnan(cells), -1.0, cells)] * self.more
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Inputs of the columns that vary, in an order that does not depend on that of the table."""
+
+    columns: tuple[NumberInput | WordInput, ...]
+
+    @classmethod
+    def of(cls, rows: np.ndarray, n_numeric: int, order: np.ndarray) -> Self:
+        """Note the columns of distinct rows: numbers, then codes of words; NaN is a gap."""
+        found: list[NumberInput | WordInput] = []
+        for j in order:
+            cells = rows[:, j]
+            missing = np.isnan(cells)
+            known = cells[~missing]
+            if not missing.any() and known.min() == known.max():
+                continue
+            if j < n_numeric:
+                found.append(NumberInput.of(int(j), cells))
+            else:
+                found.append(WordInput.of(int(j), cells, int(known.max(initial=0)) + 1))
+        return cls(tuple(found))
+
+    def of_trees(self, rows: np.ndarray) -> np.ndarray:
+        """Return the inputs of trees, (n, k), in single precision, which holds ranks and codes without error."""
+        parts = [part for column in self.columns for part in column.of_trees(rows[:, column.place])]
+        return np.stack(parts, axis=1).astype(np.float32) if parts else np.zeros((len(rows), 1), dtype=np.float32)
+
+    def of_lines(self, rows: np.ndarray) -> np.ndarray:
+        """Return the inputs of lines, (n, p)."""
+        parts = [part for column in self.columns for part in column.of_lines(rows[:, column.place])]
+        return np.stack(parts, axis=1) if parts else np.zeros((len(rows), 1))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Distinct rows of a fit with their targets, in an order that does not depend on that of the table."""
+
+    rows: np.ndarray  # (m, d): the given cells, NaN where one is missing
+    target: np.ndarray  # (m,)
+    weights: np.ndarray  # (m,): summed weights, of mean 1
+    place: np.ndarray  # (n,): distinct row of each row, -1 without weight
+    order: np.ndarray  # (d,): columns in an order that does not depend on that of the table
+
+    @classmethod
+    def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray) -> Self:
+        """Merge rows that are equal with their targets: a copy must not tell what its original holds."""
+        gaps = np.isnan(rows)
+        center = np.array([np.median(c[~g]) if not g.all() else 0.0 for c, g in zip(rows.T, gaps.T, strict=True)])
+        lacking = np.flatnonzero(gaps.any(axis=0))
+        filled = np.where(gaps, center, rows)
+        varying = np.flatnonzero((filled != filled[:1]).any(axis=0))  # a constant column must not change the order
+        found, mass, place = distinct_rows(np.column_stack([filled[:, varying], gaps[:, lacking], target]), weights)
+        d = len(varying)
+        kept = np.tile(filled[:1], (len(found), 1))
+        kept[:, varying] = found[:, :d]
+        absent = found[:, d:-1] > 0.5
+        for k, j in enumerate(lacking):
+            kept[absent[:, k], j] = np.nan
+        order = columns_by_key(found)
+        constant = np.setdiff1d(np.arange(rows.shape[1]), varying)
+        return cls(kept, found[:, -1].copy(), mass / mass.mean(), place, np.append(varying[order[order < d]], constant))

@@ -1,0 +1,114 @@
+"""The cells whose law is asked for, as numbers, and answers as cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from isopleth.core.arrays import is_foreign
+from isopleth.core.errors import InputError
+from isopleth.core.parameters import on_host
+from isopleth.tables.cells import MISSING_WORDS, TRUTH, Cells
+from isopleth.tables.kinds import Column, KindRule
+from isopleth.tables.schema import decode_cells
+from isopleth.tables.text_types import Numerals
+
+# Steps in which numbers and times may be recorded, the largest one first.
+_STEPS = tuple(m * 10.0**k for k in range(5, -10, -1) for m in (5.0, 1.0))
+_TIME_STEPS = (86400.0, 3600.0, 60.0, 1.0)
+_EQUAL = 1e-9  # numbers nearer than this share of their size are the same
+
+
+def target_cells(y: Any, n: int | None = None) -> Cells:
+    """Read the target: a series of any library, an array or a list; `n` is the number of values that is expected.
+
+    Raises
+    ------
+    InputError
+        If it has another shape, or a value is missing or infinite.
+    """
+    if y is None:  # the words are those that scikit-learn's checks look for
+        raise InputError("this estimator requires y to be passed, but the target y is None.", parameter="y")
+    if is_foreign(y):
+        y = on_host(y, "y")
+    series = nw.from_native(y, allow_series=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        cells = Cells.of("y", series, MISSING_WORDS, Numerals())
+    else:
+        column = _column(y)
+        cells = Cells.of_array("y", column, MISSING_WORDS)
+    if n is not None and len(cells.values) != n:
+        raise InputError(
+            f"{{parameter}} has {len(cells.values)} values for {n} rows of X; expected one a row.", parameter="y"
+        )
+    lost = cells.values < 0 if cells.form == "text" else ~np.isfinite(cells.values)
+    if lost.any():
+        raise InputError(
+            "Input {parameter} contains NaN, infinity or an empty cell in {row}",
+            parameter="y",
+            row=int(lost.argmax()),
+            hint="leave out the rows whose target is unknown",
+        )
+    return cells
+
+
+def _column(y: Any) -> np.ndarray:
+    """Return values of an array or list with one axis."""
+    column = np.asarray(y)
+    if column.dtype.kind in "US" and not isinstance(y, np.ndarray):
+        column = np.asarray(y, dtype=object)  # a list that mixes words and numbers
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1:
+        raise InputError(f"{{parameter}} has shape {column.shape}; expected one value a row.", parameter="y")
+    if column.dtype.kind == "c":
+        raise InputError("Complex data not supported: {parameter} has complex numbers.", parameter="y")
+    return column
+
+
+def target_column(cells: Cells) -> Column:
+    """Decide whether the target is a number, a word or a time."""
+    found = KindRule(None, True, True)(cells, [])
+    if isinstance(found, Column):
+        return found
+    found = KindRule("categorical", True, True)(cells, [])
+    assert isinstance(found, Column)
+    return found
+
+
+def encoded_target(cells: Cells, column: Column) -> np.ndarray:
+    """Return numbers, seconds since the origin, or codes of words; the number of words for one that no row of the fit has."""
+    if column.kind == "categorical":
+        return cells.codes(column.levels).astype(np.float64)
+    return cells.times(column.zone) - column.origin if column.kind == "time" else cells.numbers()
+
+
+def classes(column: Column) -> np.ndarray:
+    """Return the words of the target in the order of codes, truth values as such."""
+    if column.levels == TRUTH:
+        return np.array([False, True])
+    return np.array(column.levels, dtype=object)
+
+
+def decoded_target(column: Column, values: np.ndarray) -> np.ndarray:
+    """Return numbers as they are, and times as such, for arrays of any shape."""
+    if column.kind != "time":
+        return values
+    flat = decode_cells(column, np.rint(values.ravel() + column.origin) - column.origin)
+    return np.asarray(flat).reshape(values.shape)
+
+
+def recorded_step(column: Column, values: np.ndarray) -> float:
+    """Return the largest usual step of which all numbers or times are multiples; 0 for none."""
+    steps: Sequence[float] = _STEPS
+    if column.kind == "time":
+        steps, values = _TIME_STEPS, values + column.origin
+    distinct = np.unique(values)
+    return next((step for step in steps if _are_multiples(distinct, step)), 0.0)
+
+
+def _are_multiples(values: np.ndarray, step: float) -> bool:
+    return bool((np.abs(values - np.rint(values / step) * step) <= _EQUAL * np.abs(values)).all())
