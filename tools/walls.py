@@ -389,7 +389,7 @@ PACKAGES = (
 )
 
 # Packages of the plan whose folders may not be there yet.
-PLANNED = frozenset({"conditional", "context", "tasks/cellwise", "tasks/made_rows"})
+PLANNED = frozenset({"context", "tasks/cellwise", "tasks/made_rows"})
 
 _BY_PATH = {package.path: package for package in PACKAGES}
 
