@@ -82,6 +82,7 @@ PACKAGES = (
         "files",
         "a table in a file, and back as it was",
         uses=("io", "tables"),
+        offers=("parts",),
         first=(
             "run `isopleth describe` on a file of your own",
             "add a file to the gallery of tests/files",

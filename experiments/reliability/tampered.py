@@ -37,7 +37,7 @@ _TYPES = tuple(
         "numpy.fromfile",
         "shutil.rmtree",
         "isopleth.io.models.load",
-        "isopleth.files.output_files.os",
+        "isopleth.io.output_files.os",
         "isopleth.cli.main",
         "sklearn.svm.SVC",
         ".",

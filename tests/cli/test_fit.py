@@ -13,7 +13,7 @@ import pytest
 import forked
 from cli import shell
 from isopleth import SOSREP, NystromKEF, Search
-from isopleth.distributed import files as checkpoints
+from isopleth.io import checkpoint as checkpoints
 from isopleth.io import load
 from isopleth.io import resume as journals
 from isopleth.score.ridge_selection import default_landmarks

@@ -20,8 +20,8 @@ import pytest
 import forked
 from cli import shell
 from isopleth import KDE, DriftMonitor, read_table
-from isopleth.files.output_files import atomic_write
 from isopleth.io import load, save
+from isopleth.io.output_files import atomic_write
 from isopleth.tasks.drift import calibration as drift_calibration
 
 run = partial(shell.run, "monitor")

@@ -8,9 +8,9 @@ import pytest
 from isopleth import LSDD, SOSREP, NystromKEF, RandomFeatureSOSREP
 from isopleth.core.parts import ArrayParts, ColumnMoments, FirstPass, RowSample
 from isopleth.distributed import FileParts, fit
-from isopleth.distributed import files as checkpoints
-from isopleth.distributed.files import Checkpoint, restored, state_of
+from isopleth.io import checkpoint as checkpoints
 from isopleth.io import save
+from isopleth.io.checkpoint import Checkpoint, restored, state_of
 from isopleth.io.resume import Journal
 from isopleth.score import Tikhonov
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from isopleth.core.errors import InputError
-from isopleth.files.output_files import atomic_write, check_target, remove_leftovers, sole_run
+from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.io.resume import Journal, partial_path
 
 

@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from isopleth import SOSREP, InputError
-from isopleth.files.readers import read_array_header
 from isopleth.io import load, save
+from isopleth.io.input_files import read_array_header
 from isopleth.io.models import is_whole, sealed
 
 X = np.random.default_rng(0).normal(size=(8, 2))

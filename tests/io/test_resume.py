@@ -13,7 +13,8 @@ import pytest
 
 from isopleth.core.errors import InputError
 from isopleth.files import source
-from isopleth.io.resume import Journal, refuse_begun, table_fingerprint
+from isopleth.files.source import table_fingerprint
+from isopleth.io.resume import Journal, refuse_begun
 
 ABOUT = {"MODEL": "a", "FILE": "b"}
 

@@ -21,7 +21,7 @@ from isopleth.cli.process import leaving_at_once
 from isopleth.cli.program import QUIET, worded_for_the_shell
 from isopleth.cli.program import program as program
 from isopleth.core.errors import InputError
-from isopleth.files.source import check_source
+from isopleth.io.input_files import check_source
 
 
 class ColumnList(click.ParamType):

@@ -18,13 +18,14 @@ from isopleth.core.errors import Hint, InputError, TooLargeError, printable
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
-from isopleth.distributed.files import Checkpoint
 from isopleth.files.file_table import FileTable
-from isopleth.files.output_files import remove_leftovers
 from isopleth.files.read import Reader, Reading
+from isopleth.files.source import table_fingerprint
 from isopleth.files.stream import FileRows
 from isopleth.io import save
-from isopleth.io.resume import Journal, partial_path, refuse_begun, table_fingerprint
+from isopleth.io.checkpoint import Checkpoint
+from isopleth.io.output_files import remove_leftovers
+from isopleth.io.resume import Journal, partial_path, refuse_begun
 from isopleth.kernels import get_kernel
 from isopleth.results.text import counted
 from isopleth.score import NystromKEF

@@ -19,9 +19,9 @@ from isopleth.cli.program import of_this_version
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError, printable
 from isopleth.files.file_table import FileTable
-from isopleth.files.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.files.stream import RowStream
 from isopleth.io import load, save
+from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor

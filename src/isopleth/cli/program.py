@@ -17,7 +17,7 @@ import click
 
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.core.errors import DataWarning, InputError, MissingExtraError, Wording, printable
-from isopleth.files.output_files import is_for_want_of_room
+from isopleth.io.output_files import is_for_want_of_room
 
 if TYPE_CHECKING:
     from isopleth.io.resume import Journal

@@ -18,9 +18,9 @@ import numpy as np
 from isopleth.cli.program import Stages, say
 from isopleth.core.errors import Hint, InputError, quoted, warn_user
 from isopleth.files.file_table import FileTable, together
-from isopleth.files.output_files import check_target
 from isopleth.files.read import Reader, Reading
 from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_frame, write_table
+from isopleth.io.output_files import check_target
 from isopleth.results import Result
 from isopleth.results.result import plain
 from isopleth.results.text import wrapped

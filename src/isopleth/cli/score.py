@@ -19,12 +19,13 @@ from isopleth.cli.program import of_this_version, removed_if_refused, resumable,
 from isopleth.cli.run import Run, refuse_same, schema_of, warn_without_names
 from isopleth.core.errors import InputError, listed, printable
 from isopleth.files.file_table import FileTable
-from isopleth.files.output_files import remove_leftovers
 from isopleth.files.read import Reading
+from isopleth.files.source import table_fingerprint
 from isopleth.files.stream import FileRows
 from isopleth.files.write import write_array, write_blocks
 from isopleth.io import load
-from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun, table_fingerprint
+from isopleth.io.output_files import remove_leftovers
+from isopleth.io.resume import Journal, content_fingerprint, partial_path, refuse_begun
 from isopleth.results.text import counted
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 

@@ -247,6 +247,15 @@ class Parts(ABC):
         return rows.reshape(-1, self.n_features), weights
 
 
+# Numbers in a chunk: 8 MiB.
+_CHUNK = 2**20
+
+
+def rows_of_a_chunk(columns: int) -> int:
+    """Return the number of rows of so many columns that fit 8 MiB."""
+    return max(1, _CHUNK // max(columns, 1))
+
+
 class ArrayParts(Parts):
     """Array in memory, divided into parts."""
 

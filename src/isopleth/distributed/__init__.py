@@ -11,7 +11,8 @@ from isopleth.distributed.answers import (
     predict,
     score_samples,
 )
-from isopleth.distributed.files import BatchParts, FileParts
+from isopleth.distributed.batches import BatchParts
+from isopleth.files.parts import FileParts
 
 __all__ = [
     "BatchParts",

@@ -19,7 +19,7 @@ from isopleth.density.feature_sosrep import fit_parts as fit_features
 from isopleth.density.landmarks import fit_parts as fit_density
 from isopleth.difference import LSDD
 from isopleth.difference.lsdd import fit_parts as fit_difference
-from isopleth.distributed.files import BatchParts, is_batches, numbers, reader, record_batches
+from isopleth.distributed.batches import BatchParts, is_batches, numbers, reader, record_batches
 from isopleth.score import NystromKEF
 from isopleth.score.nystrom import fit_parts as fit_score
 from isopleth.tables.checks import given_names

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import IO, Any, Literal
+from typing import Any, Literal
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.json as arrow_json
 
 from isopleth.core.errors import InputError, require
 from isopleth.files.source import Source
+from isopleth.io.input_files import ArrayHeader, read_array_header
 from isopleth.tables.cells import ALL_INTEGERS
 
 # Prefix of the column in which pandas stores the labels of the rows.
@@ -263,37 +264,8 @@ def parquet_batches(source: Source, rows: int) -> Iterator[Any]:
             yield pa.Table.from_batches([batch])
 
 
-# Bytes of a header; longer ones are slow to parse, and no array of numbers has one.
-_LONGEST = 10_000
 # Largest ratio of unpacked to packed size; deflate compresses no better.
 _DENSEST = 1100
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayHeader:
-    """Shape and type of an array in a file, and the position of its numbers."""
-
-    shape: tuple[int, ...]  # shape of the array
-    dtype: np.dtype  # type of the entries. If it has objects, which are pickled, the array must not be read
-    fortran_order: bool  # whether the numbers stand column by column
-    offset: int  # position of the first number
-
-    @property
-    def end(self) -> int:
-        """Position behind the last number."""
-        return self.offset + math.prod(self.shape) * self.dtype.itemsize
-
-
-def read_array_header(file: IO[bytes]) -> ArrayHeader:
-    """Read the header with which an .npy file begins, and nothing else."""
-    version = np.lib.format.read_magic(file)
-    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-    if version not in readers:
-        raise ValueError(f"version {version} of the format is for names that arrays of numbers do not have")
-    shape, fortran_order, dtype = readers[version](file, max_header_size=_LONGEST)
-    if any(length < 0 for length in shape):
-        raise ValueError(f"the shape {shape} has a negative length")
-    return ArrayHeader(shape, dtype, fortran_order, file.tell())
 
 
 def read_npy(source: Source) -> Columns:

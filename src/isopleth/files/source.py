@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import hashlib
 import lzma
 import os
 import re
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from isopleth.core.errors import MANY_NAMES, Hint, InputError, quoted
+from isopleth.io.input_files import check_source
 
 # A file that holds more than this once it is unpacked, or needs more memory than this for being wide or sparse, is refused:
 # 146 kB of .zst can hold 4.5 GB. Ordinary text, whose size is what it takes on the disk, has no limit.
@@ -83,25 +85,6 @@ PACKED_SUFFIXES = tuple(_PACKINGS)
 
 # The standard input of this process, which can be read only once.
 _read: list[Source] = []
-
-
-def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
-    """Check before any work that a file can be read."""
-    source = Path(path)
-    if what == "file" and str(source) == "-":
-        return source
-    try:
-        if source.is_dir():
-            raise InputError(f"{source} is a folder; name a {what} in it.")
-        if not source.exists():
-            raise InputError(f"{source} does not exist; check the name and the folder.")
-        if not source.is_file():
-            raise InputError(f"{source} is not a plain file; copy what it gives into one.")
-    except PermissionError:  # of the folder
-        raise InputError(f"{source} may not be read; ask for the permission to read it.") from None
-    if not os.access(source, os.R_OK):
-        raise InputError(f"{source} may not be read; ask for the permission to read it.")
-    return source
 
 
 def opened(path: str | os.PathLike[str], max_unpacked: int | None = None) -> Source:
@@ -293,3 +276,19 @@ def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
     if repeated:
         some, occur = (subject, "occurs") if len(repeated) == 1 else (f"{subject}s", "occur")
         raise InputError(f"{some} {quoted(repeated)} {occur} more than once", parameter="columns", hint=advice)
+
+
+# Bytes at the beginning of a table that are hashed to recognise the table.
+_HASHED = 2**20
+
+
+def table_fingerprint(path: Path) -> str:
+    """Return a fingerprint of a possibly huge table without reading it all: size, modification time, hash of the first MiB."""
+    if str(path) == "-":  # standard input, which has been copied and has no time of its own
+        source = opened(path)
+        source.file.seek(0)
+        return f"{source.size} bytes, {hashlib.sha256(source.file.read(_HASHED)).hexdigest()}"
+    status = path.stat()
+    with open(path, "rb") as file:
+        head = hashlib.sha256(file.read(_HASHED)).hexdigest()
+    return f"{status.st_size} bytes, {status.st_mtime_ns} ns, {head}"

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.core.errors import Hint, InputError, quoted
+from isopleth.core.parts import rows_of_a_chunk
 from isopleth.files.delimited import (
     LONGEST,
     Dialect,
@@ -39,7 +40,6 @@ from isopleth.tables.text_types import Numerals
 _BYTES = 2**16  # that are read from a stream at a time
 _STREAM = Path("standard input")
 _ENCODING = Hint("name its encoding with {encoding}", encoding=...)
-_CHUNK = 2**20  # numbers of a chunk, unless something else is asked for: 8 MiB of them
 
 
 class FileRows:
@@ -147,11 +147,6 @@ class FileRows:
             yield table
         if found < self.n_rows:
             self._refuse_changed(certain=True)
-
-
-def rows_of_a_chunk(columns: int) -> int:
-    """Return the number of rows of so many columns that fit 8 MiB."""
-    return max(1, _CHUNK // max(columns, 1))
 
 
 class RowStream:

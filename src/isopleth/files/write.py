@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from io import TextIOWrapper
 from itertools import chain
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 import pyarrow as pa
 
 from isopleth.core.errors import InputError
-from isopleth.files.output_files import atomic_write, check_target
+from isopleth.io.output_files import atomic_write, check_suffix, check_target
 
 if TYPE_CHECKING:
     from isopleth.files.delimited import Dialect
@@ -28,16 +27,6 @@ FRAME_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".npy")
 
 # A spreadsheet runs a cell that begins so as a formula; after + or - a plain number is only a number.
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?!((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)?\Z)", re.ASCII)
-
-
-def check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str:
-    """Return the suffix of `path` in small letters, if it is one of `suffixes`."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in suffixes:
-        raise InputError(
-            f"{path}: the name ends in none of {', '.join(suffixes)}, which decides the format; choose one."
-        )
-    return suffix
 
 
 def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] = TABLE_SUFFIXES) -> None:

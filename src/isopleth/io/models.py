@@ -20,9 +20,8 @@ from sklearn.base import BaseEstimator
 from isopleth.core.arrays import is_foreign, to_numpy
 from isopleth.core.errors import InputError, MissingExtraError
 from isopleth.core.parameters import check_memory_limit
-from isopleth.files.output_files import atomic_write
-from isopleth.files.readers import read_array_header
-from isopleth.files.source import check_source
+from isopleth.io.input_files import check_source, read_array_header
+from isopleth.io.output_files import atomic_write
 from isopleth.io.registry import REGISTERED, listed_types, trusted_types
 
 

@@ -73,13 +73,13 @@ _CLASSES = {
     "tasks.changes.detector": "ChangePointDetector",
     "tasks.changes.result": "ChangePoints",
     "tasks.class_prior.estimator": "ClassPriorEstimator",
-    "tasks.class_prior.scores": "Features Fits",
     "tasks.class_prior.shares": "Squash",
+    "tasks.classifier": "Features Fits",
+    "tasks.column_changes": "ColumnSummary",
     "tasks.drift.alarms": "ReferenceColumns",
     "tasks.drift.anytime": "AnytimeDriftMonitor AnytimeState",
     "tasks.drift.calibration": "DriftFeatures",
     "tasks.drift.monitor": "DriftMonitor DriftState",
-    "tasks.two_sample.column_changes": "ColumnSummary",
 }
 # Exact names; a file is only ever compared with them.
 REGISTERED = frozenset(f"isopleth.{module}.{name}" for module, names in _CLASSES.items() for name in names.split())

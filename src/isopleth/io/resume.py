@@ -21,8 +21,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from isopleth.core.errors import Hint, InputError
-from isopleth.files.output_files import check_target, mode_of, refused_writing
-from isopleth.files.source import opened
+from isopleth.io.output_files import check_target, mode_of, refused_writing
 
 # What says that a database is one of these: the letters "isop".
 _APPLICATION = 0x69736F70
@@ -31,9 +30,6 @@ BEGIN;
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT);
 CREATE TABLE records (place INTEGER PRIMARY KEY, key TEXT UNIQUE, arrays BLOB);
 """
-
-# Bytes at the beginning of a table that are hashed to recognise the table.
-_HASHED = 2**20
 
 
 def partial_path(target: str | os.PathLike[str]) -> Path:
@@ -49,18 +45,6 @@ def refuse_begun(path: Path, *, resume: bool) -> None:
             _connected(path).close()
         how = Hint("continue it with {resume}, or delete it to start again", resume=...)
         raise InputError(f"{path} is what an interrupted run has left", parameter="resume", hint=how)
-
-
-def table_fingerprint(path: Path) -> str:
-    """Return a fingerprint of a possibly huge table without reading it all: size, modification time, hash of the first MiB."""
-    if str(path) == "-":  # standard input, which has been copied and has no time of its own
-        source = opened(path)
-        source.file.seek(0)
-        return f"{source.size} bytes, {hashlib.sha256(source.file.read(_HASHED)).hexdigest()}"
-    status = path.stat()
-    with open(path, "rb") as file:
-        head = hashlib.sha256(file.read(_HASHED)).hexdigest()
-    return f"{status.st_size} bytes, {status.st_mtime_ns} ns, {head}"
 
 
 def content_fingerprint(path: Path) -> str:

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from isopleth.core.errors import caller_level, require, warn_user
-from isopleth.files.output_files import atomic_write, check_target
-from isopleth.files.write import check_suffix
+from isopleth.io.output_files import atomic_write, check_suffix, check_target
 from isopleth.results.charts import Chart, Contours, Series
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopleth.core.errors import InputError, require
-from isopleth.files.output_files import atomic_write, check_target
-from isopleth.files.write import check_suffix
+from isopleth.io.output_files import atomic_write, check_suffix, check_target
 from isopleth.results.charts import Chart, Series, outlines
 from isopleth.results.text import cell_text, in_words
 

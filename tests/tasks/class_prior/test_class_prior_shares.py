@@ -10,7 +10,6 @@ from scipy.special import softmax
 from scipy.stats import norm, t
 
 from isopleth.core.errors import InputError
-from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, stratified_folds
 from isopleth.tasks.class_prior.shares import (
     ClassMoments,
     Shares,
@@ -21,6 +20,7 @@ from isopleth.tasks.class_prior.shares import (
     sum_zero_basis,
     two_shares,
 )
+from isopleth.tasks.classifier import Features, Fits, FoldMoments, stratified_folds
 
 LIMIT = 2.0**30
 

@@ -12,8 +12,8 @@ from scipy.stats import binomtest, ks_2samp, norm
 from isopleth import InputError, two_sample_test
 from isopleth.core.errors import DataWarning
 from isopleth.tables.kinds import Column
-from isopleth.tasks.class_prior.scores import Fits, stratified_folds
-from isopleth.tasks.two_sample.column_changes import ColumnSummary, share_that_differs
+from isopleth.tasks.classifier import Fits, stratified_folds
+from isopleth.tasks.column_changes import ColumnSummary, share_that_differs
 from isopleth.tasks.two_sample.permutation import Basis, ColumnUnits, Units
 from isopleth.tasks.two_sample.separation import held_out_answers
 

@@ -397,7 +397,7 @@ def _density(
     rows: np.ndarray, points: np.ndarray, low: np.ndarray, high: np.ndarray
 ) -> tuple[Contours | None, list[Series]]:
     """Return the isopleths of a density of two columns of `rows`, or its curve for one column."""
-    from isopleth.density.sosrep import SOSREP  # here, since detectors need no density until they draw
+    from isopleth.density import SOSREP  # here, since detectors need no density until they draw
 
     # If so many rows are flagged that the others have no density, the density of all rows is drawn.
     fitted = rows if len(rows) > 1 and np.ptp(rows, axis=0).all() else points

@@ -26,7 +26,6 @@ from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, warn_of_times_apart
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.class_prior.scores import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.class_prior.shares import (
     Shares,
     Squash,
@@ -35,6 +34,7 @@ from isopleth.tasks.class_prior.shares import (
     held_out_losses,
     strangeness,
 )
+from isopleth.tasks.classifier import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 
 # Largest ridge that is tried, over the number of labelled rows for classes of equal size, and the smaller ones as shares of
 # it. With few rows a large ridge has less noise; classes that only a combination of columns separates need a small one.

@@ -21,7 +21,7 @@ from isopleth.tables.checks import CheckedRows, TakesKinds, enter
 from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tables.schema import Attached, Schema
-from isopleth.tasks.two_sample.column_changes import (
+from isopleth.tasks.column_changes import (
     SPREAD_OF_TIMES,
     ColumnSummary,
     changes,

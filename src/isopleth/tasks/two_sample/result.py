@@ -20,8 +20,8 @@ from isopleth.results.text import in_words
 from isopleth.tables.checks import TIMES_APART
 from isopleth.tables.schema import decode_cells
 from isopleth.tables.schema_changes import SchemaComparison
+from isopleth.tasks.column_changes import SPREAD_OF_TIMES, in_order
 from isopleth.tasks.two_sample.charts import charts
-from isopleth.tasks.two_sample.column_changes import SPREAD_OF_TIMES, in_order
 from isopleth.tasks.two_sample.given_others import GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem

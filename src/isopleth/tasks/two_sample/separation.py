@@ -10,8 +10,8 @@ import numpy as np
 from isopleth.core.errors import InputError
 from isopleth.core.inference import normal_quantile
 from isopleth.core.threads import ONE_BLAS_THREAD
-from isopleth.tasks.class_prior.scores import FOLDS, Features, Fits, FoldMoments, drawn_evenly, stratified_folds
-from isopleth.tasks.two_sample.column_changes import changes, summaries
+from isopleth.tasks.classifier import FOLDS, Features, Fits, FoldMoments, drawn_evenly, stratified_folds
+from isopleth.tasks.column_changes import changes, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 _MOST_ROWS, _MOST_CENTERS = 5000, 300

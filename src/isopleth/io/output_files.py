@@ -40,6 +40,16 @@ def check_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def check_suffix(path: str | os.PathLike[str], suffixes: tuple[str, ...]) -> str:
+    """Return the suffix of `path` in small letters, if it is one of `suffixes`."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in suffixes:
+        raise InputError(
+            f"{path}: the name ends in none of {', '.join(suffixes)}, which decides the format; choose one."
+        )
+    return suffix
+
+
 def _hidden_beginning(target: Path) -> str:
     """Return the beginning of names of hidden files beside `target`; a hash, since `target` may have the longest name allowed."""
     return f".isopleth-{crc32(os.fsencode(target.name)):08x}-"
