@@ -25,8 +25,9 @@ from pyarrow import feather, parquet
 
 import forked
 from isopleth import DensityImputer, read_table
+from isopleth.core import parts
 from isopleth.core.errors import DataWarning, InputError
-from isopleth.files import delimited, read, source, stream
+from isopleth.files import delimited, read, source
 from isopleth.files.file_table import numbers_with_gaps
 from isopleth.files.read import Reader, Reading
 from isopleth.files.stream import FileRows, RowStream
@@ -673,7 +674,7 @@ def test_chunks_are_parts_of_the_whole(tmp_path, kind, columns, monkeypatch):
 
 def test_parquet_is_not_held_as_a_whole_and_tells_how_far_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(read, "FIRST_ROWS", 1000)
-    monkeypatch.setattr(stream, "_CHUNK", 2**15)
+    monkeypatch.setattr(parts, "_CHUNK", 2**15)
     table = pa.table({f"x{j}": np.arange(2.0**16) + j for j in range(8)})
     parquet.write_table(table, tmp_path / "t.parquet", row_group_size=2**12)
     size = table.nbytes
