@@ -34,15 +34,6 @@ def test_planted_anomalies_come_first_and_are_flagged_and_selected():
     assert (detector.anomaly_probability()[:10] > 0.8).all()
 
 
-def test_a_gap_is_clear_where_its_f_test_times_the_places_has_p_below_a_twentieth():
-    clear = f_law.isf(0.05 / 20, 2, 38)
-    for step, gap in ((0.9995 * clear, 0), (1.0005 * clear, 3)):
-        products = np.where(np.arange(1, 30) == 3, step, 1.0)  # of a gap and its place
-        scores = np.append(0.0, np.cumsum(products / np.arange(1, 30)))
-        p_values, nobody = np.arange(1, 31) / 30, np.zeros(30, dtype=bool)
-        assert Anomalies(["x"], scores[:, None], scores, p_values, 1 - 2 * nobody, nobody, 0.1, "").gap == gap
-
-
 CLEAN = {
     "normal": lambda rng, n: rng.normal(size=(n, 5)),
     "uniform": lambda rng, n: rng.uniform(size=(n, 5)),

@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import f as f_law
 
 from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots, extreme_columns, robust_range, some
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
 from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth.tasks.anomaly.gap import rows_before_gap
 
 # Columns that explain a row, and columns of values that a page shows.
 _COLUMNS_A_ROW, _MOST_COLUMNS = 3, 24
-# Places at which a gap of the scores is looked for, at least, and the level of its test.
-_GAPS, _CLEAR_GAP = 20, 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,20 +212,8 @@ class Anomalies(Result):
 
     @cached_property
     def gap(self) -> int:
-        """Number of least likely rows that a gap of the scores sets apart from all others; 0 without a clear one.
-
-        Behind the i-th least likely row the gap times i has one exponential law for every i where scores fall off exponentially,
-        as those of ordinary rows nearly do. The largest such product is clear where its F test, times the number of places,
-        has p below 0.05.
-        """
-        places = min(max(int(self.flagged.sum()), _GAPS), len(self) - 1)
-        if places < 2:
-            return 0
-        steps = np.diff(self.scores[self.order[: places + 1]]) * np.arange(1, places + 1)
-        i = int(steps.argmax())
-        rest = (steps.sum() - steps[i]) / (places - 1)
-        clear = steps[i] > 0.0 and (rest == 0.0 or places * f_law.sf(steps[i] / rest, 2, 2 * (places - 1)) < _CLEAR_GAP)
-        return i + 1 if clear else 0
+        """Number of least likely rows that a gap of the scores sets apart from all others; 0 without a clear one."""
+        return rows_before_gap(self.scores, int(self.flagged.sum()))
 
     def _apart(self) -> list[str]:
         """Return whether a gap of the scores sets the least likely rows apart."""
