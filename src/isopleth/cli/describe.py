@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from isopleth.cli.program import ShellWording
 from isopleth.cli.run import Run
 from isopleth.files.read import Reader
 from isopleth.tasks.description import TableDescription
@@ -12,7 +13,7 @@ from isopleth.tasks.description import TableDescription
 def describe(run: Run, file: Path) -> None:
     """Describe a table."""
     run.stage("reading")
-    found = TableDescription.of(Reader(file, run.options).read())
+    found = TableDescription.of(Reader(file, run.options).read(), ShellWording())
     run.stage("writing")
     run.write(found)
     run.answer(found)

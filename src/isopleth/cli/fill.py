@@ -19,18 +19,21 @@ from isopleth.tasks.expected_values import FilledCells
 def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
     """Fill the missing cells of a table."""
     run.stage("reading")
-    table = run.read(file)
+    table = run.read(file, cells=True)
     used, missing = table.names, table.missing
     run.stage("fitting")
     filled = table.data
+    ends: dict[str, str] = {}
     if missing.any():
         imputer = DensityImputer().fit(table.frame)
         run.stage("filling")
         filled = _with_decimals(imputer.transform(table.frame), table)
         if interval:
-            filled = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
+            filled, ends = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
     run.stage("writing")
-    run.write_rows(filled.replace_schema_metadata(None), table)
+    known = {name: np.ones(len(table), dtype=bool) for name in table.data.column_names}
+    known |= dict(zip(used, ~missing.T, strict=True))
+    run.write_rows(filled.replace_schema_metadata(None), table, known, ends)
     left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
     found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
     run.write(found)
@@ -69,10 +72,11 @@ def recorded(table: FileTable, name: str, values: Any) -> Any:
     return rounded.cast(pa.int64()) if whole and step >= 1.0 else rounded
 
 
-def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any:
-    """Append the ends of the intervals of columns of numbers and times that had gaps."""
+def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> tuple[Any, dict[str, str]]:
+    """Append the ends of the intervals of columns of numbers and times that had gaps, and say of which column each is."""
     from pyarrow import compute
 
+    added = {}
     for name, gaps in zip(table.names, table.missing.T, strict=True):
         column = next(column for column in table.schema.columns if str(column.name) == name)
         if not gaps.any() or column.kind == "categorical":
@@ -80,5 +84,6 @@ def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> Any
         for word, end in zip(("low", "high"), ends, strict=True):
             values = recorded(table, name, end.column(name))
             known = end.column(name).cast(values.type, safe=False)
+            added[f"{name}_{word}"] = name
             filled = filled.append_column(f"{name}_{word}", compute.if_else(pa.array(gaps), values, known))
-    return filled
+    return filled, added

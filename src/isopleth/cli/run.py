@@ -14,10 +14,12 @@ from typing import Any, Self
 
 import click
 import numpy as np
+import pyarrow as pa
 
-from isopleth.cli.program import Stages, say
+from isopleth.cli.program import ShellWording, Stages, say
 from isopleth.core.errors import Hint, InputError, quoted, warn_user
 from isopleth.files.file_table import FileTable, together
+from isopleth.files.new_cells import as_written
 from isopleth.files.read import Reader, Reading
 from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_frame, write_table
 from isopleth.io.output_files import check_target
@@ -96,14 +98,15 @@ class Run:
         labels: Mapping[str, str] = MappingProxyType({}),
         gaps: bool = True,
         constants: bool = False,
+        cells: bool = False,
     ) -> FileTable:
         """Read a table and say what each column was taken as; with `gaps`, how many cells are missing too.
 
         `labels` are columns with classes or groups, and the parameters of the command that name them; `constants` says whether
-        columns of one word are used.
+        columns of one word are used, and `cells` whether the table keeps its cells as they stand.
         """
         with _naming_labels(labels):
-            table = Reader(path, replace(self.options, labels=list(labels))).read(2)
+            table = Reader(path, replace(self.options, labels=list(labels))).read(2, cells=cells)
         if constants:
             table = table.using(table.schema.with_constants())
         refuse_typos(table)
@@ -138,7 +141,7 @@ class Run:
         self.keep(schema, first.using(schema), second.using(schema))
         if schema.left_out:
             say(f"{a} and {b}: {schema.summary(len(first) + len(second))}")
-        for note in dict.fromkeys(map(str, [*first.notes, *second.notes])):
+        for note in dict.fromkeys(note.render(ShellWording()) for note in [*first.notes, *second.notes]):
             say(note)
         if not by_name:
             first, second = replace(first, named=False), replace(second, named=False)
@@ -170,11 +173,35 @@ class Run:
         of_labels = f"column {next(iter(table.labels))!r}" if error.parameter == "y" else error.parameter
         return InputError(replace(message, parameter=of_labels).located(table.source))
 
-    def write_rows(self, rows: Any, like: FileTable | None) -> None:
-        """Write an Arrow table as the file of `like` is written, and say where that has no names of columns."""
+    def write_rows(
+        self,
+        rows: Any,
+        like: FileTable | None,
+        known: Mapping[str, np.ndarray] = MappingProxyType({}),
+        ends: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Write an Arrow table as the file of `like` is written, and say where that has no names of columns.
+
+        `known` cells are written as they stand there, and columns of `ends` as those that they are ends of.
+        """
         assert self.out is not None
-        write_frame(self.out, rows, raw_text=self.raw_text, like=None if like is None else like.dialect)
-        if like is not None and not like.named and self.out.suffix != ".npy":
+        if like is None:
+            write_frame(self.out, rows, raw_text=self.raw_text)
+            return
+        text = self.out.suffix.lower() in (".csv", ".tsv")
+        written = as_written(like, rows, known, ends, text=text)
+        numbers = [name for name in written.column_names if like.data.column(ends.get(name, name)).type != pa.string()]
+        header = None if like.header is None else dict(zip(like.data.column_names, like.header, strict=True))
+        names = None if header is None else [header.get(name, name) for name in written.column_names]
+        write_frame(
+            self.out,
+            written,
+            raw_text=self.raw_text,
+            like=like.dialect,
+            numbers=numbers if header is not None else [],
+            header=names,
+        )
+        if not like.named and self.out.suffix != ".npy":
             say(f"{like.source} names no columns; {self.out} names them {quoted(rows.column_names)}.")
 
     def write(
@@ -209,7 +236,7 @@ class Run:
         """Return what is odd about the tables that were read."""
         from isopleth.tasks.description import TableDescription
 
-        found = [(table.source, TableDescription.of(table).odd()) for table in self.tables]
+        found = [(table.source, TableDescription.of(table, ShellWording()).odd()) for table in self.tables]
         return [f"{source}: {' '.join(words)}" for source, words in found if words]
 
     def answer(self, result: Result, most: int | None = None, **more: Any) -> None:
@@ -316,4 +343,4 @@ def tell(table: FileTable, *, gaps: bool = True) -> None:
         lost = f"; {counts.sum():,} {cells} {where}" if counts.any() else ""
         say(f"{table.source}: {table.schema.summary(len(table))}{lost}")
     for note in table.notes:
-        say(note)
+        say(note.render(ShellWording()))

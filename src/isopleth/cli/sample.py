@@ -47,7 +47,7 @@ def sample(
     _refuse_unclear(run, file, model)
     run.stage("reading")
     if file is not None:
-        table = run.read(file, gaps=False)
+        table = run.read(file, gaps=False, cells=True)
         known = values_of(given, table.schema)
         warn_beyond(known, table)
         run.stage("fitting")

@@ -6,26 +6,19 @@ nothing beyond its edges, and cells are missing in patterns.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
-import narwhals as nw
 import numpy as np
-import pyarrow
 
 from isopleth.core.steps import TIME_STEPS, USUAL_STEPS, recorded_step
 from isopleth.core.threads import slices
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.tables.cells import is_missing
-from isopleth.tables.given import Given
-from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, decode_cells
+from isopleth.tables.cell_types import in_types, types_of
+from isopleth.tables.schema import Schema
 
 _FEW = 20  # distinct values up to which a column has these values only, if each of them occurs often
 _OFTEN = 5  # rows that have a value which counts as one of the values of a column
@@ -142,14 +135,14 @@ class Recording:
             known = ~np.isnan(codes)
             counts = np.bincount(codes[known].astype(np.intp), weights[known], minlength=size)
             words.append(counts / counts.sum() if counts.any() else np.full(size, 1.0 / size))
-        return cls(tuple(formats), origins, tuple(words), _types_of(X))
+        return cls(tuple(formats), origins, tuple(words), types_of(X))
 
     @classmethod
     def of_numbers(cls, X: Any, rows: np.ndarray, weights: np.ndarray) -> Recording:
         """Return how the rows of a fit to a table of numbers are recorded."""
         rows, weights = rows[weights > 0.0], weights[weights > 0.0]
         formats = tuple(NumberFormat.of(column, weights) for column in rows.T)
-        return cls(formats, np.zeros(len(formats)), (), _types_of(X))
+        return cls(formats, np.zeros(len(formats)), (), types_of(X))
 
     def with_gaps(self, points: np.ndarray, gaps: np.ndarray, weights: np.ndarray) -> Recording:
         """Return the recording with the gaps of the rows of the fit."""
@@ -216,11 +209,7 @@ class Recording:
 
     def typed(self, frame: Any) -> Any:
         """Return a frame of drawn rows with the types of the table; arrays are returned as they are."""
-        if isinstance(frame, np.ndarray):
-            return frame
-        made = nw.from_native(frame)
-        out = [_cast(made.get_column(name), self.types[name]) for name in made.columns if name in self.types]
-        return made.with_columns(*out).to_native()
+        return frame if isinstance(frame, np.ndarray) else in_types(frame, self.types)
 
 
 def _balanced(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -250,127 +239,3 @@ class Drawn:
     def take(self, columns: np.ndarray) -> Drawn:
         """Return some of the columns."""
         return Drawn(self.rows[:, columns], self.first[:, columns], self.second[:, columns], self.center)
-
-
-def _types_of(X: Any) -> dict[str, str]:
-    frame = nw.from_native(X, pass_through=True) if not isinstance(X, np.ndarray) else None
-    if not isinstance(frame, nw.DataFrame) and hasattr(X, "__arrow_c_stream__"):
-        frame = nw.from_native(pyarrow.table(X))
-    if not isinstance(frame, nw.DataFrame):
-        return {}
-    return {str(name): str(dtype) for name, dtype in frame.schema.items()}
-
-
-INTEGERS = {
-    name: getattr(nw, name) for name in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-}
-
-
-def _with_gaps(column: Any) -> Any:
-    """Return a column of numbers with a gap in place of NaN, where its library tells them apart."""
-    name = column.name
-    return column.to_frame().select(nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name)).get_column(name)
-
-
-def _cast(column: Any, wanted: str) -> Any:
-    """Return a column of numbers, words or times with a type that the table had, if it can have that."""
-    if wanted in INTEGERS and column.dtype.is_numeric():
-        if bool(column.is_nan().any()) and column.implementation.is_pandas_like():
-            # Whole numbers with gaps are of a nullable type, which has the same name.
-            return nw.from_native(column.to_native().astype(wanted), series_only=True)
-        return _with_gaps(column).cast(INTEGERS[wanted])
-    if wanted in ("Float32", "Float64") and column.dtype.is_numeric():
-        return _with_gaps(column).cast(getattr(nw, wanted))
-    if wanted == "Date" and isinstance(column.dtype, nw.Datetime):
-        return column if column.implementation.is_pandas_like() else column.cast(nw.Date)
-    unit = re.match(r"Datetime\(time_unit='(\w+)'", wanted)
-    if unit and isinstance(column.dtype, nw.Datetime):
-        return column.cast(nw.Datetime(cast(Any, unit[1]), column.dtype.time_zone))
-    if wanted == "Categorical":
-        return column.cast(cast(Any, nw.Categorical))
-    return column
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DAY = 86400.0
-
-
-def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -> Any:
-    """Copy a table and write encoded cells, in the order of :attr:`Schema.columns`, with the types of its other cells."""
-    frame = Given.of(X).frame
-    if frame is None:
-        out = np.array(X)
-        for j, column in enumerate(columns.columns):
-            # Rows without names may follow a fit to a frame of complete numbers, all of whose columns are used.
-            rows, place = np.flatnonzero(gaps[:, j]), j if columns.named else int(column.name)
-            if len(rows):
-                out[rows, place] = _cells(column, filled[rows, j], out[:, place].tolist())
-        return out
-    written = []
-    for j, column in enumerate(columns.columns):
-        rows = np.flatnonzero(gaps[:, j])
-        if len(rows):
-            written.append(_written(frame.get_column(column.name), column, filled[rows, j], rows))
-    return frame.with_columns(*written).to_native() if written else frame.to_native()
-
-
-def _written(old: Any, column: Column, values: np.ndarray, rows: np.ndarray) -> Any:
-    cells = _cells(column, values, old.to_list())
-    if old.implementation.is_pandas_like():  # its own types, such as Int64 with gaps, are kept by an assignment
-        native = old.to_native().copy()
-        native.iloc[rows] = type(native)(cells, dtype=native.dtype).array
-        return nw.from_native(native, series_only=True)
-    new = nw.new_series(cast(str, column.name), cells, old.dtype, backend=old.implementation)
-    return old.scatter(rows.tolist(), new)
-
-
-def _cells(column: Column, values: np.ndarray, others: list[Any]) -> list[Any]:
-    """Decode values to cells of the type of the other cells of the column."""
-    known = [cell for cell in others if not is_missing(cell) and cell != ""]
-    like = known[0] if known else None
-    if (
-        column.kind == "categorical" and len(set(map(type, known))) > 1
-    ):  # each word is written as the cell that it was read from
-        cells = {str(cell): cell for cell in known}
-        return [cells.get(word, word) for word in decode_cells(column, values, "")]
-    if column.kind == "categorical":
-        return list(decode_cells(column, values, like))
-    if column.kind == "time":
-        seconds = values + column.origin
-        if column.zone is None and known and all(map(_is_whole_day, known)):
-            seconds = np.rint(seconds / _DAY) * _DAY
-        return [_time(value, like) for value in seconds]
-    whole = isinstance(like, int) and all(isinstance(cell, int) for cell in known)
-    return [_number(value, like, whole) for value in values.tolist()]
-
-
-def _number(value: float, like: Any, whole: bool) -> Any:
-    if isinstance(like, timedelta):
-        return timedelta(seconds=value)
-    if isinstance(like, np.timedelta64):
-        return np.timedelta64(round(value * 1e6), "us")
-    if isinstance(like, Decimal):
-        return round(Decimal(value), max(0, -cast(int, like.as_tuple().exponent)))
-    if isinstance(like, str):
-        return repr(value)
-    return round(value) if whole else value
-
-
-def _is_whole_day(cell: Any) -> bool:
-    """Tell whether a cell is a date, or a time without a zone at midnight."""
-    if isinstance(cell, datetime):
-        return cell.tzinfo is None and cell.time() == time() and not getattr(cell, "nanosecond", 0)
-    return isinstance(cell, date)
-
-
-def _time(seconds: float, like: Any) -> Any:
-    moment = _EPOCH + timedelta(seconds=float(seconds))
-    if isinstance(like, datetime):
-        return moment.astimezone(like.tzinfo) if like.tzinfo else moment.replace(tzinfo=None)
-    if isinstance(like, date):
-        return moment.date()
-    if isinstance(like, time):
-        return moment.time()
-    if isinstance(like, str):
-        return moment.replace(tzinfo=None).isoformat(sep=" ")
-    return np.datetime64(moment.replace(tzinfo=None), "us")

@@ -19,7 +19,8 @@ from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
-from isopleth.density.recording import INTEGERS, Drawn, Recording, write_cells
+from isopleth.density.recording import Drawn, Recording
+from isopleth.tables.cell_types import is_whole, write_cells
 from isopleth.tables.checks import encoded_rows
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
@@ -429,7 +430,7 @@ class TableDensity(ColumnAnswers):
         types = self.recording.types if as_recorded and self.recording else {}
         for place, value in values.items():
             column = self.columns.columns[place]
-            if types.get(str(column.name)) in INTEGERS and value % 1.0:
+            if is_whole(types.get(str(column.name), "")) and value % 1.0:
                 text = "{parameter} has {value} for {column}, which holds whole numbers; give a whole number."
                 raise InputError(text, parameter="given", column=column.name, value=value)
             if column.kind == "categorical" and value == len(column.levels):

@@ -43,6 +43,10 @@ class FileTable:
         How a text file is written: its delimiter, decimal sign and encoding.
     before : int
         How many rows of the file stand before these, of which it is one chunk.
+    cells : pyarrow.Table, optional
+        The columns as they stand in the file, where this was asked for: text of a text file or workbook, types of other formats.
+    header : tuple of str, optional
+        Names of the columns as they stand there, if its cells are text.
 
     Examples
     --------
@@ -71,6 +75,8 @@ class FileTable:
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
     dialect: Dialect | None = None
     before: int = 0
+    cells: Any = None
+    header: tuple[str, ...] | None = None
 
     @classmethod
     def of_array(cls, values: np.ndarray, names: list[str], source: Path) -> Self:
@@ -111,15 +117,15 @@ class FileTable:
         """Return some rows."""
         lines = None if self.lines is None else self.lines[rows]
         labels = {name: values[rows] for name, values in self.labels.items()}
-        return replace(self, data=self.data.take(np.asarray(rows)), lines=lines, labels=labels)
+        return replace(self, data=self.data.take(np.asarray(rows)), lines=lines, labels=labels, cells=None)
 
     def select(self, names: Sequence[str]) -> Self:
         """Return some of the columns, and what the user said of them; the schema, which several tables may decide, stays."""
-        return replace(self, data=self.data.select(list(names)), choices=self.choices.only(names))
+        return replace(self, data=self.data.select(list(names)), choices=self.choices.only(names), cells=None)
 
     def followed_by(self, other: FileTable) -> Self:
         """Return the rows of both tables."""
-        return replace(self, data=pa.concat_tables([self.data, other.data]).combine_chunks(), lines=None)
+        return replace(self, data=pa.concat_tables([self.data, other.data]).combine_chunks(), lines=None, cells=None)
 
     def using(self, schema: Schema) -> Self:
         """Return the table with another schema, such as that of the rows a model was fitted to."""

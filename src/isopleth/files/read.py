@@ -217,6 +217,8 @@ class Reader:
         else:
             self._whole = READERS[source.suffix][1](source)
             offered, self.named = list(self._whole.data.column_names), self._whole.named
+        # Names as they stand in the file, which may be empty there.
+        self._header = list(self.text.dialect.first) if self.text is not None and self.named else list(offered)
         self._refuse_unknown_labels(offered)
         labels = [offered.index(name) for name in how.labels]
         self.where = [j for j in self._chosen(offered) if j not in labels]
@@ -259,12 +261,21 @@ class Reader:
         """Way in which text is cut into cells; None for other formats."""
         return None if self.text is None else self.text.dialect
 
-    def read(self, min_rows: int = 1) -> FileTable:
-        """Return the whole table, whose cells are of the kinds of a schema that was given."""
-        table = self._table(self._all(None), min_rows)
+    def read(self, min_rows: int = 1, *, cells: bool = False) -> FileTable:
+        """Return the whole table, whose cells are of the kinds of a schema that was given; `cells` keeps them as they stand."""
+        columns = self._all(None)
+        table = self._table(columns, min_rows)
         if self.how.schema is not None:
             table.encoded()  # which names a cell that is not of the kind of its column
-        return table
+        if not cells:
+            return table
+        as_they_stand = columns.data if columns.cells is None else columns.cells
+        width = len(self.names)  # labels come behind
+        of_text = self.text is not None or columns.cells is not None
+        header = tuple(self._header[j] for j in self.where[:width]) if of_text else None
+        return replace(
+            table, cells=as_they_stand.select(range(width)).rename_columns(table.data.column_names), header=header
+        )
 
     def first(self) -> FileTable:
         """Return the first rows."""
@@ -286,8 +297,10 @@ class Reader:
             if most is not None and self._rows > most:
                 return next(self._joined(self._pieces(most, 0), most))[0]
             self._whole = READERS[self.source.suffix][1](self.source)
-        data, lines_ = self._whole.data.select(self.where), self._whole.lines
-        return Columns(data.slice(0, most), self.named, None if lines_ is None else lines_[:most])
+        whole = self._whole
+        cells = None if whole.cells is None else whole.cells.select(self.where).slice(0, most)
+        lines_ = None if whole.lines is None else whole.lines[:most]
+        return Columns(whole.data.select(self.where).slice(0, most), self.named, lines_, cells=cells)
 
     def _table(self, columns: Columns, min_rows: int) -> FileTable:
         rows, how = len(columns.data), self.how

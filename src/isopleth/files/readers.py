@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 from zipfile import BadZipFile, ZipFile
@@ -19,7 +20,7 @@ import pyarrow.json as arrow_json
 from isopleth.core.errors import InputError, require
 from isopleth.files.source import Source
 from isopleth.io.input_files import ArrayHeader, read_array_header
-from isopleth.tables.cells import ALL_INTEGERS
+from isopleth.tables.cells import ALL_INTEGERS, number_word
 
 # Prefix of the column in which pandas stores the labels of the rows.
 _INDEX = "__index_level_"
@@ -32,13 +33,14 @@ _NULL = re.compile(rb"^[ \t]*[^{\s]", re.MULTILINE)
 class Columns:
     """Columns as a format gives them: an Arrow table, whether the file names them, and the lines of rows if it has lines.
 
-    Columns with cells of several types are text; `mixed` names them.
+    Columns with cells of several types are text; `mixed` names them. `cells` are those of a workbook as text.
     """
 
     data: Any
     named: bool = True
     lines: np.ndarray | None = None
     mixed: frozenset[str] = frozenset()
+    cells: Any = None
 
 
 def table_of_array(values: np.ndarray) -> Any:
@@ -198,7 +200,19 @@ def read_workbook(source: Source) -> Columns:
     cells = [[row[j] if j < len(row) else None for _, row in body] for j in range(width)]
     arrays = [_of_objects(source, name, column, lines) for name, column in zip(names, cells, strict=True)]
     mixed = _mixed(dict(zip(names, arrays, strict=True)), cells)
-    return Columns(pa.table(arrays, names=names), True, np.array(lines, dtype=np.int64), mixed)
+    texts = pa.table([pa.array(map(_shown, column), pa.string()) for column in cells], names=names)
+    return Columns(pa.table(arrays, names=names), True, np.array(lines, dtype=np.int64), mixed, texts)
+
+
+def _shown(cell: Any) -> str | None:
+    """Return the cell of a workbook as a workbook shows it."""
+    if isinstance(cell, bool):
+        return str(cell).upper()
+    if isinstance(cell, float):
+        return number_word(cell)
+    if isinstance(cell, datetime):
+        return cell.isoformat(sep=" ").removesuffix(" 00:00:00")
+    return None if cell is None else str(cell)
 
 
 def _sheet_rows(source: Source, sheet: Any) -> Iterator[tuple[int, tuple]]:

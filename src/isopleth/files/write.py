@@ -6,7 +6,7 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from io import TextIOWrapper
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, TextIO
@@ -25,8 +25,13 @@ TABLE_SUFFIXES = (".csv", ".parquet")
 # Formats of whole tables with columns of all kinds; arrays hold numbers only.
 FRAME_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".npy")
 
-# A spreadsheet runs a cell that begins so as a formula; after + or - a plain number is only a number.
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?!((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)?\Z)", re.ASCII)
+# A spreadsheet runs a cell that begins so as a formula; after + or - a plain number, or a telephone number, is only that.
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_SIGN = r"[=@\uff1d\uff20\ufe66\ufe6b\uff0b\uff0d\ufe62\ufe63]"
+_END = r"(?:\Z|[;\t])"
+_FORMULA = re.compile(rf"[\t\r]|{_SIGN}|-(?!(?:{_NUMBER})?{_END})|\+(?!(?:{_NUMBER}|\d[\d ()]*)?{_END})", re.ASCII)
+# A spreadsheet whose list separator is one of these cuts cells there, even inside quotes.
+_SEPARATORS = ";\t,"
 
 
 def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] = TABLE_SUFFIXES) -> None:
@@ -35,9 +40,14 @@ def check_table_target(path: str | os.PathLike[str], suffixes: tuple[str, ...] =
     check_target(path)
 
 
-def spreadsheet_safe(cell: str) -> str:
-    """Return `cell` with ``'`` before it if a spreadsheet would run it as a formula."""
-    return f"'{cell}" if _FORMULA.match(cell) else cell
+def spreadsheet_safe(cell: str, delimiter: str = ",") -> str:
+    """Return `cell` with ``'`` before what a spreadsheet would run as a formula, also behind separators of other files."""
+    cell = f"'{cell}" if _FORMULA.match(cell) else cell
+    for sign in _SEPARATORS:
+        if sign != delimiter and sign in cell:
+            first, *others = cell.split(sign)
+            cell = sign.join([first, *(f"'{part}" if _FORMULA.match(part) else part for part in others)])
+    return cell
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray], *, raw_text: bool = False) -> None:
@@ -55,13 +65,22 @@ def write_blocks(
         if parquet:
             _write_parquet(file, blocks)
         else:
-            _write_csv(file, blocks, str if raw_text else spreadsheet_safe)
+            _write_csv(file, blocks, raw_text=raw_text)
 
 
 def write_frame(
-    path: str | os.PathLike[str], table: Any, *, raw_text: bool = False, like: Dialect | None = None
+    path: str | os.PathLike[str],
+    table: Any,
+    *,
+    raw_text: bool = False,
+    like: Dialect | None = None,
+    numbers: Collection[str] = (),
+    header: Sequence[str] | None = None,
 ) -> None:
-    """Write an Arrow table, whole or not at all, with empty cells for nulls; text as the file `like` is written."""
+    """Write an Arrow table, whole or not at all, with empty cells for nulls; text as the file `like` is written.
+
+    Columns of text that hold `numbers` or times are written as they are, and in text the names are those of `header`.
+    """
     suffix = check_suffix(path, FRAME_SUFFIXES)
     if suffix == ".npy":
         write_array(path, table.shape, iter([_numbers_only(path, table)]))
@@ -78,10 +97,11 @@ def write_frame(
                 file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
         else:
             columns = {name: _object_array(_plain_cells(table.column(name))) for name in table.column_names}
-            how = {} if like is None else {"encoding": like.encoding, "decimal": like.numerals.decimal}
-            delimiter = "," if like is None or like.delimiter == "\t" else like.delimiter
+            how: dict[str, Any] = {"raw_text": raw_text, "numbers": numbers, "header": header}
+            how |= {} if like is None else {"encoding": like.encoding, "decimal": like.numerals.decimal}
+            delimiter = "," if like is None or like.delimiter in ("\t", " ") else like.delimiter
             delimiter = "\t" if suffix == ".tsv" else delimiter
-            _write_csv(file, iter([columns]), str if raw_text else spreadsheet_safe, delimiter, **how)
+            _write_csv(file, iter([columns]), delimiter, **how)
 
 
 def _plain_cells(column: Any) -> list[Any]:
@@ -131,28 +151,43 @@ def write_array(path: str | os.PathLike[str], shape: tuple[int, int], blocks: It
 def _write_csv(
     file: IO[bytes],
     blocks: Iterator[Mapping[str, np.ndarray]],
-    written: Callable[[str], str],
     delimiter: str = ",",
     encoding: str = "utf-8",
     decimal: str = ".",
+    raw_text: bool = False,
+    numbers: Collection[str] = (),
+    header: Sequence[str] | None = None,
 ) -> None:
+    """Write blocks of columns; text of other columns than `numbers` as what no spreadsheet runs, unless it is `raw_text`."""
+
+    def written(cell: str) -> str:
+        return cell if raw_text else spreadsheet_safe(cell, delimiter)
+
     text = TextIOWrapper(file, encoding=encoding, newline="")
-    writer = csv.writer(_UnixLines(text), delimiter=delimiter, lineterminator="\r\n")
+    writer = csv.writer(_UnixLines(text), delimiter=delimiter, lineterminator=_LINE_END)
     for number, columns in enumerate(blocks):
         if not number:
-            writer.writerow(map(written, columns))
-        writer.writerows(zip(*(_cells(column, written, decimal) for column in columns.values()), strict=True))
+            writer.writerow(map(written, columns if header is None else header))
+        each = (
+            _cells(column, str if name in numbers else written, "." if name in numbers else decimal)
+            for name, column in columns.items()
+        )
+        writer.writerows(zip(*each, strict=True))
     text.detach()  # a wrapper that is collected would close the file under the one who opened it
 
 
+# The writer quotes cells that hold a character of the end of a line: those that other programs may take for separators, too.
+_LINE_END = ";\t\r\n"
+
+
 class _UnixLines:
-    r"""Text file that turns the ``\r\n`` of a CSV writer into ``\n``; that writer quotes carriage returns in cells."""
+    r"""Text file that turns the end of a line of a CSV writer into ``\n``."""
 
     def __init__(self, text: TextIO) -> None:
         self._text = text
 
     def write(self, line: str) -> int:
-        return self._text.write(f"{line[:-2]}\n")
+        return self._text.write(f"{line.removesuffix(_LINE_END)}\n")
 
 
 def _cells(column: np.ndarray, written: Callable[[str], str], decimal: str = ".") -> list[Any]:

@@ -40,6 +40,9 @@ ALL_INTEGERS = 2**53
 
 _SAMPLED = 500  # cells of a column of text by which the decimal sign is recognised
 
+# Types of cells that are numbers, words, truth values or times.
+_KNOWN = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
+
 Place = Callable[[int], str]
 
 
@@ -101,6 +104,7 @@ class Cells:
     exact: list[int | None] | None = None  # whole numbers, where float64 does not hold one of them
     day_first: bool | None = None  # whether days come before months, as in 31/01/2024
     mixed: bool = False  # whether some of the words were numbers, and others text
+    other: str | None = None  # type of cells that are neither numbers, words, truth values nor times
 
     @classmethod
     def of(
@@ -125,7 +129,7 @@ class Cells:
             return cls(name, "time", seconds, zone=getattr(dtype, "time_zone", None))
         if dtype in (nw.Categorical, nw.Enum):
             declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
-            return cls.of_words(name, [_word(cell) for cell in column.to_list()], missing, declared)
+            return cls.of_words(name, [word_of(cell) for cell in column.to_list()], missing, declared)
         if dtype == nw.String:
             return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first, numeric)
         return cls._of_objects(name, column.to_list(), missing, numerals, day_first, numeric)
@@ -244,8 +248,9 @@ class Cells:
                 return cls._of_strings(
                     name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals, day_first, numeric
                 )
+        other = next((type(cell).__name__ for cell in known if not isinstance(cell, _KNOWN)), None)
         mixed = len({isinstance(cell, str) for cell in known if not isinstance(cell, bool)}) > 1
-        return replace(cls.of_words(name, [_word(cell) for cell in cells], missing), mixed=mixed)
+        return replace(cls.of_words(name, [word_of(cell) for cell in cells], missing), mixed=mixed, other=other)
 
     @cached_property
     def known(self) -> int:
@@ -391,7 +396,8 @@ def joined(cells: Sequence[Cells]) -> Cells:
     declared = tuple(dict.fromkeys(word for each in known for word in each.levels or ()))
     levels = declared if any(each.levels is not None for each in known) else None
     words = Cells.of_words(name, [text for each in cells for text in each.texts()], frozenset(), levels)
-    return replace(words, mixed=any(each.mixed for each in known))
+    other = next((each.other for each in known if each.other), None)
+    return replace(words, mixed=any(each.mixed for each in known), other=other)
 
 
 def _whole(values: np.ndarray) -> list[int | None]:
@@ -413,7 +419,7 @@ def _floats(column: Any) -> np.ndarray:
     return np.array(arrow.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _word(cell: Any) -> str | None:
+def word_of(cell: Any) -> str | None:
     """Return a cell as a word. Numbers are words such as 1 and 2.5, whatever their type."""
     if is_missing(cell):
         return None

@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from isopleth.core.arrays import NUMPY, Backend, frame_names
 from isopleth.core.errors import InputError, quoted, warn_user
 from isopleth.core.parameters import on_host
+from isopleth.tables.usual_types import in_usual_types
 
 _TIMES = ("date", "time", "duration", "period", "interval")
 _CONTAINERS = (dict, list, set, tuple, np.ndarray)
@@ -30,7 +31,7 @@ class Given:
     table: Any
     parameter: str  # that it was passed as
     names: list[Any] | None = None  # of the columns, if it has any
-    frame: Any = None  # the table in narwhals, with periods as the times at which they start; None for what is no frame
+    frame: Any = None  # the table in narwhals, with usual types for its columns; None for what is no frame
     backend: Backend = NUMPY  # library and device of the array that was passed
 
     @classmethod
@@ -226,7 +227,7 @@ def refuse_names(names: list[Any], parameter: str) -> None:
 
 def _read(X: Any, parameter: str) -> tuple[Any, Any]:
     """Return a table in memory and its frame of narwhals, None for what is no frame; an Arrow stream can be read only once."""
-    found = nw.from_native(_periods_as_times(X), pass_through=True)
+    found = nw.from_native(in_usual_types(X), pass_through=True)
     if isinstance(found, nw.DataFrame):
         return X, found
     if hasattr(X, "__arrow_c_stream__"):
@@ -240,18 +241,6 @@ def _read(X: Any, parameter: str) -> tuple[Any, Any]:
         how = f"pass {parameter}.{'compute' if hasattr(X, 'compute') else 'collect'}()"
         raise InputError("{parameter} is a lazy frame, which holds no rows yet", parameter=parameter, hint=how)
     return X, None
-
-
-def _periods_as_times(X: Any) -> Any:
-    """Return a frame of pandas with periods, such as months, as the times at which they start."""
-    kinds = [type(kind).__name__ for kind in X.dtypes] if hasattr(X, "assign") and hasattr(X, "dtypes") else []
-    if "PeriodDtype" not in kinds:
-        return X
-    names = [name for name, kind in zip(X.columns, kinds, strict=True) if kind == "PeriodDtype"]
-    X = X.copy(deep=False)
-    for name in names:
-        X[name] = X[name].dt.to_timestamp()
-    return X
 
 
 def _holds_containers(column: Any) -> bool:

@@ -100,6 +100,8 @@ class KindRule:
             return "no value"
         if self.wanted == "categorical":
             return _category(cells)
+        if cells.other is not None and self.named:
+            return f"values of type {cells.other}"
         if self.wanted == "numeric" or (not self.named and cells.form != "text"):
             cells.numbers(self.missing_numbers)
             return Column(cells.name, "numeric")

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from isopleth.core.errors import listed
+from isopleth.core.errors import Wording, listed
 from isopleth.files.file_table import FileTable
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
@@ -94,8 +94,8 @@ class TableDescription(Result):
     title = "What the table holds"
 
     @classmethod
-    def of(cls, table: FileTable) -> Self:
-        """Describe a table that was read by :func:`isopleth.read_table`."""
+    def of(cls, table: FileTable, wording: Wording = Wording()) -> Self:  # noqa: B008 - without state
+        """Describe a table that was read by :func:`isopleth.read_table`; `wording` names parameters in its notes."""
         kinds = {str(column.name): _KINDS[column.kind] for column in table.schema.columns}
         kinds |= {str(name): f"left out: {why}" for name, why in table.schema.left_out.items()}
         names = [name for name in table.data.column_names if name in kinds]
@@ -103,8 +103,8 @@ class TableDescription(Result):
         place = [column.combine_chunks().dictionary_encode() for column in data.columns]
         used = [each for each, name in zip(place, names, strict=True) if not kinds[name].startswith("left out")]
         codes = np.column_stack([each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in used])
-        numeric = [column.name for column in table.schema.columns if column.kind == "numeric"]
-        values = {str(name): np.asarray(table.data.column(str(name)).drop_null().cast("float64")) for name in numeric}
+        numbers = zip(table.schema.numeric_names, table.encoded().numeric.T, strict=True)
+        values = {name: cells[~np.isnan(cells)] for name, cells in numbers if kinds[name] == "number"}
         found = {name: _code(column) for name, column in values.items()}
         known = {code[0] for code in found.values() if code is not None}
         found |= {name: _code(column, known) for name, column in values.items() if found[name] is None}
@@ -118,7 +118,7 @@ class TableDescription(Result):
             np.array([compute.count_distinct(column).as_py() for column in data.columns]),
             {name: code for name, code in found.items() if code is not None},
             broken_relations_of(table),
-            [*(str(note) for note in table.notes), *_unread(data, kinds)],
+            [*(note.render(wording) for note in table.notes), *_unread(data, kinds)],
         )
 
     def odd(self) -> list[str]:

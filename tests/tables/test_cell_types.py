@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from isopleth import DensityImputer
-from isopleth.density.recording import write_cells
+from isopleth.tables.cell_types import write_cells
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells, new_table

@@ -1,0 +1,135 @@
+"""``isopleth fill``: known cells leave the file as they stand, and filled ones are written as their column is."""
+
+from __future__ import annotations
+
+import csv
+from datetime import datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from shell import run
+
+N = 36
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=N)
+DAYS = [datetime(2024, 1, 1) + timedelta(hours=31 * i) for i in range(N)]
+COLUMNS = {
+    "code": [f"{i % 50:04d}" for i in range(N)],
+    "": [f"{1000 * x:,.2f}" for x in X],
+    "when": [day.strftime("%d/%m/%Y") for day in DAYS],
+    "stamp": [day.strftime("%Y-%m-%dT%H:%M:%SZ") for day in DAYS],
+    "flag": ["TRUE" if x > 0 else "FALSE" for x in X],
+    "science": [f"{x:.3e}" for x in X],
+    "telephone": [f"+39 06{i:06d}" for i in RNG.integers(10**6, size=N)],
+    "note": [' two\nlines, "quoted" ' if i % 7 == 0 else "-" for i in range(N)],
+    "=name": [f"{2 * x:.1f}" for x in X],
+}
+
+
+def written(path, columns, delimiter=",", encoding="utf-8"):
+    with open(path, "w", newline="", encoding=encoding) as file:
+        csv.writer(file, delimiter=delimiter, lineterminator="\r\n").writerows(
+            [columns, *zip(*columns.values(), strict=True)]
+        )
+    return path
+
+
+def cells(path, delimiter=",", encoding="utf-8"):
+    with open(path, newline="", encoding=encoding) as file:
+        return list(csv.reader(file, delimiter=delimiter))
+
+
+def with_gaps(columns):
+    numbered = list(columns).index
+    return {
+        name: ["" if (i + numbered(name)) % 11 == 5 and name in GAPS else cell for i, cell in enumerate(cells)]
+        for name, cells in columns.items()
+    }
+
+
+GAPS = ("", "when", "stamp", "flag", "science", "=name", "Preis", "Tag")
+
+
+@pytest.mark.parametrize("gaps", [with_gaps, lambda columns: columns])
+def test_known_cells_stay_the_text_that_they_were(tmp_path, gaps):
+    before = cells(written(tmp_path / "t.csv", gaps(COLUMNS)))
+    run("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--raw-text")
+    after = cells(tmp_path / "o.csv")
+    filled = {name: [] for name in COLUMNS}
+    for one, two in zip(before, after, strict=True):
+        for name, old, new in zip(COLUMNS, one, two, strict=True):
+            if old or name not in GAPS:
+                assert new == old
+            elif name != "" or old != new:
+                filled[name].append(new)
+    form = {
+        "": r"-?[\d,]+\.\d\d",
+        "when": r"\d\d/\d\d/2024",
+        "stamp": r"2024-\d\d-\d\dT\d\d:\d\d:00Z|2024-\d\d-\d\dT\d\d:\d\d:\d\dZ",
+        "flag": "TRUE|FALSE",
+        "science": r"-?\d\.\d{3}e[-+]\d\d",
+        "=name": r"-?\d+\.\d",
+    }
+    import re
+
+    for name, pattern in form.items():
+        assert all(re.fullmatch(pattern, cell) for cell in filled[name]), (name, filled[name])
+        assert bool(filled[name]) == (gaps is with_gaps)
+
+
+def test_the_decimal_comma_and_the_encoding_stay(tmp_path):
+    german = {
+        "Größe": [f"{x:.1f}".replace(".", ",") for x in X],
+        "Preis": [f"{1000 * x:,.2f}".translate({44: ".", 46: ","}) for x in X],
+        "Tag": [day.strftime("%d.%m.%Y") for day in DAYS],
+    }
+    how = {"delimiter": ";", "encoding": "cp1252"}
+    before = cells(written(tmp_path / "t.csv", with_gaps(german), **how), **how)
+    run("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--interval", "--encoding", "cp1252")
+    after = cells(tmp_path / "o.csv", **how)
+    assert after[0] == ["Größe", "Preis", "Tag", "Preis_low", "Preis_high", "Tag_low", "Tag_high"]
+    for one, two in zip(before, after, strict=True):
+        assert all(new == old or not old for old, new in zip(one, two, strict=False))
+        assert all(two)
+        assert two is after[0] or two[3].count(",") == 1
+
+
+def test_text_that_other_separators_cut_into_formulas_is_quoted_and_marked(tmp_path):
+    words = ["b;@SUM(1)", "c\t=1+1", "\uff1d1+1", "b;-5", "plain"]
+    columns = {"word": words * 8, "v": ["" if i % 9 == 0 else f"{i}.5" for i in range(40)], "a;=b": ["1.5", "2.5"] * 20}
+    run("fill", written(tmp_path / "t.csv", columns), "--out", tmp_path / "o.csv")
+    after = cells(tmp_path / "o.csv")
+    assert after[0] == ["word", "v", "a;'=b"]
+    assert [row[0] for row in after[1:6]] == ["b;'@SUM(1)", "c\t'=1+1", "'\uff1d1+1", "b;-5", "plain"]
+    text = (tmp_path / "o.csv").read_text()
+    assert '"b;\'@SUM(1)",' in text
+    assert '"c\t\'=1+1",' in text
+    run("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--raw-text")
+    assert [row[0] for row in cells(tmp_path / "o.csv")[1:6]] == words
+
+
+def test_types_of_a_parquet_file_stay(tmp_path):
+    hours = pa.array([None if i % 9 == 4 else timedelta(hours=i) for i in range(N)], pa.duration("ms"))
+    table = pa.table(
+        {
+            "a": pa.array([None if i % 7 == 2 else i % 5 for i in range(N)], pa.int8()),
+            "b": pa.array(X, pa.float32()),
+            "text": pa.array([f"0{i}" for i in range(N)], pa.large_string()),
+            "word": pa.array([None if i % 8 == 3 else "xy"[i % 2] for i in range(N)]).dictionary_encode(),
+            "day": pa.array([None if i % 6 == 1 else day.date() for i, day in enumerate(DAYS)], pa.date32()),
+            "price": pa.array([f"{x:.2f}" for x in X]).cast(pa.decimal128(10, 2)),
+            "said": pa.array([None if i % 8 == 3 else day.isoformat() for i, day in enumerate(DAYS)]),
+            "hours": hours,
+        }
+    )
+    parquet.write_table(table, tmp_path / "t.parquet")
+    run("fill", tmp_path / "t.parquet", "--out", tmp_path / "o.parquet")
+    filled = parquet.read_table(tmp_path / "o.parquet")
+    assert filled.schema.types == table.schema.types
+    for name in table.column_names:
+        one, two = table.column(name).to_pylist(), filled.column(name).to_pylist()
+        assert all(old is None or old == new for old, new in zip(one, two, strict=True)), name
+        assert None not in two
+    assert all(len(cell) == len(DAYS[0].isoformat()) for cell in filled.column("said").to_pylist())
