@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from anomaly_tables import table
-from scipy.stats import f as f_law
 from scipy.stats import spearmanr
 from sklearn.base import clone
 from sklearn.metrics import make_scorer, roc_auc_score
@@ -17,7 +16,6 @@ from sklearn.preprocessing import StandardScaler
 from isopleth import AnomalyDetector
 from isopleth.core.errors import DataWarning
 from isopleth.datasets import load_breast
-from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.training_table import NEW, Limits
 
 CLUSTERS = np.random.default_rng(0).normal(size=(6, 3))
