@@ -100,13 +100,11 @@ def test_a_total_that_is_no_product_is_said_where_it_stands(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["12 %", "9%", "15 %"], "numbers with a sign or unit, such as '12 %'"),
+        (["12 %", "9 kg", "15 %"], "numbers with a sign or unit, such as '12 %'"),
         (["$1.50", "€3", "$2.75"], "numbers with a sign or unit, such as '$1.50'"),
-        (["1.5 kg", "12 kg", "3 kg"], "numbers with a sign or unit"),
+        (["2", "4", '"2,4"', '"2,4,4"'], "lists of numbers, such as '2,4'"),
         (["01/02/2024", "03/04/2024", "12/05/2024"], "dates or times, such as '01/02/2024'"),
-        (['"Jan 3, 2024"', '"May 14, 2024"'], "dates or times"),
-        (["3-Jan-24", "14-Feb-24"], "dates or times"),
-        (["13:45", "9:05"], "dates or times"),
+        (["Jan-14", "Feb-14"], "dates or times"),
         (["01/02/2024 01:05 PM", "03/04/2024 11:50 AM"], "dates or times"),
         (["3A", "12B", "7C"], None),
         (["red", "blue", "9 %"], None),
@@ -117,7 +115,7 @@ def test_words_that_look_like_numbers_or_times_are_named(tmp_path, words, said):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n" + "".join(f"{words[i % len(words)]},{i * i % 97}.5\n" for i in range(40)))
     found = " ".join(run("describe", path).stdout.split())
-    assert (f"x is taken as words that look like {said}" in found) if said else ("look like" not in found)
+    assert (f"column 'x' is taken as words that look like {said}" in found) if said else ("look like" not in found)
 
 
 def test_a_title_above_the_header_is_named(tmp_path):

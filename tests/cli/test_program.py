@@ -124,7 +124,7 @@ def test_a_parameter_is_worded_as_the_option_of_the_command_that_runs():
     message = Message("{parameter} names no column", parameter="columns", hint=advice)
     with click.Context(command):
         told = message.render(messages.ShellWording())
-    assert told == "--columns names no column; choose with --columns a]`,\"b,c\",... or `trend='linear'`."
+    assert told == "--columns names no column; choose with --columns 'a]`,\"b,c\",...' or `trend='linear'`."
     assert messages.ShellWording().parameter("columns") == "columns"  # outside a command, the words of Python stay
 
 

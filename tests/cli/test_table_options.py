@@ -65,7 +65,10 @@ def test_every_command_leaves_identifiers_out(file, tmp_path, verb):
 
 def test_words_said_to_be_numbers_are_named_with_their_line(file):
     result = run("anomalies", file, "--numeric", "word")
-    assert "t.csv: column 'word' holds 'x' in line 2; expected a number" in result.stderr
+    assert (
+        "t.csv: column 'word' holds 'x' in line 2, 'y' in line 3, 'z' in line 4 and 57 more such cells" in result.stderr
+    )
+    assert "; expected a number or an empty cell" in result.stderr
 
 
 def test_missing_words_and_decimal_commas(tmp_path):
@@ -156,7 +159,7 @@ def test_columns_that_a_model_lacks_are_said_with_what_to_do(tmp_path):
     [
         (["describe", "--exclude", "order_no,a,b,word"], "no column of {file} is left to use; keep at least one"),
         (["describe", "--categorical", "a", "--numeric", "a"], "'a' is named as more than one of categories, numbers"),
-        (["describe", "--numeric", "word"], "'word' holds 'x' in line 2; expected a number or an empty cell."),
+        (["describe", "--numeric", "word"], "and 57 more such cells; expected a number or an empty cell;"),
         (["changes", "--column", "a,b", "--exclude", "b"], "--column and --exclude both name 'b'."),
     ],
 )

@@ -7,17 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from isopleth.cli.run import Run, refuse_typos, tell
+from isopleth.cli.run import Run, tell
 from isopleth.core.errors import Hint, InputError, quoted
-from isopleth.files.file_table import FileTable, numbers_with_gaps
+from isopleth.files.file_table import FileTable, numbers_with_gaps, refuse_odd_cells
 from isopleth.files.read import Reader, Reading
-from isopleth.tables.text_types import moment
 from isopleth.tasks.changes.detector import ChangePointDetector
 from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.steps import ascending_times
-
-# Least share of cells that are times, so that a mistyped one is named and does not turn the column into words.
-_TIMES_SHARE = 0.9
 
 
 def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rate: float) -> None:
@@ -64,7 +60,7 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
     # The times need not be among the columns that are asked for.
     options = run.options
     keep = options.keep_identifiers or bool(options.columns)
-    table = Reader(path, replace(options, columns=None, keep_identifiers=keep)).read(2)
+    table = Reader(path, replace(options, columns=None, keep_identifiers=keep, bad_cells="missing")).read(2)
     there = table.data.column_names
     if time is not None and time not in there:
         raise InputError(
@@ -77,7 +73,6 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
         text = f"{path} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(there)}."
         raise InputError(text, parameter="columns", column=unknown[0])
     time = time or _only_column_of_times(table, options)
-    times = None if time is None else _times(table, time)
     known = [name for name in table.names if name != time]
     used = [name for name in options.columns or known if name in known]
     if not used:
@@ -87,8 +82,12 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
         raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
     schema = table.schema.take(table.names.index(name) for name in used)
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
-    refuse_typos(table.using(replace(schema, notes=table.schema.notes)), categories=False)
-    table = numbers_with_gaps(table.using(replace(schema, left_out=left_out)))
+    if options.bad_cells == "refuse":
+        refuse_odd_cells(table.select([*used, *filter(None, [time])]), categories=False)
+    times = None if time is None else _times(table, time)
+    unused = set(there) - {*used, time}
+    notes = tuple(note for note in table.notes if note.column not in unused)
+    table = numbers_with_gaps(replace(table.using(replace(schema, left_out=left_out)), notes=notes))
     run.keep(table.schema, table)
     tell(table)
     return table, times
@@ -109,13 +108,7 @@ def _only_column_of_times(table: FileTable, options: Reading) -> str | None:
 
 
 def _holds_times(table: FileTable, name: str) -> bool:
-    cells = table.data.column(name)
-    if str(cells.type) != "string":
-        return str(cells.type).startswith(("timestamp", "date"))
-    known = [text for text in cells.to_pylist() if text is not None]
-    if not known or moment(known[0]) is None:
-        return False
-    return sum(moment(text) is not None for text in known) >= _TIMES_SHARE * len(known)
+    return str(table.data.column(name).type).startswith(("timestamp", "date", "time"))
 
 
 def _times(table: FileTable, name: str) -> np.ndarray:

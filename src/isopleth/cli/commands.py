@@ -38,6 +38,22 @@ class ColumnList(click.ParamType):
         return [name.strip() for name in names if name.strip()]
 
 
+class WordList(ColumnList):
+    """Option type of words separated by commas, which keeps what was typed: it may be one word with a comma, as 46,3O is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+        """Return the words in `value`."""
+        return TypedWords(super().convert(value, param, ctx), value.strip())
+
+
+class TypedWords(list[str]):
+    """Words of an option, and `typed`, the text that was typed for them."""
+
+    def __init__(self, words: list[str], typed: str) -> None:
+        super().__init__(words)
+        self.typed = typed
+
+
 class WholeNumber(click.IntRange):
     """Option type of whole numbers of at least `min`, refused in these words."""
 
@@ -190,7 +206,7 @@ _TABLE_OPTIONS = [
     click.option("--categorical", type=ColumnList(), help="Take these columns as categories."),
     click.option("--numeric", type=ColumnList(), help="Take these columns as numbers."),
     click.option(
-        "--missing", type=ColumnList(), help="Words that mean a missing cell.  [default: NA, N/A, NaN, null, ?, ...]"
+        "--missing", type=WordList(), help="Words that mean a missing cell.  [default: NA, N/A, NaN, null, ?, ...]"
     ),
     click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of text files.  [default: recognised]"),
     click.option("--time-columns", type=ColumnList(), help="Take these columns as times."),
@@ -204,15 +220,31 @@ _TABLE_OPTIONS = [
 ]
 
 
-def table_options(columns: str, about: str) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds the options of every command that reads a table."""
+def table_options(columns: str, about: str, bad_cells: str = "refuse") -> Callable[[Callable], Callable]:
+    """Return a decorator that adds the options of every command that reads a table; `bad_cells` is a default."""
 
     def added(function: Callable) -> Callable:
-        for option in reversed([click.option(columns, "columns", type=ColumnList(), help=about), *_TABLE_OPTIONS]):
+        first: list[Any] = [
+            click.option(columns, "columns", type=ColumnList(), help=about),
+            _bad_cells_option(bad_cells),
+        ]
+        for option in reversed([*first, *_TABLE_OPTIONS]):
             function = option(function)
         return function
 
     return added
+
+
+def _bad_cells_option(default: str) -> Callable[[Callable], Callable]:
+    """Return the option for cells that cannot be read."""
+    return click.option(
+        "--bad-cells",
+        type=click.Choice(["refuse", "missing"]),
+        default=default,
+        show_default=True,
+        help="What becomes of cells that are not of the kind of their column, such as 46,3O among numbers, and of limits "
+        "such as <0.5: the table is refused and they are named, or they are named and count as missing.",
+    )
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object in the place of text.")
@@ -281,7 +313,7 @@ _confidence_option = click.option(
     help="Mark rows as certain at this false discovery rate.",
 )
 @_file_option("--reference", "Judge the rows of FILE by this table, whose rows are known to be ordinary.")
-@table_options("--columns", "Use these columns only.")
+@table_options("--columns", "Use these columns only.", bad_cells="missing")
 @click.option("--top", type=WholeNumber(min=0), default=10, show_default=True, help="Number of rows to show.")
 @_file_option("--save", "save_to", "Keep the fitted model in this file.", metavar="MODEL")
 @_file_option("--model", "Score the rows with this model instead of fitting one.", metavar="MODEL")
@@ -602,7 +634,7 @@ def score() -> None:
     reads={"file": "file"},
 )
 @click.argument("file", type=_PATH)
-@table_options("--columns", "Use these columns only.")
+@table_options("--columns", "Use these columns only.", bad_cells="missing")
 @report_option
 @json_option
 def describe() -> None:

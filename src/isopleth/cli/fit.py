@@ -13,12 +13,12 @@ import numpy as np
 import isopleth
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
 from isopleth.cli.program import removed_if_refused, resumable, say
-from isopleth.cli.run import Run, refuse_same, refuse_typos, tell
+from isopleth.cli.run import Run, refuse_same, tell
 from isopleth.core.errors import Hint, InputError, TooLargeError, printable
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
 from isopleth.distributed import fit as fit_parts
-from isopleth.files.file_table import FileTable
+from isopleth.files.file_table import FileTable, refuse_odd_cells
 from isopleth.files.read import Reader, Reading
 from isopleth.files.source import table_fingerprint
 from isopleth.files.stream import FileRows
@@ -51,7 +51,8 @@ def fit(
     first = Reader(file, run.options).first()
     run.keep(first.schema, first)
     if not first.with_truth_as_numbers().is_plain:
-        refuse_typos(first)
+        if run.options.bad_cells == "refuse":
+            refuse_odd_cells(first)
         tell(first, gaps=False)
         if kind == "score":
             raise InputError(f"{file}: --kind score takes complete rows of numbers only", hint=_way_out(first))

@@ -59,7 +59,8 @@ def monitor(
     # The page is written at an interrupt, too: an endless stream ends with one.
     with _paged(run) if run.report else nullcontext() as kept:
         skip = watching.state_.n_rows if replay else 0
-        batches = RowStream(table, run.options.encoding).batches(sys.stdin.buffer)
+        stream = RowStream(table, run.options.encoding, run.options.decimal, run.options.bad_cells)
+        batches = stream.batches(sys.stdin.buffer)
         alarmed = _watch(watching, batches, state, skip, run.as_json, Metrics(metrics), kept)
     if state is None and not watching.state_.n_rows:  # with a state, a run may find that nothing new has come
         raise InputError(

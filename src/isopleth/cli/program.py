@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import errno
+import shlex
 import shutil
 import sys
 import warnings
@@ -108,7 +109,7 @@ class ShellWording(Wording):
         return self._options.get(name, "the table" if name == "X" else name)
 
     def setting(self, name: str, value: Any = ...) -> str:
-        """Return the option with its value; a list is one line of CSV, as the option reads it."""
+        """Return the option with its value, quoted for a shell; a list is one line of CSV, as the option reads it."""
         if name not in self._options:
             return super().setting(name, value)
         if value is ...:
@@ -116,7 +117,7 @@ class ShellWording(Wording):
         text = StringIO()
         parts = value if isinstance(value, list) else [value]
         csv.writer(text, lineterminator="").writerow("..." if part is ... else part for part in parts)
-        return f"{self._options[name]} {text.getvalue()}"
+        return f"{self._options[name]} {shlex.quote(text.getvalue())}"
 
 
 @contextmanager

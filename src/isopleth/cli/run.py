@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from isopleth.cli.program import ShellWording, Stages, say
 from isopleth.core.errors import Hint, InputError, quoted, warn_user
-from isopleth.files.file_table import FileTable, together
+from isopleth.files.file_table import FileTable, refuse_odd_cells, together
 from isopleth.files.new_cells import as_written
 from isopleth.files.read import Reader, Reading
 from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_frame, write_table
@@ -109,7 +109,6 @@ class Run:
             table = Reader(path, replace(self.options, labels=list(labels))).read(2, cells=cells)
         if constants:
             table = table.using(table.schema.with_constants())
-        refuse_typos(table)
         self.keep(table.schema, table)
         tell(table, gaps=gaps)
         return table
@@ -119,15 +118,15 @@ class Run:
     ) -> tuple[FileTable, FileTable, SchemaComparison]:
         """Read the common columns of two tables, whose rows together decide what each is used as, and how the schema changed."""
         with _naming_labels(labels):
-            how = replace(self.options, labels=list(labels))
+            how = replace(self.options, labels=list(labels), bad_cells="missing")
             first, second = (Reader(path, how).read() for path in (a, b))
+        if self.options.bad_cells == "refuse":
+            refuse_odd_cells(first, second)
         names, others = first.data.column_names, second.data.column_names
         by_name = first.named and second.named
         if not by_name and len(names) != len(others):
             hint = Hint("choose the same ones with {columns}", columns=...)
             raise InputError(f"{a} has {len(names)} columns and {b} has {len(others)}", parameter="columns", hint=hint)
-        for table in (first, second):
-            refuse_typos(table)
         if not by_name:
             own = second.schema.renamed(dict(zip(others, names, strict=True)))
             second = replace(second, data=second.data.rename_columns(names), schema=own)
@@ -316,21 +315,6 @@ def warn_without_names(reader: Reader) -> None:
         raise InputError(f"{reader.source} names no columns; add a header with those of the model: {names}.")
     text = f"{reader.source} names no columns; they are taken to be {names}, in this order."
     warn_user(text)
-
-
-def refuse_typos(table: FileTable, *, categories: bool = True) -> None:
-    """Refuse words in columns of which nearly all cells are numbers; with `categories`, the user may take them as such."""
-    taken = [column.name for column in table.schema.columns if column.kind == "categorical"]
-    for note in table.schema.notes:
-        if note.column in taken and note.row is not None:
-            text = note.text.partition(": the column")[0]
-            if categories:
-                how = "correct it, name it with {missing}, or take the column as categories with {categorical}"
-                hint = Hint(how, missing=[note.value], categorical=[note.column])
-            else:
-                how = "correct it, name it with {missing}, or leave the column out with {exclude}"
-                hint = Hint(how, missing=[note.value], exclude=[note.column])
-            raise InputError(replace(note, text=text, hint=hint).located(table.source, table.place))
 
 
 def tell(table: FileTable, *, gaps: bool = True) -> None:

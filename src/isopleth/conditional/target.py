@@ -13,8 +13,8 @@ from isopleth.core.errors import InputError
 from isopleth.core.parameters import on_host
 from isopleth.tables.cells import MISSING_WORDS, TRUTH, Cells
 from isopleth.tables.kinds import Column, KindRule
+from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import decode_cells
-from isopleth.tables.text_types import Numerals
 
 # Steps in which numbers and times may be recorded, the largest one first.
 _STEPS = tuple(m * 10.0**k for k in range(5, -10, -1) for m in (5.0, 1.0))

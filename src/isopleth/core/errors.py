@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from types import ModuleType
@@ -243,6 +243,13 @@ def positive_number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0.0 < float(value) < math.inf:
         raise InputError("{parameter} = {value}: expected a positive, finite number.", parameter=name, value=value)
     return float(value)
+
+
+def one_of(name: str, value: Any, choices: Sequence[str]) -> Any:
+    """Return a parameter that has to be one of some words."""
+    if value not in choices:
+        raise InputError("{parameter} = {value}: expected one of " + quoted(choices) + ".", parameter=name, value=value)
+    return value
 
 
 def probability(name: str, value: Any) -> float:

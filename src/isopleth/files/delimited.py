@@ -20,7 +20,7 @@ import pyarrow.csv as arrow_csv
 
 from isopleth.core.errors import Hint, InputError
 from isopleth.files.source import Source, likely_encoding
-from isopleth.tables.text_types import Numerals, numerals_of
+from isopleth.tables.numerals import Numerals, numerals_of
 
 _PIECE = 2**20  # bytes that are read, scanned and parsed at a time: their positions of quotes stay in the cache
 LONGEST = 2**24  # a longer record is no row, and would fill the memory before anything could be said about it
@@ -92,7 +92,7 @@ def recognised(source: Source, delimiter: str | None, decimal: str | None) -> Di
         raise InputError(f"{source} is empty; a table is needed.")
     delimiter = delimiter or find_delimiter(lines, whole)
     first, used = _first_record(source, lines, delimiter, above)
-    numerals = numerals_of(_cells(lines, delimiter, above), source, decimal)
+    numerals = numerals_of(_cells(lines, delimiter, above), source, decimal, delimiter=delimiter)
     names = header_names(source, first, numerals)
     lengths = [len(line.encode()) for line in lines[:used]]
     place = start if names is None else Place(0, start.byte + sum(lengths), start.line + used)
@@ -182,14 +182,14 @@ def _widths(lines: list[str], delimiter: str, whole: bool) -> list[int]:
     return found if whole or len(found) < 2 else found[:-1]  # the sample may end inside a quoted cell
 
 
-def _cells(lines: list[str], delimiter: str, above: int) -> Iterator[tuple[int, str]]:
-    """Yield the sampled cells with the lines of their records, as far as the text is cut into cells at all."""
+def _cells(lines: list[str], delimiter: str, above: int) -> Iterator[tuple[int, int, str]]:
+    """Yield the sampled cells with line and column, as far as the text is cut into cells at all."""
     reader = _parser(iter(lines), delimiter)
     seen: set[str] = set()
     try:
         for record in reader:
             if not seen.issuperset(record):
-                yield from ((above + reader.line_num, cell) for cell in record)
+                yield from ((above + reader.line_num, column, cell) for column, cell in enumerate(record))
                 seen.update(record)
     except csv.Error:
         return

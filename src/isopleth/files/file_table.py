@@ -15,6 +15,7 @@ from isopleth.core.errors import Hint, InputError, Message, quoted
 from isopleth.files.delimited import Dialect
 from isopleth.files.source import choice
 from isopleth.tables.schema import Choices, EncodedTable, Schema, attached
+from isopleth.tables.unread import NO_ODD_CELLS, OddCells, behind, refusal
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,10 @@ class FileTable:
         The columns as they stand in the file, where this was asked for: text of a text file or workbook, types of other formats.
     header : tuple of str, optional
         Names of the columns as they stand there, if its cells are text.
+    odd : OddCells
+        Cells that are not of the kind of their column, and cells that say a limit in the place of a number. They are null in
+        `data`: ``table.odd.unread["price"]`` has their ``rows``, counted from 0, and ``texts``, and
+        ``table.odd.censored["lead"]`` their ``rows`` and the ends ``lower`` and ``upper`` of the interval of each.
 
     Examples
     --------
@@ -77,6 +82,7 @@ class FileTable:
     before: int = 0
     cells: Any = None
     header: tuple[str, ...] | None = None
+    odd: OddCells = NO_ODD_CELLS
 
     @classmethod
     def of_array(cls, values: np.ndarray, names: list[str], source: Path) -> Self:
@@ -103,7 +109,7 @@ class FileTable:
     @property
     def frame(self) -> Any:
         """All columns as an Arrow table that carries the schema in its metadata; estimators honour it there."""
-        return attached(self.data, self.schema, self.choices, self.named)
+        return attached(self.data, self.schema, self.choices, self.named, self.odd)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Give the columns to any library that reads Arrow streams."""
@@ -117,15 +123,19 @@ class FileTable:
         """Return some rows."""
         lines = None if self.lines is None else self.lines[rows]
         labels = {name: values[rows] for name, values in self.labels.items()}
-        return replace(self, data=self.data.take(np.asarray(rows)), lines=lines, labels=labels, cells=None)
+        odd = self.odd.take(np.asarray(rows)) if len(self.odd) else self.odd
+        data = self.data.take(np.asarray(rows))
+        return replace(self, data=data, lines=lines, labels=labels, cells=None, odd=odd)
 
     def select(self, names: Sequence[str]) -> Self:
         """Return some of the columns, and what the user said of them; the schema, which several tables may decide, stays."""
-        return replace(self, data=self.data.select(list(names)), choices=self.choices.only(names), cells=None)
+        choices, odd = self.choices.only(names), self.odd.of_columns({name: name for name in names})
+        return replace(self, data=self.data.select(list(names)), choices=choices, cells=None, odd=odd)
 
     def followed_by(self, other: FileTable) -> Self:
         """Return the rows of both tables."""
-        return replace(self, data=pa.concat_tables([self.data, other.data]).combine_chunks(), lines=None, cells=None)
+        data = pa.concat_tables([self.data, other.data]).combine_chunks()
+        return replace(self, data=data, lines=None, cells=None, odd=behind(self.odd, other.odd, len(self)))
 
     def using(self, schema: Schema) -> Self:
         """Return the table with another schema, such as that of the rows a model was fitted to."""
@@ -144,7 +154,7 @@ class FileTable:
             For cells that are not of the kind of their column; the message names file and line.
         """
         try:
-            return self.schema.encode(self.data, typed=True)
+            return self.schema.encode(self.data, typed=True, odd=self.odd)
         except InputError as error:
             raise error.located(self.source, self.place) from None
 
@@ -192,9 +202,25 @@ def together(tables: Sequence[FileTable]) -> Schema:
         return f"{first.place(row)} of {first.source}" if row < n else f"{second.place(row - n)} of {second.source}"
 
     try:
-        return Schema.of(first.data, also=second.data, typed=True, choices=first.choices.joined(second.choices))
+        choices, odd = first.choices.joined(second.choices), (first.odd, second.odd)
+        return Schema.of(first.data, also=second.data, typed=True, odd=odd, choices=choices)
     except InputError as error:
         raise error.located(None, place) from None
+
+
+def refuse_odd_cells(*tables: FileTable, categories: bool = True) -> None:
+    """Refuse cells that could not be read or say a limit, those of all columns and tables in one sentence."""
+    message = refusal([(str(table.source), table.odd, table.place) for table in tables], categories=categories)
+    if message is not None:
+        raise InputError(message)
+
+
+def refuse_other_kinds(table: FileTable) -> None:
+    """Refuse columns that are said to be of a kind of which hardly any cell is."""
+    known = {name: len(table) - table.data.column(name).null_count for name in table.odd.unread}
+    wrong = table.odd.of_another_kind(known)
+    if len(wrong):
+        refuse_odd_cells(replace(table, odd=wrong))
 
 
 def numbers_with_gaps(table: FileTable) -> FileTable:

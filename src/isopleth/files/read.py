@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from isopleth.core.errors import Hint, InputError, Message, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, Message, one_of, quoted, warn_user
 from isopleth.files.delimited import (
     Dialect,
     Text,
@@ -18,7 +19,7 @@ from isopleth.files.delimited import (
     kind_of,
     recognised,
 )
-from isopleth.files.file_table import FileTable
+from isopleth.files.file_table import FileTable, refuse_odd_cells, refuse_other_kinds
 from isopleth.files.readers import READERS, Columns, mapped, parquet_batches, parquet_shape, table_of_array
 from isopleth.files.source import (
     PACKED_SUFFIXES,
@@ -28,9 +29,11 @@ from isopleth.files.source import (
     opened,
     positions,
 )
-from isopleth.tables.cells import MISSING_WORDS, NO_WORD, hold_codes
+from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD, hold_codes
+from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Choices, Schema
-from isopleth.tables.text_types import Numerals, trimmed, typed, without_codes, without_missing
+from isopleth.tables.text_types import days_of, trimmed, typed, without_codes, without_missing
+from isopleth.tables.unread import CensoredCells, OddCells, UnreadCells
 
 # Delimiters of text files by suffix; None means that it is found from the text.
 _DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t"}
@@ -51,6 +54,7 @@ class Reading:
     keep_identifiers: bool = False
     labels: Sequence[str] = ()
     missing: Iterable[str] | None = None
+    bad_cells: str = "missing"
     decimal: str | None = None
     encoding: str | None = None
     schema: Schema | None = None
@@ -72,7 +76,8 @@ class Reading:
 
     def of_schema(self, schema: Schema) -> Reading:
         """Return how the columns of a schema are read; what was said of columns was for those of another table."""
-        kept = {name: getattr(self, name) for name in ("columns", "missing", "decimal", "encoding", "max_unpacked")}
+        names = ("columns", "missing", "bad_cells", "decimal", "encoding", "max_unpacked")
+        kept = {name: getattr(self, name) for name in names}
         return Reading(**kept, schema=schema)
 
 
@@ -88,6 +93,7 @@ def read_table(
     keep_identifiers: bool = False,
     labels: Sequence[str] = (),
     missing: Sequence[str] | None = None,
+    bad_cells: Literal["missing", "refuse"] = "missing",
     decimal: str | None = None,
     encoding: str | None = None,
     schema: Schema | None = None,
@@ -102,9 +108,10 @@ def read_table(
     .feather and .arrow, .xlsx (the first sheet), .npy, and .npz (its array ``X``, or its only two-dimensional one). A further
     suffix .gz, .bz2, .xz or .zst says that the file is compressed. The path ``-`` is standard input. The file is opened once.
 
-    A column holds numbers if all cells that are not missing are numbers, and times if all are dates in one format. Decimal commas
-    and signs between groups of three digits are recognised by the first lines. Columns of identifiers and of free text are not
-    used. What was decided is in :attr:`FileTable.schema`, and a fit to the table honours it.
+    A column holds numbers, times or truth values if nearly all cells that are not missing (four in five) are so, times in one
+    format; the other cells are named. Decimal commas and signs between groups of three digits are recognised by the first lines,
+    and so are brackets, currencies and units that do not change within a column. Columns of identifiers and of free text are
+    not used. What was decided is in :attr:`FileTable.schema`, and a fit to the table honours it.
 
     Parameters
     ----------
@@ -126,6 +133,10 @@ def read_table(
     missing : sequence of str, optional
         Words that mean a missing cell, besides the empty cell; by default NA, N/A, NaN, null, ? and a few others. A number, such
         as "-999", means every cell of that value.
+    bad_cells : {"missing", "refuse"}, default="missing"
+        What becomes of cells that are not of the kind of their column, such as "46,3O" among numbers or 2021-02-30 among dates,
+        and of those that say a limit, such as "<0.5": they count as missing, and a warning and :attr:`FileTable.odd` name them;
+        or the table is refused with a sentence that names them.
     decimal : {".", ","}, optional
         Decimal sign of text; recognised by default.
     encoding : str, optional
@@ -174,6 +185,7 @@ def read_table(
         keep_identifiers=keep_identifiers,
         labels=labels,
         missing=missing,
+        bad_cells=one_of("bad_cells", bad_cells, ("missing", "refuse")),
         decimal=decimal,
         encoding=encoding,
         schema=schema,
@@ -265,6 +277,9 @@ class Reader:
         """Return the whole table, whose cells are of the kinds of a schema that was given; `cells` keeps them as they stand."""
         columns = self._all(None)
         table = self._table(columns, min_rows)
+        if self.how.bad_cells == "refuse":
+            refuse_odd_cells(table)
+        refuse_other_kinds(table)
         if self.how.schema is not None:
             table.encoded()  # which names a cell that is not of the kind of its column
         if not cells:
@@ -315,27 +330,43 @@ class Reader:
             raise InputError(
                 f"{self.source} has {has}; at least {max(min_rows, 1)} {'are' if min_rows > 1 else 'is'} needed."
             )
+        self._settle_missing(columns.data)
+        how = self.how
         labels = {name: self._labels(columns, name) for name in how.labels}
-        kinds = [] if how.schema is None else list(zip(self.names, how.schema.columns, strict=True))
-        words = {name for name, column in kinds if column.is_words}
-        numeric = {name for name, column in kinds if column.kind == "numeric"}
-        data, named = self._typed(columns, {*words, *how.categorical}, {*numeric, *how.numeric}), self.named
-        choices = replace(how.choices, written=self._written)
+        wanted = {name: kind for name in self.names if (kind := how.choices.kind(name)) is not None}
+        if how.schema is not None:
+            kinds = zip(self.names, how.schema.columns, strict=True)
+            wanted = {name: kind for name, column in kinds if (kind := column.wanted) is not None}
+        read, named = self._typed(columns, wanted), self.named
+        data, odd, choices = read.data, read.odd, replace(how.choices, written=self._written)
         if how.schema is not None:  # columns of a file without names are matched by position
-            data, named = data.rename_columns([str(name) for name in how.schema.names]), how.schema.named
+            theirs = [str(name) for name in how.schema.names]
+            data, named = data.rename_columns(theirs), how.schema.named
+            odd = odd.of_columns(dict(zip(self.names, theirs, strict=True)))
         schema = how.schema or Schema.of_numbers(self.names, True)
         of_file = (columns.lines, self._notes(), choices, labels, self.dialect)
-        table = FileTable(data, schema, self.source.shown, named, *of_file)
+        table = FileTable(data, schema, self.source.shown, named, *of_file, odd=odd)
+        said = [note.located(self.source, table.place) for note in [*read.notes, *odd.notes(table.place)]]
+        table = replace(table, notes=(*table.notes, *said))
         if how.schema is not None:
             return table
         try:
-            schema = Schema.of(data, typed=True, choices=choices)
+            schema = Schema.of(data, typed=True, odd=(odd,), choices=choices)
             columns_ = (replace(c, day_first=self._day_first.get(str(c.name))) for c in schema.columns)
             schema = replace(schema, columns=tuple(columns_))
         except InputError as error:
             raise error.located(self.source, table.place) from None
         notes = [note.located(self.source, table.place) for note in schema.notes]
         return replace(table, schema=schema, notes=(*table.notes, *notes))
+
+    def _settle_missing(self, data: Any) -> None:
+        """Take what was typed for `missing` as one word if there is such a cell, and as a list of words otherwise."""
+        typed_text = getattr(self.how.missing, "typed", None)
+        if typed_text is None:
+            return
+        texts = [cells for cells in data.columns if pa.types.is_string(cells.type)]
+        whole = any(pc.any(pc.equal(trimmed(cells), typed_text)).as_py() for cells in texts)
+        self.how = replace(self.how, missing=[typed_text] if whole else list(self.how.missing or ()))
 
     def _labels(self, columns: Columns, name: str) -> np.ndarray:
         """Return a column as it is written: words of text, numbers or words of other formats."""
@@ -379,13 +410,13 @@ class Reader:
         mixed = () if self._whole is None else self._whole.mixed
         return tuple(name for name in self.names if self.text is not None or name in mixed)
 
-    def _typed(self, columns: Columns, words: Collection[str], numeric: Collection[str]) -> Any:
+    def _typed(self, columns: Columns, wanted: Mapping[str, str]) -> TypedColumns:
         numerals, missing = Numerals() if self.text is None else self.text.dialect.numerals, self.how.said_missing
+        placeholders = MISSING_NUMBERS if missing is None else frozenset[str]()
         if missing is None:  # files of typed cells have missing cells of their own
             missing = MISSING_WORDS if self.text is not None or self.source.suffix == ".xlsx" else NO_WORD
-        return typed_columns(
-            self.source, columns, self.names, words, missing, numerals, self._day_first, self._written, numeric
-        )
+        way = Way(missing, placeholders, numerals, self._day_first)
+        return typed_columns(self.source, columns, self.names, wanted, self._written, way)
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
         """Yield tables of `rows` rows with the schema of `like`, from a row on; some formats are read as a whole."""
@@ -435,30 +466,59 @@ class Reader:
                 start = max(0, start - len(table))
 
     def _chunk(self, columns: Columns, like: FileTable, before: int) -> FileTable:
-        kinds = list(zip(self.names, like.data.schema.types, strict=True))
-        words = {*self.how.categorical, *(name for name, kind in kinds if pa.types.is_string(kind))}
-        numeric = {name for name, kind in kinds if pa.types.is_integer(kind) or pa.types.is_floating(kind)}
-        data = self._typed(columns, words, {*numeric, *self.how.numeric}).rename_columns(like.data.column_names)
-        return replace(like, data=data, lines=columns.lines, before=before)
+        kinds = dict(zip(self.names, map(wanted_of, like.data.schema.types), strict=True))
+        kinds |= dict.fromkeys(self.how.categorical, "categorical")
+        read = self._typed(columns, {name: kind for name, kind in kinds.items() if kind is not None})
+        odd = read.odd.of_columns(dict(zip(self.names, like.data.column_names, strict=True)))
+        table = replace(like, data=read.data.rename_columns(like.data.column_names), lines=columns.lines, before=before)
+        return replace(table, odd=odd)
+
+
+def wanted_of(kind: Any) -> str | None:
+    """Return the kind as which text is read where the first rows of its column became an Arrow type."""
+    if pa.types.is_string(kind):
+        return "categorical"
+    if pa.types.is_temporal(kind):
+        return "time"
+    return "truth" if pa.types.is_boolean(kind) else None if pa.types.is_null(kind) else "numeric"
+
+
+@dataclass(frozen=True, eq=False)
+class TypedColumns:
+    """Columns with types of their own, the cells that could not be read, and what was recognised."""
+
+    data: Any
+    odd: OddCells
+    notes: list[Message]
+
+
+@dataclass(frozen=True)
+class Way:
+    """Way to read the text of columns."""
+
+    missing: frozenset[str]  # words that mean a missing cell
+    placeholders: frozenset[str]  # those that do so beside numbers and times
+    numerals: Numerals
+    day_first: dict[str, bool]  # order of days and months by column; it gets what the cells show
 
 
 def typed_columns(
     source: Source,
     columns: Columns,
     names: list[str],
-    words: Collection[str],
-    missing: frozenset[str],
-    numerals: Numerals,
-    day_first: dict[str, bool],
+    wanted: Mapping[str, str],
     written: Collection[str],
-    numeric: Collection[str] = (),
-) -> Any:
-    """Return columns with types of their own, except `words`; `day_first` keeps the order of days and months.
+    way: Way,
+) -> TypedColumns:
+    """Return columns with types of their own, some as they are `wanted`.
 
-    Text that looks like numbers is numbers in the columns `written`, unless some of them begin with 0, and in `numeric` ones.
+    Text that looks like numbers is numbers in the columns `written`, unless some of them begin with 0, and where it is wanted.
     """
     table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
-    found = []
+    found: list[Any] = []
+    unread: dict[str, UnreadCells] = {}
+    censored: dict[str, CensoredCells] = {}
+    notes: list[Message] = []
     for name, cells in zip(names, columns.data.columns, strict=False):  # labels come behind
         if pa.types.is_dictionary(cells.type):
             cells = cells.cast(cells.type.value_type)
@@ -469,18 +529,28 @@ def typed_columns(
             cells = cells.cast(pa.string())
         elif pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
             cells = cells.cast(pa.string())
-            if name in words:
-                cells = without_missing(trimmed(cells), missing)
+            kind = wanted.get(name)
+            if kind == "categorical":
+                cells = without_missing(trimmed(cells), way.missing)
             else:
-                numbers = name in numeric or (name in written and not hold_codes(cells))
+                numbers = kind == "numeric" or (name in written and not hold_codes(cells))
+                how: dict[str, Any] = {"wanted": kind, "placeholders": way.placeholders}
                 try:
-                    cells = typed(name, cells, missing, numerals, table.place, day_first, numbers)
+                    read = typed(name, cells, way.missing, way.numerals, table.place, way.day_first, numbers, **how)
                 except InputError as error:
                     raise error.located(source, table.place) from None
+                unread |= {name: read.unread} if read.unread else {}
+                censored |= {name: read.censored} if read.censored else {}
+                cells = read.values
+                notes += read.notes
         elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
-            cells = without_codes(cells, missing)
+            cells = without_codes(cells, way.missing)
+            days = days_of(name, cells) if wanted.get(name) in (None, "time") else None
+            if days is not None:
+                cells = days.values
+                notes += days.notes
         found.append(cells)
-    return pa.table(found, names=names)
+    return TypedColumns(pa.table(found, names=names), OddCells(unread, censored), notes)
 
 
 def refuse_mismatch(path: object, names: list[str], offered: Sequence[str], chosen: bool) -> None:

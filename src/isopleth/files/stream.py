@@ -26,16 +26,17 @@ from isopleth.files.delimited import (
     header_names,
     kind_of,
 )
-from isopleth.files.file_table import FileTable, MissingCells, refuse_words
-from isopleth.files.read import Reader, Reading, typed_columns
+from isopleth.files.file_table import FileTable, MissingCells, refuse_odd_cells, refuse_words
+from isopleth.files.read import Reader, Reading, Way, typed_columns
 from isopleth.files.readers import Columns
 from isopleth.files.source import (
     Source,
     decoder_of,
 )
-from isopleth.tables.cells import MISSING_WORDS
+from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS
+from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Schema
-from isopleth.tables.text_types import Numerals
+from isopleth.tables.unread import NO_ODD_CELLS, behind, refusal
 
 _BYTES = 2**16  # that are read from a stream at a time
 _STREAM = Path("standard input")
@@ -111,11 +112,14 @@ class FileRows:
 
     def _check(self, progress: Callable[[float], None], min_rows: int) -> None:
         """Pass over the file once: all cells are finite numbers."""
-        missing, rows = MissingCells(self.names), 0
+        missing, odd, rows = MissingCells(self.names), OddTally(), 0
         for table in self.file.chunks(self.chunk_rows, self.first):
+            odd.add(table)
             missing.add(table, table.encoded().numeric)
             rows += len(table)
             progress(self.file.share_of(rows))
+        if self.file.how.bad_cells == "refuse":
+            odd.refuse(self.source)
         missing.refuse(self.source)
         if rows < min_rows:
             has = "only one row" if rows == 1 else f"{rows or 'no'} rows"
@@ -141,6 +145,8 @@ class FileRows:
         for table in self.file.chunks(rows or self.chunk_rows, self.first, start):
             self._refuse_changed()
             found += len(table)
+            if self.file.how.bad_cells == "refuse":
+                refuse_odd_cells(table)
             if self._encode:
                 self.n_rows = found
                 self.unseen.update({str(name): count for name, count in table.encoded().unseen.items()})
@@ -149,11 +155,42 @@ class FileRows:
             self._refuse_changed(certain=True)
 
 
+class OddTally:
+    """Cells that could not be read, or say a limit: found chunk by chunk, refused at the end."""
+
+    def __init__(self) -> None:
+        self._odd, self._places, self._rows = NO_ODD_CELLS, dict[int, str](), 0
+
+    def add(self, table: FileTable) -> None:
+        """Keep the odd cells of the rows that follow, and their places."""
+        self._odd = behind(self._odd, table.odd, self._rows)
+        for row in table.odd.rows.tolist():
+            self._places[self._rows + row] = table.place(row)
+        self._rows += len(table)
+
+    def refuse(self, path: object) -> None:
+        """Refuse the file if any was found."""
+        message = refusal([(str(path), self._odd, lambda row: self._places.get(row, f"row {row + 1}"))])
+        if message is not None:
+            raise InputError(message)
+
+
 class RowStream:
     """Rows that arrive one after another as lines of text, with the columns and kinds of a table."""
 
-    def __init__(self, like: FileTable, encoding: str | None = None) -> None:
+    def __init__(
+        self,
+        like: FileTable,
+        encoding: str | None = None,
+        decimal: str | None = None,
+        bad_cells: str = "refuse",
+    ) -> None:
+        """Take the rows as those of a table are written: with its decimal sign, or `decimal` where it has none."""
         self.like = like
+        self._refuses = bad_cells == "refuse"
+        self._numerals = Numerals() if decimal is None else Numerals(decimal, grouped=True)
+        if like.dialect is not None and not like.dialect.numerals.ordinary:
+            self._numerals = like.dialect.numerals
         self._encoding = encoding or "utf-8"
         self._dialect: Dialect | None = None
         self._where: list[int] = []
@@ -218,7 +255,8 @@ class RowStream:
             text = head.decode()
         except UnicodeDecodeError:
             raise InputError(f"{_STREAM}, line {before + 1}: not UTF-8 text", hint=_ENCODING) from None
-        delimiter = find_delimiter([text], True)
+        own = "" if self.like.dialect is None else self.like.dialect.delimiter
+        delimiter = own if own and own in text.strip("\r\n") else find_delimiter([text], True)
         try:
             first = next(csv.reader([text.strip("\r\n")], delimiter=delimiter, skipinitialspace=True, strict=True), [])
         except csv.Error as error:
@@ -227,7 +265,7 @@ class RowStream:
             ) from None
         first = [cell.strip() for cell in first]
         try:
-            found = header_names(_STREAM, first)
+            found = header_names(_STREAM, first, self._numerals)
         except InputError:
             if len(first) != len(like.names):
                 raise
@@ -236,7 +274,7 @@ class RowStream:
             found = None  # 0, 1, 2, ... is a header only where the reference has that one
         names = found or [f"x{j + 1}" for j in range(len(first))]
         place = Place(0, 0, before + (found is not None))
-        self._dialect = Dialect(delimiter, Numerals(), names, False, first, place)
+        self._dialect = Dialect(delimiter, self._numerals, names, False, first, place)
         if found is None or not like.named:
             if len(first) != len(like.names):
                 raise InputError(
@@ -260,24 +298,22 @@ class RowStream:
         like = self.like
         if not text:
             empty = like.data.select(like.names).slice(0, 0)
-            return replace(like, data=empty, lines=None)
+            return replace(like, data=empty, lines=None, odd=NO_ODD_CELLS)
         source = Source(BytesIO(text), _STREAM, ".csv")
         assert self._dialect is not None
         dialect = replace(self._dialect, place=Place(0, 0, before))
         parts = list(Text(source, dialect).tables(self._where))
         strings, lines = pa.concat_tables([part for part, _ in parts]), np.concatenate([more for _, more in parts])
-        data = typed_columns(
-            source,
-            Columns(strings, True, lines),
-            like.names,
-            {*like.choices.categorical, *(str(column.name) for column in like.schema.columns if column.is_words)},
-            MISSING_WORDS if like.schema.missing is None else like.schema.missing,
-            Numerals(),
-            like.schema.day_first,
-            like.names,
-            {str(column.name) for column in like.schema.columns if column.kind == "numeric"},
-        )
-        table = replace(like, data=data, lines=lines, source=_STREAM)
+        kinds = {str(column.name): column.wanted for column in like.schema.columns}
+        kinds |= dict.fromkeys(like.choices.categorical, "categorical")
+        wanted = {name: kind for name, kind in kinds.items() if kind is not None}
+        said = like.schema.missing
+        words = (MISSING_WORDS, MISSING_NUMBERS) if said is None else (said, frozenset[str]())
+        way = Way(*words, self._numerals, like.schema.day_first)
+        read = typed_columns(source, Columns(strings, True, lines), like.names, wanted, like.names, way)
+        table = replace(like, data=read.data, lines=lines, source=_STREAM, odd=read.odd)
+        if self._refuses:
+            refuse_odd_cells(table)
         encoded = table.encoded()
         if np.isinf(encoded.numeric).any():
             raise InputError(f"{_STREAM}: a number is infinite")

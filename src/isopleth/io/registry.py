@@ -62,7 +62,7 @@ _CLASSES = {
     "tables.kinds": "Column",
     "tables.row_encoding": "CellEncoding RowEncoding",
     "tables.schema": "Schema",
-    "tables.text_types": "Numerals",
+    "tables.numerals": "Numerals",
     "tasks.anomaly.certificate": "SplitScores",
     "tasks.anomaly.covariance": "CovarianceEvidence Indicators",
     "tasks.anomaly.detector": "AnomalyDetector",

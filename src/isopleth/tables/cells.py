@@ -16,15 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from isopleth.core.errors import InputError
+from isopleth.core.errors import InputError, Message
 from isopleth.tables.given import Given
-from isopleth.tables.text_types import Numerals, moment, numerals_of, rounded, typed, written_number
+from isopleth.tables.numerals import Numerals, numerals_of, written_number
+from isopleth.tables.text_types import TypedCells, days_of, moment, rounded, typed
+from isopleth.tables.unread import NO_ODD_CELLS, CensoredCells, OddCells, UnreadCells, behind
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
 
-# Words that count as missing as well, in columns where nearly all other cells are numbers.
-MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing"})
+# Words that count as missing as well, in columns where nearly all other cells are numbers, times or truth values.
+MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing", "NAN"})
 
 # Cells that count as missing in frames and in files of typed cells, which have missing cells of their own: NA is a word there.
 NO_WORD = frozenset({""})
@@ -54,14 +56,17 @@ def row_of(row: int) -> str:
 class SourceTable:
     """Frame or array that is read column by column."""
 
-    def __init__(self, names: list[Any], n: int, read: Any, named: bool, typed: bool = False) -> None:
-        self.names, self.n, self._read, self.named, self._typed = names, n, read, named, typed
+    def __init__(
+        self, names: list[Any], n: int, read: Any, named: bool, typed: bool = False, odd: OddCells = NO_ODD_CELLS
+    ) -> None:
+        self.names, self.n, self._read, self.named, self._typed, self._odd = names, n, read, named, typed, odd
 
     @classmethod
-    def of(cls, X: Any, typed: bool = False) -> Self:
+    def of(cls, X: Any, typed: bool = False, odd: OddCells = NO_ODD_CELLS) -> Self:
+        """Read a frame or array; of one that a reader has `typed`, `odd` are the cells that are not as the others."""
         given = Given.of(X)
         if given.frame is not None:
-            return cls(given.names or [], len(given.frame), given.frame.get_column, True, typed)
+            return cls(given.names or [], len(given.frame), given.frame.get_column, True, typed, odd)
         given.refuse_no_table(np.shape(given.table))
         array = np.asarray(given.table)
         return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False, True)
@@ -69,10 +74,11 @@ class SourceTable:
     def numerals(self, numeric: Iterable[Any]) -> Numerals:
         """Recognise how the text of `numeric` columns writes numbers."""
         texts = []
-        for name in () if self._typed else numeric:
+        for j, name in enumerate(() if self._typed else numeric):
             column = self._read(name)
             if column.dtype in (nw.String, nw.Object):
-                texts += [(i, cell) for i, cell in enumerate(column.head(_SAMPLED).to_list()) if isinstance(cell, str)]
+                cells = enumerate(column.head(_SAMPLED).to_list())
+                texts += [(i, j, cell) for i, cell in cells if isinstance(cell, str)]
         return numerals_of(texts, "X", where="row")
 
     def cells(
@@ -81,14 +87,15 @@ class SourceTable:
         missing: frozenset[str],
         numerals: Numerals,
         day_first: bool | None = None,
-        *,
-        numeric: bool = False,
+        wanted: str | None = None,
     ) -> Cells:
-        """Return the cells of a column; text that looks like numbers is words, unless the column is `numeric`."""
+        """Return the cells of a column, which may be `wanted` as "numeric", "time" or "truth"."""
         column = self._read(name)
         if isinstance(column, np.ndarray):
             return Cells.of_array(name, column, missing)
-        return Cells.of(name, column, missing, None if self._typed else numerals, day_first, numeric=numeric)
+        read = Cells.of(name, column, missing, None if self._typed else numerals, day_first, wanted)
+        unread, censored = self._odd.unread.get(name), self._odd.censored.get(name)
+        return read if unread is None and censored is None else replace(read, unread=unread, censored=censored)
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,9 @@ class Cells:
     day_first: bool | None = None  # whether days come before months, as in 31/01/2024
     mixed: bool = False  # whether some of the words were numbers, and others text
     other: str | None = None  # type of cells that are neither numbers, words, truth values nor times
+    unread: UnreadCells | None = None  # cells that are not of the kind of the column
+    censored: CensoredCells | None = None  # cells that say a limit in the place of a number
+    notes: tuple[Message, ...] = ()  # what was recognised
 
     @classmethod
     def of(
@@ -114,13 +124,13 @@ class Cells:
         missing: frozenset[str],
         numerals: Numerals | None,
         day_first: bool | None = None,
-        *,
-        numeric: bool = False,
+        wanted: str | None = None,
     ) -> Self:
-        """Read a column of a frame; `numerals` None takes words as words, and `numeric` looks for numbers in them."""
+        """Read a column of a frame; `numerals` None takes words as words, unless they are `wanted` as of another kind."""
         dtype = column.dtype
         if dtype.is_numeric():
-            return cls._of_numbers(name, column)
+            days = days_of(name, column.to_arrow()) if numerals is not None and wanted in (None, "time") else None
+            return cls._of_numbers(name, column) if days is None else cls._of_typed(name, days, missing)
         if dtype == nw.Boolean:
             return cls._of_truth(name, column.to_list())
         if dtype in (nw.Date, nw.Datetime):
@@ -131,8 +141,8 @@ class Cells:
             declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
             return cls.of_words(name, [word_of(cell) for cell in column.to_list()], missing, declared)
         if dtype == nw.String:
-            return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first, numeric)
-        return cls._of_objects(name, column.to_list(), missing, numerals, day_first, numeric)
+            return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first, wanted)
+        return cls._of_objects(name, column.to_list(), missing, numerals, day_first, wanted)
 
     @classmethod
     def of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
@@ -188,18 +198,20 @@ class Cells:
         missing: frozenset[str],
         numerals: Numerals | None,
         day_first: bool | None = None,
-        numeric: bool = False,
+        wanted: str | None = None,
+        *,
+        numbers: bool = False,
     ) -> Self:
+        """Read text; what looks like numbers is words, unless `numbers` are looked for, or are wanted."""
         cells = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
         cells = cells.cast(pa.string())
         if numerals is not None:
             order = {} if day_first is None else {name: day_first}
-            found = typed(name, cells, missing, numerals, row_of, order, numeric)
-            if not pa.types.is_string(found.type):
-                found = pa.chunked_array([found]) if isinstance(found, pa.Array) else found
-                read = cls.of(name, nw.from_native(found, series_only=True), missing, None)
-                return replace(read, day_first=order.get(name))
-            cells = found
+            how: dict[str, Any] = {"wanted": wanted, "placeholders": MISSING_NUMBERS}
+            found = typed(name, cells, missing, numerals, row_of, order, numbers or wanted == "numeric", **how)
+            if not pa.types.is_string(found.values.type):
+                return replace(cls._of_typed(name, found, missing), day_first=order.get(name))
+            return replace(cls._of_strings(name, found.values, missing, None), notes=found.notes)
         encoded = cells.dictionary_encode()
         if isinstance(encoded, pa.ChunkedArray):
             encoded = encoded.combine_chunks()
@@ -212,6 +224,13 @@ class Cells:
         return replace(words, values=np.append(words.values, -1)[codes])
 
     @classmethod
+    def _of_typed(cls, name: Any, found: TypedCells, missing: frozenset[str]) -> Self:
+        """Return cells whose text has been read."""
+        values = pa.chunked_array([found.values]) if isinstance(found.values, pa.Array) else found.values
+        read = cls.of(name, nw.from_native(values, series_only=True), missing, None)
+        return replace(read, unread=found.unread, censored=found.censored, notes=found.notes)
+
+    @classmethod
     def _of_objects(
         cls,
         name: Any,
@@ -219,7 +238,7 @@ class Cells:
         missing: frozenset[str],
         numerals: Numerals | None,
         day_first: bool | None = None,
-        numeric: bool = False,
+        wanted: str | None = None,
     ) -> Self:
         cells = [None if is_missing(cell) else cell for cell in cells]
         known = [cell for cell in cells if cell is not None]
@@ -243,14 +262,15 @@ class Cells:
                 numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
                 lost = any(isinstance(cell, int) and int(float(cell)) != cell for cell in known)
                 return cls._of_large(name, cells) if lost else cls(name, "real", numbers)
-        if numerals is not None and known and all(isinstance(cell, str) for cell in known):
-            with suppress(UnicodeEncodeError):  # a lone surrogate is no text for Arrow, and no number
-                return cls._of_strings(
-                    name, pa.chunked_array([pa.array(cells, pa.string())]), missing, numerals, day_first, numeric
-                )
+        texts = [word_of(cell) for cell in cells]
         other = next((type(cell).__name__ for cell in known if not isinstance(cell, _KNOWN)), None)
         mixed = len({isinstance(cell, str) for cell in known if not isinstance(cell, bool)}) > 1
-        return replace(cls.of_words(name, [word_of(cell) for cell in cells], missing), mixed=mixed, other=other)
+        if numerals is not None and known and other is None:
+            with suppress(UnicodeEncodeError):  # a lone surrogate is no text for Arrow, and no number
+                column = pa.chunked_array([pa.array(texts, pa.string())])
+                read = cls._of_strings(name, column, missing, numerals, day_first, wanted, numbers=mixed)
+                return replace(read, mixed=mixed)
+        return replace(cls.of_words(name, texts, missing), mixed=mixed, other=other)
 
     @cached_property
     def known(self) -> int:
@@ -365,10 +385,28 @@ class Cells:
         return np.append(np.array(codes, dtype=np.intp), -1)[words.values]
 
 
+def odd_cells_of(columns: Iterable[Cells]) -> OddCells:
+    """Return the cells of columns that could not be read, or say a limit."""
+    columns = list(columns)
+    unread = {cells.name: cells.unread for cells in columns if cells.unread is not None}
+    return OddCells(unread, {cells.name: cells.censored for cells in columns if cells.censored is not None})
+
+
 def joined(cells: Sequence[Cells]) -> Cells:
     """Return the cells of a column of several tables below each other, in a form that holds all of them."""
     if len(cells) == 1:
         return cells[0]
+    below = _joined(cells)
+    if below.form == "text" and not below.is_truth:
+        return below
+    odd, n_rows = NO_ODD_CELLS, 0
+    for each in cells:
+        odd, n_rows = behind(odd, odd_cells_of([each]), n_rows), n_rows + len(each.values)
+    name = below.name
+    return replace(below, unread=odd.unread.get(name), censored=odd.censored.get(name))
+
+
+def _joined(cells: Sequence[Cells]) -> Cells:
     known = [each for each in cells if each.known] or cells[:1]
     forms = {each.form for each in known}
     name = cells[0].name

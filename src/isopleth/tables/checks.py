@@ -22,8 +22,8 @@ from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.tables.cells import ALL_INTEGERS, NO_WORD, SourceTable, is_missing
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import is_identifier
+from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Attached, Schema
-from isopleth.tables.text_types import Numerals
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 # Why a column of times is left out.

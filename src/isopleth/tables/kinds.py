@@ -20,6 +20,7 @@ from isopleth.tables.cells import (
     number_word,
     parsed_number,
 )
+from isopleth.tables.text_types import looks_like
 
 _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
@@ -58,6 +59,11 @@ class Column:
         Whether the dates were written with days before months, as in 31/01/2024; later tables are read so.
     constant : bool
         Whether all cells hold one word, so that the column is used only where another one in a later table matters.
+    unread : tuple of str
+        Cells of the fit that are not of this kind and count as missing; they do so in later tables too.
+    limits : tuple of (str, float)
+        Limits that cells of the fit say in the place of a number: ("below", 0.5) for <0.5, ("above", 2400.0) for >2400. The
+        cells themselves are in the table: :attr:`isopleth.tables.schema.EncodedTable.odd`.
     """
 
     name: str | int
@@ -67,11 +73,20 @@ class Column:
     zone: str | None = None
     day_first: bool | None = None
     constant: bool = False
+    unread: tuple[str, ...] = ()
+    limits: tuple[tuple[str, float], ...] = ()
 
     @property
     def is_words(self) -> bool:
         """Tell whether its cells are words, whatever they look like; truth values are read as such."""
         return self.kind == "categorical" and self.levels != TRUTH
+
+    @property
+    def wanted(self) -> str | None:
+        """Kind as which its text is read in later tables; None for words."""
+        if self.kind == "categorical":
+            return "truth" if self.levels == TRUTH else "categorical"
+        return self.kind
 
     @property
     def size(self) -> int:
@@ -154,6 +169,8 @@ class KindRule:
             if not self.keep_identifiers and _nearly_unique(cells.known, distinct):
                 if numbers and code is None:
                     return "text that looks like numbers"
+                if code is None and (what := looks_like(cells.words)):
+                    return f"{what} that are not read"
                 _note_repeats(cells, cells.words[int(counts.argmax())], distinct, notes)
                 return "identifier"
         return _category(cells)

@@ -27,11 +27,14 @@ from isopleth.tables.cells import (
     Cells,
     SourceTable,
     joined,
+    odd_cells_of,
     parsed_number,
+    row_of,
 )
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column, KindRule
-from isopleth.tables.text_types import Numerals
+from isopleth.tables.numerals import Numerals
+from isopleth.tables.unread import NO_ODD_CELLS, OddCells, refusal
 
 UNSEEN = "a new word"  # how a word that was not among the training rows is shown
 
@@ -48,6 +51,8 @@ class EncodedTable:
     unseen: dict[str | int, int] = field(default_factory=dict)
     # names of columns that the training rows did not have; they are not used
     extra: list[str | int] = field(default_factory=list)
+    # cells that could not be read, or say a limit, by column: they are NaN or -1 above
+    odd: OddCells = NO_ODD_CELLS
 
     @property
     def rows(self) -> np.ndarray:
@@ -165,6 +170,7 @@ class Schema:
         *,
         also: Any = None,
         typed: bool = False,
+        odd: tuple[OddCells, ...] = (),
         choices: Choices | None = None,
         **chosen: Any,
     ) -> Self:
@@ -178,6 +184,8 @@ class Schema:
             A second table with these columns: the rows of both decide together, and neither table counts more than the other.
         typed : bool, default=False
             Whether text holds nothing but words, since a reader has looked for numbers and times in it.
+        odd : tuple of OddCells
+            Cells of each table that its reader could not read.
         choices : Choices, optional
             What the user says of columns, or its parts as keywords.
 
@@ -188,7 +196,9 @@ class Schema:
             or no column is left.
         """
         choices = choices or Choices.of(chosen)
-        tables = [SourceTable.of(each, typed) for each in (X, also) if each is not None]
+        given = [each for each in (X, also) if each is not None]
+        odd = odd or (NO_ODD_CELLS,) * len(given)
+        tables = [SourceTable.of(each, typed, cells) for each, cells in zip(given, odd, strict=True)]
         table, named = tables[0], tables[0].named
         choices.check(table.names)
         written = [[name for name in choices.numeric if name in each.names] for each in tables]
@@ -206,14 +216,20 @@ class Schema:
                 continue
             wanted = choices.kind(name)
             cells = [
-                each.cells(name, missing, numerals, numeric=wanted == "numeric")
+                each.cells(name, missing, numerals, None, wanted)
                 for each, there in zip(tables, present, strict=True)
                 if name in there
             ]
             decide = KindRule(
                 wanted, choices.keep_identifiers, named, choices.missing, name in choices.written, read=typed
             )
-            found = decide(joined(cells), notes)
+            below = joined(cells)
+            if not typed:
+                _refuse_another_kind(below)
+            found = decide(below, notes)
+            if isinstance(found, Column):
+                found = _with_odd_cells(found, below)
+            notes += _notes_of(below, wanted) if not typed else []
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
                 # Both tables may number their rows from the same number on.
                 alone = [decide(each, []) for each in cells if each.known]
@@ -249,7 +265,10 @@ class Schema:
         """Make a schema of the result of :meth:`to_dict`."""
 
         def column(held: Mapping[str, Any]) -> Column:
-            return Column(**{**held, "levels": tuple(held["levels"])})
+            limits = tuple((side, limit) for side, limit in held["limits"])
+            return Column(
+                **{**held, "levels": tuple(held["levels"]), "unread": tuple(held["unread"]), "limits": limits}
+            )
 
         parts: dict[str, Any] = {
             "columns": tuple(map(column, values["columns"])),
@@ -376,15 +395,21 @@ class Schema:
             chosen = [replace(column, name=j) for j, column in enumerate(chosen)]
         return Schema(tuple(chosen), {}, (), self.named, len(chosen), self.numerals, missing=self.missing)
 
-    def encode(self, X: Any, *, typed: bool = False) -> EncodedTable:
+    def encode(self, X: Any, *, typed: bool = False, odd: OddCells | None = None) -> EncodedTable:
         """Encode a table with these columns, in any order.
+
+        Cells that `odd` lists, or the table carries since a reader has accepted them, count as missing, as do texts that could
+        not be read in the fit.
 
         Raises
         ------
         InputError
-            If a column is missing, or a cell of a column of numbers or times is neither empty nor of this kind.
+            If a column is missing, or cells of a column of numbers, times or truth values are neither empty nor of this kind.
         """
-        table = SourceTable.of(X, typed)
+        if odd is None:
+            carried = Attached.of(X) if typed else None
+            odd = NO_ODD_CELLS if carried is None else carried.odd
+        table = SourceTable.of(X, typed, odd)
         if not self.named and len(table.names) != self.n_columns:
             raise InputError(f"X has {len(table.names)} columns; expected {self.n_columns} as at fit.")
         if self.named and not table.named:
@@ -396,16 +421,13 @@ class Schema:
             raise InputError(
                 what, column=lost[0], hint="add what is lacking, with empty cells if its values are unknown"
             )
-        words = NO_WORD if self.missing is None else self.missing
-        numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
         numeric, codes, unseen = [], [], {}
-        numerals = self.numerals
-        if numerals.ordinary:
-            numerals = table.numerals(column.name for column in self.columns if column.kind == "numeric")
-        for column in self.columns:
-            is_number = column.kind == "numeric"
-            gaps = words if column.is_words else numbers if is_number else words | MISSING_WORDS
-            cells = table.cells(column.name, gaps, numerals, column.day_first, numeric=is_number)
+        numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
+        read = self._cells_of(table)
+        found = odd_cells_of(read)
+        if not typed:
+            self._refuse_unread(found)
+        for column, cells in zip(self.columns, read, strict=True):
             if column.kind == "categorical":
                 coded = cells.codes(column.levels)
                 codes.append(coded)
@@ -417,7 +439,55 @@ class Schema:
                 numeric.append(cells.numbers(numbers))
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in table.names if name not in known]
-        return EncodedTable(_stacked(numeric, table.n, np.float64), _stacked(codes, table.n, np.intp), unseen, extra)
+        rows = _stacked(numeric, table.n, np.float64)
+        return EncodedTable(rows, _stacked(codes, table.n, np.intp), unseen, extra, found)
+
+    def lacks_cells(self, X: Any) -> bool:
+        """Tell whether a table of typed columns has a missing number or time."""
+        return bool(np.isnan(self.encode(X, typed=True).numeric).any())
+
+    def _cells_of(self, table: SourceTable) -> list[Cells]:
+        """Return the cells of the columns."""
+        words = NO_WORD if self.missing is None else self.missing
+        numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
+        numerals = self.numerals
+        if numerals.ordinary:
+            numerals = table.numerals(column.name for column in self.columns if column.kind == "numeric")
+        found = []
+        for column in self.columns:
+            gaps = words if column.is_words else numbers if column.kind == "numeric" else words | MISSING_WORDS
+            found.append(table.cells(column.name, gaps, numerals, column.day_first, column.wanted))
+        return found
+
+    def _refuse_unread(self, odd: OddCells) -> None:
+        """Refuse cells of a frame that cannot be read, all at once, except texts that the fit could not read either."""
+        known = {column.name: set(column.unread) for column in self.columns}
+        new = {name: cells for name, cells in odd.unread.items() if not known[name].issuperset(cells.texts)}
+        limits = {column.name for column in self.columns if column.limits}
+        censored = {name: cells for name, cells in odd.censored.items() if name not in limits}
+        message = refusal([("", OddCells(new, censored), row_of)])
+        if message is not None:
+            raise InputError(replace(message, source=None, hint="correct them, or empty them"))
+
+
+def _refuse_another_kind(cells: Cells) -> None:
+    """Refuse a column of a frame that is said to be of a kind of which hardly any cell is."""
+    message = refusal([("", odd_cells_of([cells]).of_another_kind({cells.name: cells.known}), row_of)])
+    if message is not None:
+        raise InputError(replace(message, source=None, hint=None))
+
+
+def _with_odd_cells(column: Column, cells: Cells) -> Column:
+    """Return a column with the texts that could not be read, and the limits that cells say."""
+    texts = () if cells.unread is None else tuple(dict.fromkeys(cells.unread.texts))
+    return replace(column, unread=texts, limits=() if cells.censored is None else cells.censored.limits)
+
+
+def _notes_of(cells: Cells, wanted: str | None) -> list[Message]:
+    """Return what is to be said of the cells of a column of a frame."""
+    if wanted == "categorical":
+        return []
+    return [*cells.notes, *odd_cells_of([cells]).notes(row_of)]
 
     def lacks_cells(self, X: Any) -> bool:
         """Tell whether a table of typed columns has a missing number or time."""
@@ -441,6 +511,7 @@ class Attached:
     schema: Schema
     choices: Choices
     named: bool
+    odd: OddCells = NO_ODD_CELLS
 
     @classmethod
     def of(cls, X: Any) -> Self | None:
@@ -450,7 +521,9 @@ class Attached:
         if not isinstance(metadata, dict) or _KEY not in metadata:
             return None
         held = json.loads(metadata[_KEY])
-        return cls(Schema.from_dict(held["schema"]), Choices.of(held["choices"]), held["named"])
+        # Rows that were taken from the table have other numbers.
+        odd = OddCells.unpacked(held["odd"]) if held["n_rows"] == len(X) else NO_ODD_CELLS
+        return cls(Schema.from_dict(held["schema"]), Choices.of(held["choices"]), held["named"], odd)
 
     def of_tables(self, X: Any, also: Any, categorical: Iterable[str], *, again: bool = False) -> Schema:
         """Return the schema; it is decided anew if there is another table or a new category, or `again` by some of the rows."""
@@ -459,7 +532,8 @@ class Attached:
         other = Attached.of(also)
         choices = self.choices if other is None else self.choices.joined(other.choices)
         choices = replace(choices, categorical=(*choices.categorical, *categorical))
-        return Schema.of(X, also=also, typed=True, choices=choices)
+        odd = tuple(getattr(Attached.of(each), "odd", NO_ODD_CELLS) for each in (X, also) if each is not None)
+        return Schema.of(X, also=also, typed=True, odd=odd, choices=choices)
 
     def numbers(self, X: Any, names: list[str]) -> Any:
         """Return some columns, truth values as 0 and 1: a frame, or an array if the file has no names."""
@@ -471,10 +545,11 @@ class Attached:
         return np.column_stack([c.cast(pa.float64()).to_numpy() for c in table.columns])
 
 
-def attached(data: Any, schema: Schema, choices: Choices, named: bool) -> Any:
-    """Return an Arrow table that carries a schema."""
+def attached(data: Any, schema: Schema, choices: Choices, named: bool, odd: OddCells) -> Any:
+    """Return an Arrow table that carries a schema, and the cells that could not be read."""
     said = {**asdict(choices), "missing": None if choices.missing is None else sorted(choices.missing)}
     held = {"schema": {**schema.to_dict(), "notes": []}, "choices": said, "named": named}
+    held |= {"odd": odd.packed(), "n_rows": len(data)}
     return data.replace_schema_metadata({_KEY: json.dumps(held)})
 
 

@@ -1,150 +1,57 @@
-"""Types of text columns: numbers, and how the table writes them, booleans, times or words; and times as text."""
+"""Types of text columns: numbers, and how the table writes them, truth values, times or words; and times as text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from datetime import time as clock
-from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from isopleth.core.errors import Hint, InputError
+from isopleth.core.errors import Hint, InputError, Message, quoted
+from isopleth.tables.amounts import BLANKS, Amount, amount_of, is_below_detection
+from isopleth.tables.dates import (
+    CLOCK,
+    SLASHES,
+    Moment,
+    calendar_day,
+    calendar_form,
+    calendar_share,
+    is_season,
+    moment_of,
+    order_of_days,
+)
+from isopleth.tables.numerals import Numerals, hold_lists
+from isopleth.tables.unread import CensoredCells, UnreadCells
 
-# A group sign may also be a blank or an apostrophe, as in 1 234,50 and 1'234.50.
-_BLANKS = "\u00a0\u202f '"
-_SIGN = re.compile(f"[,{_BLANKS}]")
-_WITH_SIGNS = re.compile(rf"[-+]?[\d.,{_BLANKS}]*\d[\d.,{_BLANKS}]*(?:[eE][-+]?\d+)?", re.ASCII)
-
-# A decimal point that separates no group of three digits.
-_POINT = re.compile(r"[-+]?\d*\.(?:\d{1,2}|\d{4,})", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Numerals:
-    """Writing of numbers."""
-
-    decimal: str = "."  # decimal sign
-    grouped: bool = False  # whether digits may stand in groups of three, as in 1,234.5 or 1.234,5
-
-    @property
-    def ordinary(self) -> bool:
-        """Tell whether Python reads the numbers as they are."""
-        return self.decimal == "." and not self.grouped
-
-    @cached_property
-    def _group(self) -> str:
-        """Regular expression of a sign between groups of digits."""
-        return f"[{'.' if self.decimal == ',' else ','}{_BLANKS}]"
-
-    @cached_property
-    def pattern(self) -> str:
-        """Regular expression of a number, for Python and Arrow alike."""
-        whole = rf"(?:[0-9]+|[0-9]{{1,3}}(?:{self._group}[0-9]{{3}})+)" if self.grouped else "[0-9]+"
-        point = re.escape(self.decimal)
-        return rf"^[-+]?(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][-+]?[0-9]+)?$"
-
-    def plain(self, cell: str) -> str | None:
-        """Return a number as Python writes it, None where digits and signs stand in another order, words as they are."""
-        if self.ordinary:
-            return cell
-        text = cell.strip()
-        if not re.match(self.pattern, text):
-            return None if _WITH_SIGNS.fullmatch(text) else cell
-        return re.sub(self._group, "", text).replace(",", ".")
-
-    def plain_array(self, cells: Any) -> Any:
-        """Return Arrow strings with numbers as Python writes them, if all cells are numbers."""
-        if self.ordinary:
-            return cells
-        if not compute.all(compute.match_substring_regex(cells, self.pattern), min_count=0).as_py():
-            raise pa.ArrowInvalid("a cell that is no number")
-        return compute.replace_substring(compute.replace_substring_regex(cells, self._group, ""), ",", ".")
-
-
-def written_number(text: str) -> bool:
-    """Tell whether a text holds digits, and nothing else but a sign, signs between digits and an exponent."""
-    return _WITH_SIGNS.fullmatch(text) is not None
-
-
-def numerals_of(
-    cells: Iterable[tuple[int, str]], source: object, decimal: str | None = None, where: str = "line"
-) -> Numerals:
-    """Recognise how a table writes numbers; cells that contradict each other, or can all be read in two ways, are refused."""
-    if decimal is not None:
-        if decimal not in (".", ","):
-            raise InputError("{parameter} is {value}; expected '.' or ','.", parameter="decimal", value=decimal)
-        return Numerals(decimal, grouped=True)
-    evidence = _first_of_each(cells)
-    if {".", ","} <= evidence.keys():
-        (first, one), (second, other) = sorted([evidence["."], evidence[","]])
-        raise InputError(
-            f"{source}: {where} {first} has {one!r} and {where} {second} has {other!r}, which write numbers in two ways",
-            value=[one, other],
-            hint=Hint("correct one of them, or say {decimal}", decimal=...),
-        )
-    if "," in evidence:
-        return Numerals(",", grouped=True)
-    if "." in evidence or "blank" in evidence or {"point", "?"} <= evidence.keys():
-        return Numerals(".", grouped=True)
-    if "?" in evidence:
-        line, text = evidence["?"]
-        raise InputError(
-            f"{source}, {where} {line}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}",
-            value=text,
-            hint=Hint("say which sign is the decimal one with {decimal}", decimal=...),
-        )
-    return Numerals()
-
-
-def _first_of_each(cells: Iterable[tuple[int, str]]) -> dict[str, tuple[int, str]]:
-    """Return the first cell, with its line, for each kind of evidence that there is."""
-    found: dict[str, tuple[int, str]] = {}
-    seen: set[str] = set()
-    for line, cell in cells:
-        if cell in seen:
-            continue
-        seen.add(cell)
-        text = cell.strip()
-        if _POINT.fullmatch(text):
-            found.setdefault("point", (line, text))
-        elif _SIGN.search(text) and _WITH_SIGNS.fullmatch(text):
-            for sign in _evidence(text):
-                found.setdefault(sign, (line, text))
-    return found
-
-
-def _evidence(text: str) -> list[str]:
-    """Return which decimal sign a number shows: "?" where its comma can be either, "blank" where blanks alone group digits."""
-    signs = [sign for sign in (".", ",") if re.match(Numerals(sign, grouped=True).pattern, text)]
-    if len(signs) < 2:
-        return signs
-    if "," not in text:
-        return ["blank"]
-    return [","] if re.match(r"[-+]?0,", text) else ["?"]  # no group of thousands is 0
-
-
-_TIME = r"(?:[T ]\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[-+]\d{2}:?\d{2})?)?"
-# Ways to write a date, by an example.
-_DATES = {
-    "2024-01-31": re.compile(r"\d{4}-\d{1,2}-\d{1,2}" + _TIME, re.ASCII),
-    "2024/01/31": re.compile(r"\d{4}/\d{1,2}/\d{1,2}" + _TIME, re.ASCII),
-    "31.01.2024": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}" + _TIME, re.ASCII),
-    "31/01/2024": re.compile(r"\d{1,2}/\d{1,2}/\d{4}" + _TIME, re.ASCII),
-}
-_READ = {"2024/01/31": "%Y/%m/%d", "31.01.2024": "%d.%m.%Y", "31/01/2024": "%d/%m/%Y", "01/31/2024": "%m/%d/%Y"}
-_ZONE = re.compile(r"(?:Z|[-+]\d{2}:?\d{2})$")
 _FIRST = 100
 _MOST_DIGITS = 308  # numbers of more digits are infinite in float64, or nearly
 # First cells by which words are found to repeat, each so many times in the mean.
 _SAMPLE, _REPEATED = 1000, 10
-_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f")
+# Least share of the known cells that are of one kind in a column of this kind. The others could not be read.
+NEARLY_ALL = 0.8
+# Different texts that are looked at before all of them are, and the least share of a kind among them.
+_LOOKED_AT, _LIKELY = 500, 0.5
+_FEW_WORDS = 20  # distinct cells up to which words that repeat among numbers, as in 0, 1, 2 and 3+, are words like them
+_FEWEST_NUMBERS = 5  # distinct numbers beside limits such as <0.5; with fewer of them these are classes
+_CODE = re.compile(r"[-+]?0[0-9]")
+
+
+@dataclass(frozen=True, eq=False)
+class TypedCells:
+    """Column of text as numbers, truth values, times or words, and what was not read so."""
+
+    values: Any  # Arrow array, null where a cell is missing, could not be read, or says a limit
+    unread: UnreadCells | None = None
+    censored: CensoredCells | None = None
+    notes: tuple[Message, ...] = ()  # what was recognised, with rows
 
 
 def typed(
@@ -155,24 +62,119 @@ def typed(
     place: Callable[[int], str],
     day_first: dict[str, bool] | None = None,
     numbers: bool = True,
-) -> Any:
+    *,
+    wanted: str | None = None,
+    placeholders: frozenset[str] = frozenset(),
+) -> TypedCells:
     """Return a column of text as Arrow numbers, booleans, times or words.
 
-    `place` names a row in messages; `day_first` has the order of days and months by column, and gets what the cells show.
-    With `numbers` false, text that looks like numbers is words.
+    A column of which nearly all cells are of one kind is of this kind; so is one that is `wanted` as "numeric", "time" or
+    "truth". One that is wanted as "categorical" holds numbers if all cells are numbers, and words otherwise. With `numbers`
+    false, text that looks like numbers is words. `place` names a row in messages; `day_first` has the order of days and months
+    by column, and gets what the cells show; `placeholders` count as missing beside numbers and times.
     """
+    orders = {} if day_first is None else day_first
+    numbers = numbers and wanted in (None, "numeric", "categorical")
     if numbers and not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
         found = _numbers(name, cells, numerals)
         if found is not None:
-            return found
+            return _as_days(name, found, wanted)
     cells = _words(cells, missing)
     if cells.null_count == len(cells):
-        return cells
+        return TypedCells(cells)
     found = _numbers(name, cells, numerals) if numbers else None
     if found is not None:
-        return without_codes(found, missing)
-    found = _booleans(cells)
-    return _times(name, cells, place, {} if day_first is None else day_first) if found is None else found
+        return _as_days(name, without_codes(found, missing), wanted)
+    if wanted == "categorical":
+        return TypedCells(cells)
+    found = _booleans(cells) if wanted in (None, "truth") else None
+    if found is not None:
+        return TypedCells(found)
+    texts = _Texts.of(cells, placeholders)
+    for kind, read in (("time", _times), ("numeric", _amounts), ("truth", _truth)):
+        if wanted in (None, kind) and (numbers or kind != "numeric"):
+            column = read(_Column(name, texts, numerals, place, orders, missing, wanted is not None))
+            if column is not None:
+                return column
+    return TypedCells(cells, notes=_alike(name, texts))
+
+
+@dataclass(frozen=True, eq=False)
+class _Texts:
+    """Different texts of a column, and which of them each row holds."""
+
+    words: list[str]
+    codes: np.ndarray  # (n,): index of the word, -1 for a missing cell
+    counts: np.ndarray
+    placeholders: np.ndarray  # mask of the words that may stand for a missing cell
+
+    @classmethod
+    def of(cls, cells: Any, placeholders: frozenset[str]) -> Self:
+        encoded = pa.chunked_array(
+            [cells] if isinstance(cells, pa.Array) else cells.chunks, pa.string()
+        ).combine_chunks()
+        encoded = encoded.dictionary_encode()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.combine_chunks()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
+        words = encoded.dictionary.to_pylist()
+        counts = np.bincount(codes + 1, minlength=len(words) + 1)[1:]
+        return cls(words, codes, counts, np.array([word in placeholders for word in words], dtype=bool))
+
+    def rows_with(self, mask: np.ndarray) -> np.ndarray:
+        """Return the rows that hold one of some words."""
+        return np.flatnonzero(np.append(mask, False)[self.codes])
+
+    def first_row(self, word: int) -> int:
+        """Return the first row that holds a word."""
+        return int(np.argmax(self.codes == word))
+
+    def some(self) -> list[str]:
+        """Return some of the words, from all parts of the column."""
+        return self.words[:: max(1, len(self.words) // _LOOKED_AT)]
+
+    def taken(self, values: Any) -> Any:
+        """Return the values of the words, an Arrow array, as those of the rows."""
+        return values.take(pa.array(self.codes, mask=self.codes < 0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """What the rules of a kind know of a column."""
+
+    name: str
+    texts: _Texts
+    numerals: Numerals
+    place: Callable[[int], str]
+    day_first: dict[str, bool]
+    missing: Iterable[str]
+    asked: bool  # whether the kind of the column is said
+
+    def is_likely(self, test: Callable[[str], bool]) -> bool:
+        """Tell whether so many of some words pass a test that all of them are worth it."""
+        some = self.texts.some()
+        return self.asked or sum(map(test, some)) >= _LIKELY * len(some)
+
+    def known(self, read: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the masks of words that could not be read, and the share of the known cells that could."""
+        strange = ~read & ~self.texts.placeholders
+        count, bad = self.texts.counts[read].sum(), self.texts.counts[strange].sum()
+        return strange, float(count / max(count + bad, 1))
+
+    def result(self, values: Any, read: np.ndarray, kind: str, notes: Sequence[Message] = ()) -> TypedCells:
+        """Return the values of the rows, with the words that could not be read and those that count as missing."""
+        strange, _ = self.known(read)
+        rows = self.texts.rows_with(strange)
+        unread = None
+        if len(rows):
+            unread = UnreadCells(rows, tuple(self.texts.words[i] for i in self.texts.codes[rows]), kind, self.asked)
+        standing = self.texts.placeholders & ~read
+        if standing.any():
+            words = sorted(self.texts.words[i] for i in np.flatnonzero(standing))
+            row = int(self.texts.rows_with(standing)[0])
+            text = f"{{column}}: {quoted(words)} among {kind} counts as missing, first in {{row}}."
+            notes = [*notes, Message(text, column=self.name, row=row, value=words)]
+        return TypedCells(self.texts.taken(values), unread, notes=tuple(notes))
 
 
 def _words(cells: Any, missing: Iterable[str]) -> Any:
@@ -217,6 +219,8 @@ def _numbers(name: str, cells: Any, numerals: Numerals) -> Any:
         found = plain.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
+    if numerals.grouped and numerals.decimal == "." and _are_lists(cells):
+        return None
     if not compute.all(compute.equal(compute.floor(found), found), min_count=0).as_py():
         _refuse_rounded(name, plain, found)
         return found
@@ -228,6 +232,13 @@ def _numbers(name: str, cells: Any, numerals: Numerals) -> Any:
                 return found
             return plain.cast(whole)
     return found
+
+
+def _are_lists(cells: Any) -> bool:
+    """Tell whether numbers with commas are lists of the others."""
+    if not compute.any(compute.match_substring(cells, ",")).as_py():
+        return False
+    return hold_lists([text.strip() for text in compute.unique(cells).to_pylist() if text is not None])
 
 
 def _refuse_rounded(name: str, cells: Any, numbers: Any) -> None:
@@ -260,57 +271,226 @@ def _booleans(cells: Any) -> Any:
     return compute.equal(lower, "true")
 
 
-def _times(name: str, cells: Any, place: Callable[[int], str], day_first: dict[str, bool]) -> Any:
-    """Return times where all cells are dates in one format, and the words themselves otherwise."""
-    first = cells.drop_null()[0].as_py()
-    if _format(first) is None:
-        return cells
-    words = [word for word in compute.unique(cells).to_pylist() if word is not None]
-    formats: dict[str, str] = {}
-    for word in words:
-        found = _format(word)
-        if found is None:
-            return cells
-        formats.setdefault(found, word)
-    where = {word: compute.index(cells, word).as_py() for word in formats.values()}
-    if len(formats) > 1:
-        raise _two_formats(name, sorted((where[word], word) for word in formats.values()), place)
-    try:
-        form = next(iter(formats))
-        if form == "31/01/2024":
-            order = _day_first(name, words, cells, place, day_first.get(name))
-            if order is None:
-                return cells
-            day_first[name] = order
-            form = "31/01/2024" if order else "01/31/2024"
-        moments = [_parse(word, _READ[form]) for word in words] if form in _READ else [_iso(word) for word in words]
-    except ValueError as error:
-        if isinstance(error, InputError):
-            raise
-        return cells  # 2024-02-31 is no date
-    encoded = pa.chunked_array([cells.combine_chunks()]).combine_chunks().dictionary_encode()
-    said = dict(zip(words, moments, strict=True))
-    values = [said[word] for word in encoded.dictionary.to_pylist()]
-    kind = pa.timestamp("us", _zone_of(name, values, words, place, cells))
-    return pa.array(values, kind).take(encoded.indices)
+# ---- numbers ------------------------------------------------------------------------------------------------------------
 
 
-def _zone_of(
-    name: str, moments: list[datetime], words: list[str], place: Callable[[int], str], cells: Any
-) -> str | None:
-    """Return the zone of times: their common offset, or UTC if they have several; None if they have none."""
-    offsets = {moment.strftime("%z") for moment in moments}
-    if offsets == {""}:
+def _amounts(column: _Column) -> TypedCells | None:
+    """Return numbers where nearly all cells are numbers, with units and limits; None otherwise."""
+    texts, decimal = column.texts, column.numerals.decimal
+    if not column.is_likely(lambda word: amount_of(word, decimal) is not None) or _are_codes(column):
         return None
-    if "" in offsets:
-        some = [next(word for word in words if bool(_ZONE.search(word[10:])) is has) for has in (True, False)]
-        raise _two_formats(name, sorted((compute.index(cells, word).as_py(), word) for word in some), place)
+    amounts = [amount_of(word, decimal) for word in texts.words]
+    if "," in "".join(texts.words) and hold_lists(texts.words):
+        amounts = [None if "," in word else amount for word, amount in zip(texts.words, amounts, strict=True)]
+    _set_below_detection(amounts, texts)
+    unit = _unit(amounts, texts.counts)
+    read = np.array([amount is not None and _is_of(amount, unit) for amount in amounts], dtype=bool)
+    limits = np.array([amount is not None and bool(amount.side) for amount in amounts], dtype=bool) & read
+    strange, share = column.known(read)
+    if not column.asked:
+        few = len(texts.words) <= _FEW_WORDS and (texts.counts[strange] > 1).any()
+        classes = limits.any() and (read & ~limits).sum() < _FEWEST_NUMBERS
+        if share < NEARLY_ALL or few or classes or (read & ~limits).sum() < 2:
+            return None
+    values, notes = _values(column, amounts, read & ~limits, unit)
+    values = without_codes(values, column.missing)
+    found = _as_days(column.name, values, "numeric" if column.asked or unit != ("", "") else None)
+    kept = column.result(found.values, read, "numbers", [*notes, *found.notes])
+    return replace(kept, censored=_censored(texts, amounts, limits)) if limits.any() else kept
+
+
+def _are_codes(column: _Column) -> bool:
+    """Tell whether a number begins with 0 and another digit, as postcodes do."""
+    return not column.asked and any(_CODE.match(word) and word.strip("+-").isdigit() for word in column.texts.words)
+
+
+def _set_below_detection(amounts: list[Amount | None], texts: _Texts) -> None:
+    """Give words such as BDL the limit of detection that the other cells of the column say, if it is one."""
+    below = {amount.value for amount in amounts if amount is not None and amount.side == "below"}
+    if len(below) == 1:
+        limit = Amount(below.pop(), side="below")
+        for i, word in enumerate(texts.words):
+            if amounts[i] is None and is_below_detection(word):
+                amounts[i] = limit
+
+
+def _unit(amounts: Sequence[Amount | None], counts: np.ndarray) -> tuple[str, str]:
+    """Return what stands before and behind most numbers of a column."""
+    found: Counter[tuple[str, str]] = Counter()
+    for amount, count in zip(amounts, counts.tolist(), strict=True):
+        if amount is not None and not amount.side:
+            found[amount.unit] += count
+    return found.most_common(1)[0][0] if found else ("", "")
+
+
+def _is_of(amount: Amount, unit: tuple[str, str]) -> bool:
+    """Tell whether a number has the unit of its column; limits and 0 may have none."""
+    return amount.unit == unit or (amount.unit == ("", "") and (bool(amount.side) or amount.value == 0.0))
+
+
+def _values(
+    column: _Column, amounts: Sequence[Amount | None], read: np.ndarray, unit: tuple[str, str]
+) -> tuple[Any, list[Message]]:
+    """Return the numbers of the words as an Arrow array, and a sentence about the first one that is not written plainly."""
+    texts = column.texts
+    words = pa.array([word if kept else None for word, kept in zip(texts.words, read, strict=True)], pa.string())
+    with suppress(pa.ArrowInvalid):
+        plain = _numbers(column.name, words.drop_null(), column.numerals)
+        if plain is not None:
+            place = np.cumsum(read) - 1
+            return plain.take(pa.array(place, mask=~read)), []
+    numbers = np.array(
+        [amount.value if kept and amount is not None else np.nan for amount, kept in zip(amounts, read, strict=True)]
+    )
+    values = pa.array(numbers, from_pandas=True)
+    if np.all(np.mod(numbers[read], 1.0) == 0.0) and np.abs(numbers[read]).max(initial=0.0) < 2.0**53:
+        values = values.cast(pa.int64())
+    odd = next((i for i in np.flatnonzero(read).tolist() if _is_decorated(texts.words[i], column.numerals)), None)
+    if odd is None:
+        return values, []
+    shown = values[odd].as_py()
+    text = f"{{column}}: {{value}} is read as the number {shown!r}" + (
+        f", without {quoted([u for u in unit if u])}." if any(unit) else "."
+    )
+    return values, [Message(text, column=column.name, row=texts.first_row(odd), value=texts.words[odd])]
+
+
+def _is_decorated(word: str, numerals: Numerals) -> bool:
+    return re.match(numerals.pattern, word) is None
+
+
+def _censored(texts: _Texts, amounts: Sequence[Amount | None], limits: np.ndarray) -> CensoredCells:
+    rows = texts.rows_with(limits)
+    cells = [amounts[i] for i in texts.codes[rows].tolist()]
+    below = np.array([amount is not None and amount.side == "below" for amount in cells], dtype=bool)
+    values = np.array([amount.value for amount in cells if amount is not None])
+    words = tuple(texts.words[i] for i in texts.codes[rows])
+    return CensoredCells(rows, np.where(below, -np.inf, values), np.where(below, values, np.inf), words)
+
+
+def _as_days(name: str, values: Any, wanted: str | None) -> TypedCells:
+    """Return whole numbers that are days, such as 20240131, or months, such as 202401, as times; other numbers as they are."""
+    return TypedCells(values) if wanted is not None else days_of(name, values) or TypedCells(values)
+
+
+def days_of(name: str, values: Any) -> TypedCells | None:
+    """Return times, and what is said of them, where nearly all numbers of an Arrow array are days or months; None for others."""
+    if pa.types.is_floating(values.type):  # gaps make floats of the whole numbers of a frame
+        with suppress(pa.ArrowInvalid):
+            return days_of(name, compute.if_else(compute.is_nan(values), None, values).cast(pa.int64()))
+        return None
+    known = values.drop_null()
+    if not pa.types.is_integer(values.type) or not calendar_share(known.slice(0, _FIRST).to_pylist()):
+        return None
+    counts = compute.value_counts(known)
+    numbers, weights = counts.field("values").to_pylist(), counts.field("counts").to_numpy(zero_copy_only=False)
+    days = [calendar_day(number) for number in numbers]
+    read = np.array([day is not None for day in days], dtype=bool)
+    form = calendar_form([number for number, day in zip(numbers, days, strict=True) if day is not None])
+    if form is None or weights[read].sum() < NEARLY_ALL * weights.sum():
+        return None
+    times = pa.array(
+        [None if day is None else datetime(day.year, day.month, day.day) for day in days], pa.timestamp("us")
+    )
+    found = times.take(compute.index_in(values, value_set=counts.field("values")))
+    what = "days" if form == "20240131" else "months"
+    text = f"{{column}} holds {what} written as whole numbers, such as {{value}}, and is taken as times"
+    hint = Hint("{numeric} takes them as numbers", numeric=[name])
+    note = Message(text, column=name, value=known[0].as_py(), hint=hint)
+    rows = np.flatnonzero(np.asarray(compute.and_(compute.is_null(found), compute.is_valid(values))))
+    unread = UnreadCells(rows, tuple(str(values[row].as_py()) for row in rows.tolist()), "times") if len(rows) else None
+    return TypedCells(found, unread, notes=(note,))
+
+
+# ---- truth values -------------------------------------------------------------------------------------------------------
+
+
+def _truth(column: _Column) -> TypedCells | None:
+    """Return truth values where nearly all cells are true or false; words that repeat beside them are words like them."""
+    said = [{"true": True, "false": False}.get(word.lower()) for word in column.texts.words]
+    read = np.array([value is not None for value in said], dtype=bool)
+    strange, share = column.known(read)
+    if not column.asked and (share < NEARLY_ALL or (column.texts.counts[strange] > 1).any()):
+        return None
+    return column.result(pa.array(said, pa.bool_()), read, "truth values")
+
+
+# ---- times --------------------------------------------------------------------------------------------------------------
+
+
+def _times(column: _Column) -> TypedCells | None:
+    """Return times where nearly all cells are times in one form, None otherwise; two forms in one column are refused."""
+    texts = column.texts
+    if not column.is_likely(
+        lambda word: (
+            moment_of(word) is not None or moment_of(word, True) is not None or moment_of(word, False) is not None
+        )
+    ):
+        return None
+    order = _order(column)
+    moments = [moment_of(word, order) for word in texts.words]
+    counts: Counter[tuple[str, bool]] = Counter()
+    for moment, count in zip(moments, texts.counts.tolist(), strict=True):
+        if moment is not None:
+            counts[moment.kind] += count
+    if not counts or _are_seasons(texts.words, moments):
+        return None
+    kind = counts.most_common(1)[0][0]
+    read = np.array([moment is not None and moment.kind == kind for moment in moments], dtype=bool)
+    _, share = column.known(read)
+    if share < NEARLY_ALL and not column.asked:
+        some = np.array([moment is not None for moment in moments], dtype=bool)
+        if column.known(some)[1] < 1.0:
+            return None
+        firsts = {m.kind: texts.first_row(i) for i, m in reversed(list(enumerate(moments))) if m is not None}
+        rows = sorted(firsts.values())
+        raise _two_formats(column.name, [(row, texts.words[texts.codes[row]]) for row in rows], column.place)
+    if kind[0] == SLASHES:
+        column.day_first[column.name] = bool(order)
+    found = [moment.value if kept and moment is not None else None for moment, kept in zip(moments, read, strict=True)]
+    what = "times"
+    if kind[0] == SLASHES and any(order_of_days(texts.words[i]) not in (None, order) for i in np.flatnonzero(~read)):
+        what = f"dates with {'days before months' if order else 'months before days'}"
+    return column.result(_arrow_times(found, kind), read, what)
+
+
+def _arrow_times(values: Sequence[Any], kind: tuple[str, bool]) -> Any:
+    """Return times as an Arrow array: of day, or moments with their common offset, or UTC if they have several."""
+    form, zoned = kind
+    if form == CLOCK:
+        return pa.array(values, pa.time64("us"))
+    offsets = {value.strftime("%z") for value in values if value is not None}
     offset = next(iter(offsets))
-    return f"{offset[:3]}:{offset[3:5]}" if len(offsets) == 1 and offset != "+0000" else "UTC"
+    zone = None if not zoned else f"{offset[:3]}:{offset[3:5]}" if len(offsets) == 1 and offset != "+0000" else "UTC"
+    return pa.array(values, pa.timestamp("us", zone))
 
 
-def _format(word: str) -> str | None:
-    return next((name for name, pattern in _DATES.items() if pattern.fullmatch(word)), None)
+def _order(column: _Column) -> bool | None:
+    """Return whether days come before months in dates with slashes: as is known, or as nearly all dates show."""
+    known = column.day_first.get(column.name)
+    if known is not None:
+        return known
+    votes: dict[bool, int] = {True: 0, False: 0}
+    firsts: dict[bool, int] = {}
+    for i, (word, count) in enumerate(zip(column.texts.words, column.texts.counts.tolist(), strict=True)):
+        vote = order_of_days(word)
+        if vote is not None:
+            votes[vote] += count
+            firsts.setdefault(vote, i)
+    order = votes[True] > votes[False]
+    if min(votes.values()) > (1.0 - NEARLY_ALL) * sum(votes.values()):
+        rows = sorted(column.texts.first_row(i) for i in firsts.values())
+        found = [(row, column.texts.words[column.texts.codes[row]]) for row in rows]
+        raise _two_formats(column.name, found, column.place)
+    return order if any(votes.values()) else None
+
+
+def _are_seasons(words: Sequence[str], moments: Sequence[Moment | None]) -> bool:
+    """Tell whether what looks like months are years that follow each other, as in 2011-12."""
+    months = [
+        word for word, moment in zip(words, moments, strict=True) if moment is not None and moment.form == "2024-01"
+    ]
+    return bool(months) and all(map(is_season, months))
 
 
 def _two_formats(name: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> InputError:
@@ -321,61 +501,53 @@ def _two_formats(name: str, found: list[tuple[int, str]], place: Callable[[int],
     )
 
 
-def _day_first(name: str, words: list[str], cells: Any, place: Callable[[int], str], known: bool | None) -> bool | None:
-    """Return whether days come before months; None where it is not clear which number is the day."""
-    numbers = [tuple(map(int, word.split("/")[:2])) for word in words]
-    day_first = next((word for word, (a, _) in zip(words, numbers, strict=True) if a > 12), None)
-    month_first = next((word for word, (_, b) in zip(words, numbers, strict=True) if b > 12), None)
-    if day_first and month_first:
-        raise _two_formats(
-            name, sorted((compute.index(cells, word).as_py(), word) for word in (day_first, month_first)), place
-        )
-    against = month_first if known else day_first
-    if known is not None and against:
-        order = "days before months" if known else "months before days"
-        raise InputError(
-            f"{{column}} holds {{value}} in {{row}}, and dates with {order} were expected",
-            column=name,
-            row=compute.index(cells, against).as_py(),
-            value=against,
-            hint="write dates as 2024-01-31",
-        )
-    return known if known is not None or not (day_first or month_first) else bool(day_first)
-
-
 def moment(word: str) -> datetime | None:
     """Return the time that a single word says; None if it is no time, or the day may be the month."""
-    form = _format(word)
-    if form is None or form == "31/01/2024":
+    found = moment_of(word)
+    if found is None:
         return None
-    try:
-        if form == "2024-01-31":
-            return _iso(word)
-        return _parse(word, _READ[form])
-    except ValueError:
-        return None
+    return as_datetime(found.value)
 
 
-def _parse(word: str, date: str) -> datetime:
-    """Return the time that a word says; raise ValueError if it says none."""
-    text = word.replace("T", " ")
-    zone = _ZONE.search(text[10:])
-    if zone:
-        zoned = datetime.fromisoformat(f"2000-01-01 00:00{zone[0]}")
-        return _parse(text[: -len(zone[0])], date).replace(tzinfo=zoned.tzinfo)
-    for form in _CLOCKS:
-        try:
-            return datetime.strptime(text, date + form)
-        except ValueError:
-            continue
-    raise ValueError(f"{word!r} is no date")
+# ---- words --------------------------------------------------------------------------------------------------------------
+
+# Single letters beside digits are names, as in 3A.
+_AMOUNT_LIKE = re.compile(
+    rf"(?!0\d)[-+(]?[$€£¥₹]? ?[\d.,{BLANKS}]*\d[\d.,{BLANKS}]*\)?(?: ?[%$€£¥₹°]| [^\W\d_]{{1,4}}|[^\W\d_]{{2,4}})?-?"
+)
+_DAY_LIKE = re.compile(
+    r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}(?:[ T,]+\d.*)?|\d{1,2}[ -]?[^\W\d_]{3,9}\.?[ -]?(?:\d{2}|\d{4})?"
+    r"|[^\W\d_]{3,9}[ -]\d{1,2}(?:,? \d{4})?"
+)
 
 
-def _iso(word: str) -> datetime:
-    try:
-        return datetime.fromisoformat(word)
-    except ValueError:  # one digit for a month or day
-        return _parse(word, "%Y-%m-%d")
+def looks_like(words: Sequence[str]) -> str | None:
+    """Return what words look like that people read as numbers or times, though they are read as words; None for others."""
+    some = words[:: max(1, len(words) // _LOOKED_AT)]
+    for what, pattern in (("dates or times", _DAY_LIKE), ("numbers", _AMOUNT_LIKE)):
+        fitting = sum(pattern.fullmatch(word) is not None for word in some)
+        if len(some) > 1 and fitting >= NEARLY_ALL * len(some):
+            return what
+    return None
+
+
+def _alike(name: str, texts: _Texts) -> tuple[Message, ...]:
+    """Return a sentence about words that look like numbers or times."""
+    known = [word for word, placeholder in zip(texts.words, texts.placeholders, strict=True) if not placeholder]
+    what = looks_like(known)
+    odd = next((word for word in known if not word.isdigit()), None)
+    if what is None or odd is None:
+        return ()
+    how = "as times, write them as 2024-01-31 or 2024-01-31 13:45"
+    if what == "numbers":
+        what = (
+            "numbers with a sign or unit"
+            if any(not re.fullmatch(r"[\d.,]+", word) for word in known)
+            else "lists of numbers"
+        )
+        how = "as numbers, write one number in a cell, and all in the same way"
+    text = f"{{column}} is taken as words that look like {what}, such as {{value}}"
+    return (Message(text, column=name, value=odd, hint=f"to use them {how}"),)
 
 
 # Units of a length of time, longest first, and the seconds that each has.
@@ -385,7 +557,8 @@ _UNITS = (("years", 31_556_952.0), ("days", 86_400.0), ("hours", 3600.0), ("minu
 def as_datetime(cell: Any) -> datetime | None:
     """Return a date, time, datetime or ISO 8601 text as a datetime; None for anything else."""
     if isinstance(cell, str):
-        return datetime.fromisoformat(cell.strip())
+        found = moment_of(cell.strip())
+        return datetime.fromisoformat(cell.strip()) if found is None else as_datetime(found.value)
     if isinstance(cell, datetime):
         return cell
     if isinstance(cell, clock):

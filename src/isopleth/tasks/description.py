@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import Wording, listed
@@ -118,7 +116,7 @@ class TableDescription(Result):
             np.array([compute.count_distinct(column).as_py() for column in data.columns]),
             {name: code for name, code in found.items() if code is not None},
             broken_relations_of(table),
-            [*(note.render(wording) for note in table.notes), *_unread(data, kinds)],
+            [note.render(wording) for note in table.notes],
         )
 
     def odd(self) -> list[str]:
@@ -170,34 +168,6 @@ class TableDescription(Result):
             "taken as: what the commands use the column as, or why it is left out; --categorical, --numeric, --time-columns and "
             "--keep-id say otherwise."
         ]
-
-
-# Words that people read as numbers or times. A unit stands apart from its number; letters beside digits are names, as in 3A.
-_SIGNED = re.compile(r"[-+]?(?:[$€£¥] ?[\d.,]+|[\d.,]+ ?[%$€£¥]|[\d.,]+ [A-Za-zµ°]{1,4})")
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]m)?"
-_DAY = r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}|\d{4}-\d{2}"
-_NAMED_DAY = rf"{_MONTH} \d{{1,2}},? \d{{4}}|\d{{1,2}}[ -]{_MONTH}[ -]\d{{2,4}}"
-_TIMED = re.compile(rf"(?:{_DAY}|{_NAMED_DAY})(?:[ T]{_CLOCK})?|{_CLOCK}", re.I)
-
-
-def _unread(data: pa.Table, kinds: Mapping[str, str]) -> list[str]:
-    """Return a sentence about each column that is taken as words, though all its words look like numbers or times."""
-    said = []
-    for name in data.column_names:
-        column = data.column(name)
-        if kinds[name] in ("number", "time") or not (
-            pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-        ):
-            continue
-        words = column.unique().drop_null().to_pylist()
-        for pattern, what, how in (
-            (_SIGNED, "numbers with a sign or unit", "as numbers, leave the sign out of the cells"),
-            (_TIMED, "dates or times", "as times, write them as 2024-01-31 or 2024-01-31 13:45"),
-        ):
-            if len(words) > 1 and all(pattern.fullmatch(word.strip()) for word in words):
-                said.append(f"{name} is taken as words that look like {what}, such as {words[0]!r}: to use them {how}.")
-    return said
 
 
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:

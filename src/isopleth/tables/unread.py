@@ -1,0 +1,301 @@
+"""Cells of a column that could not be read, and cells that say a limit in the place of a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from isopleth.core.errors import Hint, Message, listed
+
+_SHOWN = 3  # cells of a column that a sentence shows
+_MOST_WORDS = 3  # different words that an advice names
+
+Place = Callable[[int], str]
+
+
+@dataclass(frozen=True, eq=False)
+class UnreadCells:
+    """Cells of a column that are not of its kind: they count as missing.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Their rows, counted from 0, in ascending order.
+    texts : tuple of str
+        What they hold.
+    kind : str
+        What the other cells are: "numbers", "times" or "truth values".
+    asked : bool
+        Whether the user or a fit says that the column is of this kind; otherwise nearly all other cells are.
+    """
+
+    rows: np.ndarray
+    texts: tuple[str, ...]
+    kind: str
+    asked: bool = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the cells among chosen rows of the table."""
+        place, hit = _found(self.rows, rows)
+        return type(self)(np.flatnonzero(hit), tuple(self.texts[i] for i in place[hit]), self.kind, self.asked)
+
+    def shown(self, place: Place) -> str:
+        """Return the first cells with their places."""
+        cells = [f"{text!r} in {place(int(row))}" for row, text in zip(self.rows[:_SHOWN], self.texts, strict=False)]
+        more = len(self) - len(cells)
+        return ", ".join(cells) + (f" and {more:,} more such cell{'s' * (more > 1)}" if more else "")
+
+    def packed(self) -> dict[str, Any]:
+        """Return the cells as a dict that JSON can hold."""
+        return {"rows": self.rows.tolist(), "texts": list(self.texts), "kind": self.kind, "asked": self.asked}
+
+    @classmethod
+    def unpacked(cls, held: Mapping[str, Any]) -> Self:
+        """Return the cells of a dict that :meth:`packed` made."""
+        return cls(np.array(held["rows"], dtype=np.intp), tuple(held["texts"]), held["kind"], held["asked"])
+
+
+@dataclass(frozen=True, eq=False)
+class CensoredCells:
+    """Cells that say a limit: the value is in an interval, as below a limit of detection (<0.5) or beyond a range (>2400).
+
+    Until a task uses the interval, such a cell counts as missing. A likelihood takes F(upper) - F(lower) for it.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Their rows, counted from 0, in ascending order.
+    lower, upper : ndarray of float
+        Ends of the interval of each cell: minus infinity and the limit, or the limit and infinity.
+    texts : tuple of str
+        What they hold.
+    """
+
+    rows: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def limits(self) -> tuple[tuple[str, float], ...]:
+        """Different limits, each with its side: ("below", 0.5) or ("above", 2400.0)."""
+        sides = np.where(np.isinf(self.lower), "below", "above").tolist()
+        values = np.where(np.isinf(self.lower), self.upper, self.lower).tolist()
+        return tuple(sorted(set(zip(sides, values, strict=True))))
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the cells among chosen rows of the table."""
+        place, hit = _found(self.rows, rows)
+        some = place[hit]
+        texts = tuple(self.texts[i] for i in some)
+        return type(self)(np.flatnonzero(hit), self.lower[some], self.upper[some], texts)
+
+    def shown(self, place: Place) -> str:
+        """Return the number of cells and the first one with its place."""
+        others = f" and {len(self) - 1:,} more" if len(self) > 1 else ""
+        return f"{self.texts[0]!r} in {place(int(self.rows[0]))}{others}"
+
+    def packed(self) -> dict[str, Any]:
+        """Return the cells as a dict that JSON can hold."""
+        ends = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
+        return {"rows": self.rows.tolist(), "texts": list(self.texts)} | ends
+
+    @classmethod
+    def unpacked(cls, held: Mapping[str, Any]) -> Self:
+        """Return the cells of a dict that :meth:`packed` made."""
+        lower, upper = (np.array(held[name], dtype=np.float64) for name in ("lower", "upper"))
+        return cls(np.array(held["rows"], dtype=np.intp), lower, upper, tuple(held["texts"]))
+
+
+def _found(rows: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each chosen row its place among ascending rows, and a mask of those that are there."""
+    chosen = np.asarray(chosen, dtype=np.intp)
+    if not len(rows):
+        return np.zeros(len(chosen), dtype=np.intp), np.zeros(len(chosen), dtype=bool)
+    place = np.minimum(np.searchsorted(rows, chosen), len(rows) - 1)
+    return place, rows[place] == chosen
+
+
+@dataclass(frozen=True, eq=False)
+class OddCells:
+    """Cells of a table that are not as the others of their columns, by column."""
+
+    unread: Mapping[Any, UnreadCells]
+    censored: Mapping[Any, CensoredCells]
+
+    def __len__(self) -> int:
+        return len(self.unread) + len(self.censored)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Rows that hold one of the cells, in ascending order."""
+        found = [cells.rows for cells in self.unread.values()] + [cells.rows for cells in self.censored.values()]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.intp)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the cells among chosen rows of the table."""
+        unread = {name: cells.take(rows) for name, cells in self.unread.items()}
+        censored = {name: limits.take(rows) for name, limits in self.censored.items()}
+        return type(self)(
+            {name: cells for name, cells in unread.items() if len(cells)},
+            {name: limits for name, limits in censored.items() if len(limits)},
+        )
+
+    def of_columns(self, names: Mapping[Any, Any]) -> Self:
+        """Return the cells of some columns, under the names that they are to have."""
+        unread = {names[name]: cells for name, cells in self.unread.items() if name in names}
+        censored = {names[name]: limits for name, limits in self.censored.items() if name in names}
+        return type(self)(unread, censored)
+
+    def of_another_kind(self, known: Mapping[Any, int]) -> Self:
+        """Return those of columns whose kind is said, but not shared by most cells; `known` counts cells that were read."""
+        wrong = {name: cells for name, cells in self.unread.items() if cells.asked and len(cells) >= known[name]}
+        return type(self)(wrong, {})
+
+    def packed(self) -> dict[str, Any]:
+        """Return the cells as a dict that JSON can hold."""
+        return {
+            "unread": {str(name): cells.packed() for name, cells in self.unread.items()},
+            "censored": {str(name): cells.packed() for name, cells in self.censored.items()},
+        }
+
+    @classmethod
+    def unpacked(cls, held: Mapping[str, Any]) -> Self:
+        """Return the cells of a dict that :meth:`packed` made."""
+        unread = {name: UnreadCells.unpacked(cells) for name, cells in held["unread"].items()}
+        return cls(unread, {name: CensoredCells.unpacked(cells) for name, cells in held["censored"].items()})
+
+    def notes(self, place: Place) -> list[Message]:
+        """Return a sentence for each column: which of its cells count as missing."""
+        if head := self._head(place):
+            return [Message(f"{head}: its cells count as missing", hint="delete what is no row")]
+        said = []
+        for name, cells in self.unread.items():
+            count = f"{len(cells):,} cell{'s' * (len(cells) > 1)}"
+            verb = "are" if len(cells) > 1 else "is"
+            missing = f"count{'s' * (len(cells) == 1)} as missing: {cells.shown(place)}."
+            kind = cells.kind if len(cells) > 1 else cells.kind.removesuffix("s")
+            text = f"{{column}}: {count} {verb} no {kind} and {missing}"
+            said.append(Message(text, column=name, row=int(cells.rows[0]), value=cells.texts[0]))
+        for name, limits in self.censored.items():
+            count = f"{len(limits):,} cell{'s say limits' if len(limits) > 1 else ' says a limit'}"
+            text = f"{{column}} holds numbers with limits: {count}, {limits.shown(place)}, and count as missing so far."
+            said.append(Message(text, column=name, row=int(limits.rows[0]), value=limits.texts[0]))
+        return said
+
+    def _head(self, place: Place) -> str:
+        """Return a sentence about a first line that holds no row, but the units of several columns or a second header."""
+        first = {name: cells for name, cells in self.unread.items() if cells.rows[0] == 0}
+        if len(first) < 2 or len(first) < len(self.unread):
+            return ""
+        rows = {len(cells) for cells in first.values()}
+        depth = min(rows)
+        if len(rows) > 1 or any(cells.rows[-1] != depth - 1 for cells in first.values()):
+            return ""
+        words = listed([repr(cells.texts[0]) for cells in first.values()], 4)
+        where = place(0) if depth == 1 else f"{place(0)} to {place(depth - 1)}"
+        verb = "holds" if depth == 1 else "hold"
+        return f"{where} {verb} units or a second header ({words}) and no row"
+
+
+NO_ODD_CELLS = OddCells({}, {})
+
+
+def behind(first: OddCells, second: OddCells, n_rows: int) -> OddCells:
+    """Return the odd cells of two tables below each other, the first of which has `n_rows` rows."""
+    unread, censored = dict(first.unread), dict(first.censored)
+    for name, cells in second.unread.items():
+        before = unread.get(name)
+        rows = cells.rows + n_rows
+        if before is None:
+            unread[name] = replace(cells, rows=rows)
+        else:
+            unread[name] = replace(cells, rows=np.append(before.rows, rows), texts=before.texts + cells.texts)
+    for name, limits in second.censored.items():
+        earlier = censored.get(name)
+        rows = limits.rows + n_rows
+        if earlier is None:
+            censored[name] = replace(limits, rows=rows)
+        else:
+            ends = (np.append(earlier.lower, limits.lower), np.append(earlier.upper, limits.upper))
+            censored[name] = CensoredCells(np.append(earlier.rows, rows), *ends, earlier.texts + limits.texts)
+    return OddCells(unread, censored)
+
+
+def refusal(found: Sequence[tuple[str, OddCells, Place]], *, categories: bool = True) -> Message | None:
+    """Return the sentence about cells that could not be read in one table or several, with the ways out; None without any.
+
+    Each table has its name, its cells, and its names for rows. With `categories`, the columns may be taken as categories.
+    """
+    found = [each for each in found if len(each[1])]
+    if not found:
+        return None
+    source, odd, place = found[0]
+    columns = [name for _, cells, _ in found for name in (*cells.unread, *cells.censored)]
+    columns = list(dict.fromkeys(columns))
+    texts = [text for _, cells, _ in found for each in cells.unread.values() for text in each.texts]
+    name = next(iter((*odd.unread, *odd.censored)))
+    first: UnreadCells | CensoredCells = odd.unread[name] if name in odd.unread else odd.censored[name]
+    about: dict[str, Any] = {"column": name, "row": int(first.rows[0]), "value": first.texts[0], "source": source}
+    if len(found) == 1 and (head := odd._head(place)):
+        return Message(head, hint="delete that line, or begin it with # if the header stands below it", **about)
+    parts = [part for one, cells, where in found for part in _parts(cells, where, one if len(found) > 1 else "")]
+    end = ""
+    if len(parts) == 1 and isinstance(first, UnreadCells):
+        end = "; expected a time such as 2024-01-31 12:00" if first.asked and first.kind == "times" else ""
+        end = end or (f"; expected {_EXPECTED.get(first.kind, first.kind)}" if first.asked else "")
+        end = f", and {first.kind} were expected" if first.kind.startswith("dates") else end
+        end = end or f", and nearly all other cells are {first.kind}"
+    return Message("; ".join(parts) + end, hint=_advice(columns, texts, categories, _asked(found)), **about)
+
+
+_EXPECTED = {"numbers": "a number or an empty cell", "truth values": "a truth value or an empty cell"}
+
+
+def _asked(found: Sequence[tuple[str, OddCells, Place]]) -> bool:
+    return any(cells.asked for _, odd, _ in found for cells in odd.unread.values())
+
+
+def _parts(odd: OddCells, place: Place, source: str) -> list[str]:
+    """Return what each column holds that is not of its kind."""
+    alone = len(odd) == 1 and not source
+    parts = []
+    for name, cells in odd.unread.items():
+        kind = "" if alone else f" ({cells.kind})"
+        parts.append(f"column {str(name)!r}{kind} holds {cells.shown(place)}")
+    for name, limits in odd.censored.items():
+        parts.append(
+            f"column {str(name)!r} holds limits in the place of numbers, {limits.shown(place)}, which are not used yet"
+        )
+    if source:
+        parts[0] = f"{source}: {parts[0]}"
+    return parts
+
+
+def _advice(columns: Sequence[Any], texts: Sequence[str], categories: bool, asked: bool) -> Hint:
+    """Return the ways out, in words that can be pasted into a shell."""
+    words = list(dict.fromkeys(texts))
+    settings: dict[str, Any] = {"bad_cells": "missing"}
+    ways = ["correct them" if len(texts) > 1 else "correct it"] * bool(texts)
+    ways.append("take them as missing with {bad_cells}" if len(texts) != 1 else "take it as missing with {bad_cells}")
+    if 0 < len(words) <= _MOST_WORDS:
+        ways[-1] += " or {missing}"
+        settings["missing"] = words
+    if asked:
+        return Hint(" or ".join(ways), **settings)
+    option = "categorical" if categories else "exclude"
+    these = "the columns" if len(columns) > 1 else "the column"
+    ways.append(
+        f"take {these} as categories with {{categorical}}" if categories else f"leave {these} out with {{exclude}}"
+    )
+    settings[option] = [str(name) for name in columns]
+    return Hint(f"{', '.join(ways[:-1])}, or {ways[-1]}", **settings)

@@ -1,0 +1,124 @@
+"""Cells that are not of the kind of their column: every command names all of them at once, with ways out that can be pasted."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+import pytest
+
+from cli.shell import fine, refused, run
+
+N = 60
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Orders with one wrong cell in a column of dates, two in one of decimal commas and one in one of truth values."""
+    rng = np.random.default_rng(0)
+    days = [f"2021-{i % 12 + 1:02d}-{i % 28 + 1:02d}" for i in range(N)]
+    prices = [f"{value:.2f}".replace(".", ",") for value in rng.lognormal(3.0, 0.5, N)]
+    paid = rng.choice(["true", "false"], N).tolist()
+    days[19], prices[4], prices[7], paid[30] = "2021-02-30", "46,3O", "Hilliard's", "ture"
+    kinds = rng.choice(["a", "b"], N)
+    rows = zip(days, prices, paid, kinds, strict=True)
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["day;price;paid;kind", *map(";".join, rows), ""]))
+    return file
+
+
+def arguments(verb, path):
+    out = path.parent / "out.csv"
+    return {
+        "compare": [path, path],
+        "fill": [path, "--out", out],
+        "fit": [path, "--out", path.parent / "m"],
+        "sample": [path, "-n", 5, "--out", out],
+        "expect": [path, "--given", "kind=a"],
+        "monitor": ["--reference", path],
+        "prior": [path, path, "--target", "kind"],
+        "anomalies": [path, "--bad-cells", "refuse"],
+        "describe": [path, "--bad-cells", "refuse"],
+    }[verb]
+
+
+VERBS = ["compare", "fill", "fit", "sample", "expect", "monitor", "prior", "anomalies", "describe"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_command_names_the_cells_of_all_columns_at_once(path, verb):
+    said = refused(verb, *arguments(verb, path))
+    for words in (
+        "'2021-02-30' in line 21",
+        "'46,3O' in line 6, \"Hilliard's\" in line 9",
+        "'ture' in line 32",
+        "--bad-cells missing",
+        "--categorical day,price,paid",
+    ):
+        assert words in said, said
+
+
+@pytest.mark.parametrize("verb", ["describe", "anomalies"])
+def test_questions_about_wrong_cells_go_on_with_gaps(path, verb):
+    result = fine(verb, path)
+    said = " ".join((result.stdout + result.stderr).split())
+    assert (
+        "column 'price': 2 cells are no numbers and count as missing: '46,3O' in line 6, \"Hilliard's\" in line 9"
+        in said
+    )
+    assert "column 'day': 1 cell is no time and counts as missing: '2021-02-30' in line 21" in said
+
+
+def test_other_commands_go_on_if_it_is_said(path, tmp_path):
+    result = fine("fill", path, "--bad-cells", "missing", "--out", tmp_path / "o.csv")
+    assert "4 missing cells in 3 columns" in result.stderr
+    assert "'46,3O'" in result.stderr
+
+
+def test_the_advice_can_be_pasted_into_a_shell(path, tmp_path):
+    said = refused("fill", path, "--exclude", "day,paid", "--out", tmp_path / "o.csv")
+    words = shlex.split(said[said.index("--missing") :])
+    result = fine("fill", path, "--exclude", "day,paid", "--out", tmp_path / "o.csv", "--missing", words[1].rstrip(","))
+    assert "2 missing cells of price" in result.stderr
+
+
+def test_a_word_with_a_comma_can_be_typed_as_it_stands(path, tmp_path):
+    for typed in ("46,3O", '"46,3O"'):
+        command = ["fill", path, "--columns", "price,kind", "--out", tmp_path / "o.csv", "--bad-cells", "missing"]
+        said = fine(*command, "--missing", typed).stderr
+        assert "2 missing cells of price" in said
+        assert '1 cell is no number and counts as missing: "Hilliard\'s" in line 9' in said
+
+
+def test_the_wrong_cell_of_a_column_that_is_said_to_hold_numbers_is_named(path):
+    assert "'46,3O' in line 6" in refused("compare", path, path, "--numeric", "price", "--exclude", "day,paid")
+    most = run("anomalies", path, "--numeric", "kind").stderr
+    assert "column 'kind' holds" in most
+    assert "expected a number" in most
+
+
+def test_limits_are_recognised_and_not_used_in_silence(tmp_path):
+    path = tmp_path / "lead.csv"
+    cells = [f"{1 + i % 37 / 7:.2f}" for i in range(N)]
+    cells[16:30:3] = ["<0.5"] * 5
+    path.write_text("site,lead\n" + "".join(f"p{i % 4},{cell}\n" for i, cell in enumerate(cells)))
+    said = refused("compare", path, path)
+    assert "column 'lead' holds limits in the place of numbers, '<0.5' in line 18 and 4 more" in said
+    assert "--bad-cells missing" in said
+    assert "5 cells say limits" in " ".join(fine("describe", path).stdout.split())
+    assert "5 missing cells of lead" in fine("fill", path, "--bad-cells", "missing", "--out", tmp_path / "o.csv").stderr
+
+
+def test_a_stream_is_written_as_its_reference(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(5.0, 1.0, (300, 2)).round(3)
+    text = ["flow;temp", *(f"{a};{b}".replace(".", ",") for a, b in rows.tolist()), ""]
+    path = tmp_path / "ref.csv"
+    path.write_text("\n".join(text))
+    command = ["monitor", "--reference", path, "--run-length", 1000, "--window", 20]
+    for options in ([], ["--decimal", ","]):
+        for stream in (text, text[1:]):
+            assert "300 rows" in fine(*command, *options, rows="\n".join(stream)).stdout
+    wrong = "\n".join([*text[:40], "1,2;x", *text[40:]])
+    assert "column 'temp' holds 'x' in line 41" in run(*command, rows=wrong).stderr
+    assert "301 rows" in fine(*command, "--bad-cells", "missing", rows=wrong).stdout
