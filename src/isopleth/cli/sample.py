@@ -79,7 +79,7 @@ def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:
         raise InputError("name a table, FILE, or a fitted density, --model, and not both.")
     if model and run.save_to:
         raise InputError("--save and --model exclude each other: with --model nothing is fitted that could be saved.")
-    if model and run.options != Reading():
+    if model and replace(run.options, bad_cells=Reading().bad_cells) != Reading():
         raise InputError("--model has its own columns; leave out the options of columns.")
 
 

@@ -513,7 +513,7 @@ def moment(word: str) -> datetime | None:
 
 # Single letters beside digits are names, as in 3A.
 _AMOUNT_LIKE = re.compile(
-    rf"(?!0\d)[-+(]?[$€£¥₹]? ?[\d.,{BLANKS}]*\d[\d.,{BLANKS}]*\)?(?: ?[%$€£¥₹°]| [^\W\d_]{{1,4}}|[^\W\d_]{{2,4}})?-?"
+    rf"(?![-+]?0\d)[-+(]?[$€£¥₹]? ?[\d.,{BLANKS}]*\d[\d.,{BLANKS}]*\)?(?: ?[%$€£¥₹°]| [^\W\d_]{{1,4}}|[^\W\d_]{{2,4}})?-?"
 )
 _DAY_LIKE = re.compile(
     r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}(?:[ T,]+\d.*)?|\d{1,2}[ -]?[^\W\d_]{3,9}\.?[ -]?(?:\d{2}|\d{4})?"
