@@ -137,13 +137,15 @@ def test_times_that_are_all_later_than_those_of_the_reference_do_not_flag_every_
     later.to_csv(new, index=False)
     result = fine("anomalies", new, "--reference", old, "--save", saved, "--out", tmp_path / "o.csv")
     assert (
-        "warning: columns left out: 'day' (the times of the two tables do not overlap); --time-columns day uses them.\n"
+        "warning: columns left out: 'day' (nearly all times of one table are later than those of the other); "
+        "--time-columns day uses them.\n"
     ) in result.stderr
     assert sum(row["label"] == "1" for row in lines(tmp_path / "o.csv")) < N / 5
     assert fine("anomalies", new, "--model", saved).stdout == result.stdout
     kept = fine("anomalies", new, "--reference", old, "--time-columns", "day")
-    assert kept.stdout.startswith("120 of 120 rows are flagged")
-    assert "all times are later than those of the fit" in kept.stderr
+    assert kept.stdout.startswith("120 of 120 new rows are certain: the table differs from the reference as a whole")
+    assert "Column 'day' alone decides" in kept.stdout
+    assert "nearly all times are later than those of the fit" in kept.stderr
 
 
 def test_an_error_of_the_fit_names_the_reference(table, tmp_path):

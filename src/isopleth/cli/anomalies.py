@@ -104,6 +104,8 @@ def fit(table: FileTable, contamination: float | None = None, *, novelty: bool =
 def judged(detector: AnomalyDetector, table: FileTable, where: dict[str, np.ndarray], fdr: float = 0.1) -> Anomalies:
     """Return the anomalies of a table, with their places in the file."""
     found = detector.anomalies(table.frame, fdr)
+    if (by := found.decided_by) is not None:
+        found = replace(found, decided_by=by._replace(name=table.names[found.names.index(by.name)]))
     return replace(found, names=table.names, values=table.values, where=where)
 
 

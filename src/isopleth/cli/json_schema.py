@@ -32,6 +32,10 @@ _JUDGED = {
         "least likely rows that a gap in the scores sets apart from all others; 0 without a gap",
     ),
     "pvalue_resolution": ("number", "smallest p-value that the rows can show; no p-value is smaller"),
+    "decided_by": (
+        "string or null",
+        "column that alone makes nearly all certain rows unlikely, where many new rows are certain",
+    ),
     "certified_rows": (
         "integer or null",
         "with --reference: rows of the list that the summary names; 0 if every limit is 0",

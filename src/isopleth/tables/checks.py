@@ -6,6 +6,7 @@ Input that cannot be used raises an error whose message names the column, row or
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -27,7 +28,7 @@ from isopleth.tables.schema import Attached, Schema
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 # Why a column of times is left out.
-TIMES_APART = "the times of the two tables do not overlap"
+TIMES_APART = "nearly all times of one table are later than those of the other"
 
 
 @dataclass(frozen=True)
@@ -210,38 +211,52 @@ def encoded_rows(given: Given, columns: Schema, min_samples: int = 0, *, warn: b
     return encoded.rows
 
 
+# Share of the times at either end of a column that do not count, and the fewest times of which one does not: a mistyped year must
+# not make two tables overlap that follow each other.
+_STRAY, _FEWEST_WITH_STRAY = 0.02, 20
+
+
+def ends_of_times(rows: np.ndarray, schema: Schema | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return the earliest and the latest time of each column, without the few that are farthest out; NaN for other columns."""
+    ends = np.full((2, rows.shape[1]), np.nan)
+    for j in () if schema is None else _times_of(schema):
+        known = np.sort(rows[np.isfinite(rows[:, j]), j])
+        if len(known):
+            stray = math.ceil(_STRAY * len(known)) if len(known) >= _FEWEST_WITH_STRAY else 0
+            ends[:, j] = known[stray], known[-1 - stray]
+    return ends[0], ends[1]
+
+
 def times_apart(schema: Schema, one: np.ndarray, two: np.ndarray, *, touching: bool) -> dict[int, Any]:
-    """Return columns of times, by number, that are all later in one of two tables: they only repeat which table a row is from.
+    """Return columns of times, by number, that are nearly all later in one of two tables: they only repeat which table it is.
 
     With `touching` the latest time of one may be the earliest of the other.
     """
+    (first, last), (start, end) = (ends_of_times(rows, schema) for rows in (one, two))
+    gap = np.maximum(first - end, start - last)
+    touch = (gap == 0.0) & (np.maximum(last, end) > np.minimum(first, start)) & touching
+    apart = (gap > 0.0) | touch
+    return {j: name for j, name in _times_of(schema).items() if apart[j]}
+
+
+def _times_of(schema: Schema) -> dict[int, Any]:
+    """Return the names of the columns of times by their number among the columns of numbers and times."""
     numbers = [column for column in schema.columns if column.kind != "categorical"]
-    return {
-        j: column.name
-        for j, column in enumerate(numbers)
-        if column.kind == "time" and _one_after_the_other(one[:, j], two[:, j], touching)
-    }
-
-
-def _one_after_the_other(one: np.ndarray, two: np.ndarray, touching: bool) -> bool:
-    one, two = one[np.isfinite(one)], two[np.isfinite(two)]
-    if not len(one) or not len(two):
-        return False
-    gap = max(one.min() - two.max(), two.min() - one.max())
-    return bool(gap > 0.0 or (touching and gap == 0.0 and max(one.max(), two.max()) > min(one.min(), two.min())))
+    return {j: column.name for j, column in enumerate(numbers) if column.kind == "time"}
 
 
 def warn_of_times_apart(table: CheckedRows, least: np.ndarray, most: np.ndarray, unless: str) -> None:
-    """Warn of columns of times that are all later than `most` or earlier than `least` of the fit, and decide for every row."""
+    """Warn of columns of times nearly all later than `most`, or earlier than `least`, of the fit, which decide for every row."""
     if table.columns is None or len(table.rows) < 2:
         return
-    for j, name in enumerate(table.columns.numeric_names):
-        if name in table.columns.origins and not np.isnan(table.rows[:, j]).all():
-            later = np.nanmin(table.rows[:, j]) > most[j]
-            if later or np.nanmax(table.rows[:, j]) < least[j]:
-                text = f"{{column}}: all times are {'later' if later else 'earlier'} than those of the fit"
-                hint = Hint(f"fit without it, by {{exclude}}, unless {unless}", exclude=[str(name)])
-                warn_user(text, column=str(name), hint=hint)
+    first, last = ends_of_times(table.rows, table.columns)
+    for j, name in _times_of(table.columns).items():
+        if first[j] > most[j] or last[j] < least[j]:
+            text = (
+                f"{{column}}: nearly all times are {'later' if first[j] > most[j] else 'earlier'} than those of the fit"
+            )
+            hint = Hint(f"fit without it, by {{exclude}}, unless {unless}", exclude=[str(name)])
+            warn_user(text, column=str(name), hint=hint)
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:

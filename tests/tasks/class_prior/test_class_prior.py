@@ -383,5 +383,5 @@ def test_times_that_are_all_later_are_named():
         {"x": rng.normal(size=80) + 2.0 * (y == "b"), "when": pd.date_range("2024-01-01", periods=80, freq="h")}
     )
     estimator = ClassPriorEstimator(random_state=0).fit(X, y)
-    with pytest.warns(DataWarning, match="'when': all times are later than those of the fit"):
+    with pytest.warns(DataWarning, match="'when': nearly all times are later than those of the fit"):
         estimator.estimate(X.assign(when=X["when"] + pd.Timedelta(days=30)))

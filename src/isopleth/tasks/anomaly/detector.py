@@ -27,6 +27,7 @@ from isopleth.results.text import resolution_of
 from isopleth.tables.checks import (
     CheckedRows,
     TakesKinds,
+    ends_of_times,
     enter,
     numbered_groups,
     plain_names,
@@ -55,9 +56,11 @@ from isopleth.tasks.anomaly.training_table import (
     fit_with_constants,
     frame_of_constants,
 )
+from isopleth.tasks.anomaly.whole_table import deciding_column, rows_to_explain
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 FEWEST_FOR_STOREY = 100  # new rows below which the number of ordinary ones is not estimated
+_TIE = 1e-9  # scores that differ by less than this share are one
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
 
 
@@ -243,6 +246,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         gaps_differ = np.isnan(entered.codes).any(axis=0) | (entered.codes == entered.codes[0]).all(axis=0)
         self._gap_codes = np.where(gaps_differ, sizes, np.nan)
         X = self._coded(entered)
+        self._ends = ends_of_times(X, entered.columns)
         self._rounding = Rounding.of(X, constants=True)
         X = self._rounding.apply(X)
         self._frame = self._framed(X, entered)
@@ -341,8 +345,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         table = enter(self, X)
         rows = self._frame.enter(self._rounding.apply(self._coded(table)))
         if warn and not self._is_of_fit(rows):
-            fitted = self._counterfactuals.values
-            warn_of_times_apart(table, fitted[0], fitted[-1], "that is what makes rows odd")
+            warn_of_times_apart(table, *self._ends, "that is what makes rows odd")
         return table, rows
 
     def _score(self, rows: np.ndarray) -> np.ndarray:
@@ -656,6 +659,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         found = Anomalies(*judged, where=index_of(X), resolution=resolution, new=not own)
         if table.columns is not None or table.missing.any():
             found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
+        if not own and len(some := rows_to_explain(certain)):
+            found = replace(found, decided_by=deciding_column(self.explain(chosen_rows(X, some)), names))
         if self.novelty and not own and self._split is not None:
             certificate = self._split.certificate(rows, self._limits)
             found = replace(found, at_least=certificate.at_least(found.order), confidence=CONFIDENCE)
@@ -669,7 +674,18 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         if self.contamination == "auto":
             always = ", which 3 to 4 % of the rows of most tables are, whatever they hold" * (own and not self.novelty)
             return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{always}"
-        return f"the least likely {float(self.contamination):.3g} of the fitted rows"
+        return f"the least likely {float(self.contamination):.3g} of the fitted rows{self._ties}"
+
+    @property
+    def _ties(self) -> str:
+        """Say that rows with one score decide how many are flagged, where it is fewer than the share asked for."""
+        scores = to_numpy(self.training_scores_)
+        wanted, flagged = int(float(self.contamination) * len(scores)), int((to_numpy(self.training_labels_) < 0).sum())
+        if flagged >= wanted:
+            return ""
+        limit = np.percentile(scores, 100.0 * float(self.contamination))
+        tied = int((np.abs(scores - limit) <= _TIE * max(1.0, abs(limit))).sum())
+        return f", which would be {wanted:,}; {tied:,} rows have one score there, so {flagged:,} of the fitted rows are flagged"
 
     def _drawn(self, table: CheckedRows) -> tuple[np.ndarray, list[str], list[str]]:
         """Return numbers and times for pictures, missing ones at their conditional means; their names; names of times."""

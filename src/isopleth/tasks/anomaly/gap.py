@@ -12,8 +12,8 @@ _PLACES, _BEHIND, _CLEAR = 20, 20, 0.05
 def rows_before_gap(scores: np.ndarray, flagged: int) -> int:
     """Return how many of the least likely rows a gap sets apart, 0 if there is no clear one.
 
-    The clearest gap is found, and the rows behind it are searched for another one, as if the others were not there: far rows are
-    far from each other, too, and only the last gap has all of them before it. At least as many places are tried as rows are flagged.
+    The clearest gap is found, and the rows behind it are searched for another one, as if the others were not there: far rows
+    are far from each other, too, and only the last gap has all of them before it. At least the flagged rows are tried.
     """
     ordered, found = np.sort(scores), 0
     while more := _clearest(ordered[found:], max(flagged - found, _PLACES)):
@@ -24,8 +24,8 @@ def rows_before_gap(scores: np.ndarray, flagged: int) -> int:
 def _clearest(ordered: np.ndarray, places: int) -> int:
     r"""Return the place of the clearest gap in rising scores, 0 if none is clear.
 
-    The gap behind the i-th row, times i, has one exponential law for every i where scores fall off exponentially, as those of
-    ordinary rows nearly do. Each product is compared with the mean of the next ones, by an F test; the p-value counts once a place.
+    The gap behind the i-th row, times i, has one exponential law for every i where scores fall off exponentially, as those
+    of ordinary rows nearly do. Each product is compared with the mean of the next ones by an F test; p counts once a place.
     """
     last = min(places + _BEHIND, len(ordered) - 1)
     places = min(places, last - 1)

@@ -18,6 +18,7 @@ from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
 from isopleth.tasks.anomaly.explanation import Explanation
 from isopleth.tasks.anomaly.gap import rows_before_gap
+from isopleth.tasks.anomaly.whole_table import DecidingColumn, sentences
 
 # Columns that explain a row, and columns of values that a page shows.
 _COLUMNS_A_ROW, _MOST_COLUMNS = 3, 24
@@ -65,6 +66,8 @@ class Anomalies(Result):
         That confidence.
     new : bool, default=False
         Whether the rows are others than those of the fit.
+    decided_by : DecidingColumn, optional
+        Column that alone makes nearly all certain rows unlikely, where many new rows are certain.
 
     Examples
     --------
@@ -96,6 +99,7 @@ class Anomalies(Result):
     at_least: np.ndarray | None = None
     confidence: float = 0.95
     new: bool = False
+    decided_by: DecidingColumn | None = None
 
     def __post_init__(self) -> None:
         vars(self)["p_values"] = np.maximum(self.p_values, self.resolution)
@@ -153,6 +157,7 @@ class Anomalies(Result):
             "rule": self.rule,
             "rows_before_gap": self.gap,
             "pvalue_resolution": self.resolution,
+            "decided_by": self.decided_by and self.decided_by.name,
         } | self._certified
 
     @property
@@ -181,6 +186,11 @@ class Anomalies(Result):
         ]
 
     def _sentences(self) -> list[str]:
+        whole = sentences(self.certain, self.decided_by) if self.new else []
+        return whole + self._of_rows()
+
+    def _of_rows(self) -> list[str]:
+        """Return sentences about single rows."""
         flagged, certain = int(self.flagged.sum()), int(self.certain.sum())
         verb = "is" if flagged == 1 else "are"
         first = f"{flagged:,} of {counted(len(self), 'row')} {verb} flagged: {self.rule}."

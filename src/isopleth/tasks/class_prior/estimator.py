@@ -24,7 +24,7 @@ from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.checks import CheckedRows, TakesKinds, enter, warn_of_times_apart
+from isopleth.tables.checks import CheckedRows, TakesKinds, ends_of_times, enter, warn_of_times_apart
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.shares import (
     Shares,
@@ -197,7 +197,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         self._validate_params()
         self.__dict__.pop("_held_out", None)  # a fit that fails leaves no mixture of two models
         table = enter(self, X, reset=True, min_samples=2, missing=True)
-        self._least, self._most = (end.reduce(table.rows[:, : table.n_numeric]) for end in (np.fmin, np.fmax))
+        self._least, self._most = ends_of_times(table.rows, table.columns)
         # A cell that no labelled row lacks says nothing of the class.
         self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, far=False)
         seed = int(check_random_state(self.random_state).randint(2**31))
