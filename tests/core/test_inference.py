@@ -13,6 +13,7 @@ from isopleth.core.inference import (
     benjamini_hochberg,
     conformal_p_values,
     falling_density,
+    simulated_pvalue,
     storey_number,
 )
 from isopleth.tasks.anomaly.pooled_rule import Tail
@@ -210,3 +211,11 @@ def test_probabilities_against_a_clean_reference_count_the_anomalies_among_the_n
     probability = detector.anomaly_probability(new)
     assert (probability[:100] > 0.9).all()
     assert probability[100:].mean() < 0.1
+
+
+def test_a_simulated_p_value_counts_the_observed_value_and_takes_the_tail_where_none_is_as_large():
+    null = np.arange(99.0)
+    assert simulated_pvalue(90.0, null) == simulated_pvalue(90.0, null, 4, 1e-9) == 10 / 100
+    assert simulated_pvalue(99.0, null) == 1 / 100
+    assert simulated_pvalue(99.0, null, 4, 1e-9) == 1e-9
+    assert simulated_pvalue(97.0, null, 4) == 4 / 100

@@ -9,8 +9,9 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from frames.contract import table
+from isopleth.core.laws import quantile_means
 from isopleth.frames import Gaussianize, LocalScale, Scale, SinhArcsinh, Whiten
-from isopleth.frames.base import END_MEAN, ENDS, QUARTILES, quantile_means
+from isopleth.frames.base import END_MEAN, ENDS, QUARTILES
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.1])

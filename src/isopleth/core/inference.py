@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import fdtri, gammaincinv, ndtri
-from scipy.stats import binom, rankdata
+from scipy.stats import binom
 
 from isopleth.core.errors import probability
 from isopleth.core.rows import rounding_of
@@ -36,14 +36,18 @@ def at_least(statistics: np.ndarray, bar: Any) -> np.ndarray:
     return np.asarray(statistics >= bar - _ROUNDING * np.maximum(1.0, np.abs(bar)))
 
 
-def normal_scores(lines: np.ndarray) -> np.ndarray:
-    """Return the normal score of the rank of each value in its line, so that statistics of different laws can be compared."""
-    return np.asarray(ndtri((rankdata(lines, axis=1) - 0.5) / lines.shape[1]))
-
-
 def permutation_pvalue(scores: np.ndarray) -> float:
     """Return the share of the scores that are no smaller than the first, the observed one; it counts itself."""
     return float((scores >= scores[0] - _ROUNDING_OF_SCORES).mean())
+
+
+def simulated_pvalue(value: float, simulated: np.ndarray, fewest: int = 0, tail: float = 1.0) -> float:
+    """Return the share of values, of those that were simulated and of `value` itself, that are no smaller than it.
+
+    If fewer than `fewest` simulated ones are as large, the share is that of a fitted `tail`, at most `fewest` over their number.
+    """
+    beyond, n = int(np.sum(simulated >= value)), 1 + len(simulated)
+    return (1 + beyond) / n if beyond >= fewest else min(tail, fewest / n)
 
 
 def adjusted_p_values(statistics: np.ndarray) -> np.ndarray:

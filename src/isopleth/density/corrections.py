@@ -24,6 +24,7 @@ from scipy.spatial import cKDTree
 from scipy.special import ndtr
 from threadpoolctl import threadpool_limits
 
+from isopleth.core.covariance import oracle_shrunk_correlation
 from isopleth.core.rows import distinct_rows, evenly_drawn, folds_of, sample_places
 from isopleth.core.threads import check_stopped
 from isopleth.density.hot_deck import log_kernels
@@ -66,7 +67,7 @@ class LinearTrend:
         rows /= deviation
         S = (rows * share[:, None]).T @ rows
         np.fill_diagonal(S, 1.0)
-        return cls(sizes, mean, deviation, rows, _shrunk(S, 1.0 / float(share @ share)))
+        return cls(sizes, mean, deviation, rows, oracle_shrunk_correlation(S, 1.0 / float(share @ share)))
 
     def lines(self, Z: np.ndarray, observed: np.ndarray, missing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the missing numbers of rows on the regression line of the observed ones, (n, g), and residuals of centres."""
@@ -99,15 +100,6 @@ def encoded(Z: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
     """Return numbers as they are, and words as columns of 0 and 1."""
     parts = [np.eye(size)[Z[:, j].astype(np.intp)] if size else Z[:, [j]] for j, size in enumerate(sizes)]
     return np.concatenate(parts, axis=1)
-
-
-def _shrunk(S: np.ndarray, n: float) -> np.ndarray:
-    """Return the oracle approximating shrinkage of a correlation matrix of so many rows."""
-    p = len(S)
-    squares = float((S * S).sum())
-    excess = (n + 1.0 - 2.0 / p) * (squares - p)
-    shrinkage = min(1.0, ((1.0 - 2.0 / p) * squares + p * p) / excess) if excess > 0.0 else 1.0
-    return np.asarray((1.0 - shrinkage) * S + shrinkage * np.eye(p))
 
 
 # Most rows whose cells are predicted, and most centres that predict them.

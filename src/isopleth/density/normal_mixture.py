@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.core.arrays import NUMPY, Backend
+from isopleth.core.covariance import ledoit_wolf
 from isopleth.core.rows import sample_places
 from isopleth.core.threads import check_stopped, slices
 from isopleth.density.frame_density import FrameDensity
@@ -148,25 +149,14 @@ def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
 
 
 def shrunken_normal(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
-    r"""Fit one normal density to rows of unit variance, its covariance shrunk as far as few rows of many columns need.
+    """Fit one normal density to rows of unit variance, its covariance shrunk as far as few rows of many columns need.
 
-    The covariance is :math:`(1 - \delta) S + \delta\, m I`, with m the mean variance and the :math:`\delta` that has the least
-    expected squared error [1]_. In columns that are each scaled or made normal, it stands for whitening, which fits noise there.
-
-    References
-    ----------
-    .. [1] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", Journal of Multivariate
-       Analysis 88, 2004.
+    In columns that are each scaled or made normal, the rule of Ledoit and Wolf stands for whitening, which fits noise there.
     """
     w = weights / weights.sum()
     middle = w @ z
-    z = z - middle
-    S = (z * w[:, None]).T @ z
-    target = np.trace(S) / len(S) * np.eye(len(S))
-    noise = float(w**2 @ ((z * z).sum(axis=1) ** 2 - 2.0 * np.einsum("ni,ij,nj->n", z, S, z) + (S * S).sum()))
-    distance = float(((S - target) ** 2).sum())
-    share = noise / distance if noise < distance else 1.0
-    covariance = (1.0 - share) * S + share * target + _RIDGE * np.eye(len(S))
+    covariance, _ = ledoit_wolf(z - middle, w)
+    covariance[np.diag_indices(len(covariance))] += _RIDGE
     return NormalMixture(np.ones(1), middle[None], np.linalg.cholesky(covariance)[None])
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.core.errors import InputError, whole_number
+from isopleth.core.laws import weighted_quantile
 from isopleth.core.parameters import on_host
 from isopleth.core.rows import folds_of
 from isopleth.core.scales import Rule, ScaledColumns
@@ -616,11 +617,3 @@ def cross_fitted(
         test = fold == k
         out[test] = score(rows[~test], weights[~test], rows[test])
     return out
-
-
-def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the smallest value whose cumulative share of the weight exceeds `q`."""
-    order = np.argsort(values)
-    cumulative = np.cumsum(weights[order]) / weights.sum()
-    place = np.searchsorted(cumulative, q * (1 + 1e-12), side="right")
-    return values[order][np.minimum(place, len(values) - 1)]

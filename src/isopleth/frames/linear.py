@@ -10,8 +10,9 @@ from scipy.spatial.distance import pdist, squareform
 
 from isopleth.core.arrays import Array, namespace
 from isopleth.core.errors import InputError
+from isopleth.core.laws import quantile_means
 from isopleth.core.scales import deviations
-from isopleth.frames.base import ColumnMap, Frame, FrameMap, check_nonnegative, like, limited, quantile_means
+from isopleth.frames.base import ColumnMap, Frame, FrameMap, check_nonnegative, like, limited
 
 # Relative size of an eigenvalue of a correlation matrix that cannot be told from 0.
 _NO_EIGENVALUE = 1e-13

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 
 from isopleth.core.arrays import Array, to_numpy
+from isopleth.core.laws import means_between
 from isopleth.core.scales import deviations
 from isopleth.frames.base import (
     END_MEAN,
@@ -24,7 +25,6 @@ from isopleth.frames.base import (
     check_nonnegative,
     like,
     limited,
-    means_between,
 )
 
 # Bandwidths as factors of Silverman's rule. The narrowest serves spikes, the widest resembles a normal distribution.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.laws import quantile_means
 from isopleth.core.scales import deviations
 from isopleth.frames.base import (
     END_MEAN,
@@ -19,7 +20,6 @@ from isopleth.frames.base import (
     farthest,
     like,
     limited,
-    quantile_means,
 )
 
 # Farther rows, in units of a robust deviation, are fitted as if they were there: one of them shall not decide the shape.

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
-from scipy.special import ndtri
-from scipy.stats import rankdata
 from sklearn.exceptions import ConvergenceWarning
 
 from isopleth.core.errors import InputError, require, warn_user
+from isopleth.core.laws import normal_scores
 
 # R-hat above which chains still differ by more than their noise. With the usual four chains of a thousand draws 1.01 is possible;
 # the noise of many short chains, which start at the data, is larger.
@@ -25,6 +24,9 @@ FEWEST_EFFECTIVE = 100.0
 
 # Mean acceptance below which chains hardly move.
 LEAST_ACCEPTANCE = 0.2
+
+# Offset of ranks in Blom's normal scores.
+_BLOM = 0.375
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -200,7 +202,7 @@ def r_hat(draws: np.ndarray) -> Any:
         if not np.isfinite(halves).all() or np.ptp(halves) == 0.0:
             return math.nan
         folded = np.abs(halves - np.median(halves))
-        return max(_plain_r_hat(_normal_scores(halves)), _plain_r_hat(_normal_scores(folded)))
+        return max(_plain_r_hat(normal_scores(halves, None, _BLOM)), _plain_r_hat(normal_scores(folded, None, _BLOM)))
 
     return _by_column(of_column, draws)
 
@@ -241,7 +243,7 @@ def effective_sample_size(draws: np.ndarray) -> Any:
     """
 
     def of_column(values: np.ndarray) -> float:
-        return _size(_normal_scores(_halves(values))) if np.isfinite(values).all() else math.nan
+        return _size(normal_scores(_halves(values), None, _BLOM)) if np.isfinite(values).all() else math.nan
 
     return _by_column(of_column, draws)
 
@@ -301,12 +303,6 @@ def _halves(values: np.ndarray) -> np.ndarray:
     """Return the first and the last half of each chain as chains; the middle draw of an odd number is left out."""
     half = values.shape[1] // 2
     return np.concatenate([values[:, :half], values[:, -half:]])
-
-
-def _normal_scores(values: np.ndarray) -> np.ndarray:
-    """Return the normal quantiles of the ranks among all draws, with Blom's offsets; ties share a rank."""
-    ranks = rankdata(values).reshape(values.shape)
-    return np.asarray(ndtri((ranks - 0.375) / (values.size + 0.25)))
 
 
 def _plain_r_hat(values: np.ndarray) -> float:

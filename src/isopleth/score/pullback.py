@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.laws import quantile_means
 from isopleth.core.scales import deviations, medians
 from isopleth.frames import FRAMES, Frame, FrameMap, LocalScale, ScaleMap, get_frame
-from isopleth.frames.base import END_MEAN, ENDS, quantile_means
+from isopleth.frames.base import END_MEAN, ENDS
 from isopleth.frames.derivatives import value_and_divergence
 from isopleth.score.field import ScoreField
 

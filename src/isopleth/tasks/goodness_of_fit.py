@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.core.errors import InputError, probability, whole_number
-from isopleth.core.inference import LEVEL, normal_scores, permutation_pvalue
+from isopleth.core.inference import LEVEL, permutation_pvalue
+from isopleth.core.laws import normal_scores
 from isopleth.core.parameters import check_memory_limit, given_numbers
 from isopleth.core.progress import Progress, checked_verbose
 from isopleth.core.scales import is_auto, median

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from anomaly_tables import table
 from scipy.stats import genpareto, norm, rankdata
-from sklearn.covariance import OAS
 from sklearn.metrics import roc_auc_score
 
-from isopleth.tasks.anomaly.covariance import CovarianceEvidence, shrinkage
-from isopleth.tasks.anomaly.pooled_rule import MOST_STEPS, ColumnTails, EmpiricalLaw, PooledRule, Tail
+from isopleth.core.covariance import oracle_shrinkage
+from isopleth.core.laws import MOST_STEPS, EmpiricalLaw
+from isopleth.tasks.anomaly.covariance import CovarianceEvidence
+from isopleth.tasks.anomaly.pooled_rule import ColumnTails, PooledRule, Tail
 from isopleth.tasks.anomaly.reference_rule import (
     FOREST_FOLDS,
     ConditionalLaw,
@@ -97,11 +98,6 @@ class TestColumns:
 
 
 class TestCovariance:
-    def test_shrinkage_is_that_of_scikit_learn(self):
-        X = np.random.default_rng(0).normal(size=(25, 6)) @ np.diag([1, 2, 3, 1, 1, 0.5])
-        S = np.cov(X.T, bias=True)
-        assert shrinkage(S, 25) == pytest.approx(OAS().fit(X).shrinkage_)
-
     def test_a_row_of_the_half_is_judged_by_the_half_without_it(self):
         X = table(200, dim=2)
         X[:, 1] += 4 * X[:, 0]
@@ -110,7 +106,7 @@ class TestCovariance:
         z = training.rows / training.spread
         inside = np.flatnonzero(ellipsoid.leverage > 0)
         assert len(inside) == pytest.approx(100, abs=1)
-        rho = shrinkage(np.cov(z[inside].T, bias=True), len(inside))
+        rho = oracle_shrinkage(np.cov(z[inside].T, bias=True), len(inside))
         got = ellipsoid.evidence(training.rows, training.known, LIMITS)
         for i in inside[::17]:
             rest = np.setdiff1d(inside, [i])

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.rows import without_rounding
 from isopleth.core.scales import medians
 from isopleth.core.threads import map_threads
@@ -20,14 +21,6 @@ STEPS = 10  # at most; the half of the rows hardly changes after five
 FARTHEST = 1e6  # standard deviations: squares of larger values would cancel the digits of the others
 MOST_LEVELS = 32  # categories of a column with an indicator of their own; all others share one
 JITTER = 1e-10  # share of the mean variance that is added if columns are linear functions of one another
-
-
-def shrinkage(S: np.ndarray, n: float) -> float:
-    """Return the share of the scaled identity in the oracle approximating shrinkage of Chen et al. (2010)."""
-    p = len(S)
-    level, square = np.trace(S) / p, float(np.mean(S**2))
-    distance = (n + 1.0) * (square - level**2 / p)
-    return 1.0 if distance <= 0.0 else min(1.0, (square + level**2) / distance)
 
 
 @dataclass(frozen=True)
@@ -239,7 +232,7 @@ def _moments(z: np.ndarray, w: np.ndarray, floors: np.ndarray) -> tuple[np.ndarr
     level = float(np.trace(S)) / p
     if level <= 0.0:  # all rows of the half are equal: distances from it are those of the scaled columns
         return centre, np.eye(p), 1.0
-    rho = shrinkage(S, n)
+    rho = oracle_shrinkage(S, n)
     S *= 1.0 - rho
     S[np.diag_indices(p)] += (rho + JITTER) * level
     factor, _ = cho_factor(S, lower=True)

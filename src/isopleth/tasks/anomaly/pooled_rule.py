@@ -14,7 +14,8 @@ from typing import Self
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
-from isopleth.core.rows import differ, merge_rows, rounding_of, without_rounding
+from isopleth.core.laws import EmpiricalLaw
+from isopleth.core.rows import merge_rows, without_rounding
 from isopleth.core.scales import bounded
 from isopleth.core.threads import interruptible, map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
@@ -281,54 +282,6 @@ class Tail:
             return float(self.law.values[-1])
         fitted = math.expm1(self.shape * excess) / self.shape if self.shape > 0.0 else excess
         return max(self.start + self.width * fitted, float(self.law.values[-1]))
-
-
-MOST_STEPS = 8192  # largest number of steps of a law
-MOST_EXTREME = 1024  # steps at either end that are always kept
-
-
-@dataclass(frozen=True)
-class EmpiricalLaw:
-    """Weighted empirical law of one variable."""
-
-    values: np.ndarray  # (k,): distinct values, rising
-    up_to: np.ndarray  # (k + 1,): weight of all observations up to each value; the first is 0
-
-    @classmethod
-    def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
-        """Compute the law of `observed` values."""
-        if (weights == 1.0).all():  # a sort of values alone is several times faster than that of their places
-            ordered, total = np.sort(observed), np.arange(1.0, len(observed) + 1.0)
-        else:
-            order = np.argsort(observed, kind="stable")
-            ordered, total = observed[order], np.cumsum(weights[order])
-        last = np.flatnonzero(np.append(differ(ordered), True))
-        if len(last) > MOST_STEPS:
-            inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
-            last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
-            last = last[np.append(True, last[1:] > last[:-1])]
-        return cls(ordered[last], np.append(0.0, total[last]))
-
-    @property
-    def weight(self) -> float:
-        """Weight of all observations."""
-        return float(self.up_to[-1])
-
-    def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights of observations that are at most `x`, and at least `x`."""
-        near = rounding_of(self.values)
-        place = np.searchsorted(self.values, x - near, side="left")
-        equal = np.abs(self.values[np.minimum(place, len(self.values) - 1)] - x) <= near
-        return self.up_to[place + equal], self.weight - self.up_to[place]
-
-    def at_least(self, x: np.ndarray) -> np.ndarray:
-        """Return the weight of observations that are at least `x`."""
-        return self.tails(x)[1]
-
-    def upper(self, share: float) -> float:
-        """Return the smallest value such that at most `share` of the weight is above it."""
-        place = np.searchsorted(self.up_to[1:], (1.0 - share) * self.weight * (1.0 - 1e-12))
-        return float(self.values[min(int(place), len(self.values) - 1)])
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.tree import ExtraTreeRegressor
 
+from isopleth.core.laws import EmpiricalLaw
 from isopleth.core.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
 from isopleth.core.scales import bounded, deviations
 from isopleth.core.threads import map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
-from isopleth.tasks.anomaly.pooled_rule import EmpiricalLaw, Tail
+from isopleth.tasks.anomaly.pooled_rule import Tail
 from isopleth.tasks.anomaly.training_table import (
     NEW,
     Limits,
@@ -187,9 +187,8 @@ class NormalScores:
     def of(cls, columns: np.ndarray, copies: np.ndarray) -> Self:
         """Fit to columns of shape (m, p) whose rows occur `copies` times."""
         laws = [EmpiricalLaw.of(column, copies) for column in columns.T]
-        scores = [ndtri(0.5 * (law.up_to[:-1] + law.up_to[1:]) / law.weight) for law in laws]
         spread = deviations(columns, copies)
-        return cls([law.values for law in laws], scores, np.where(spread > 0.0, spread, 1.0))
+        return cls([law.values for law in laws], [law.scores for law in laws], np.where(spread > 0.0, spread, 1.0))
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Return rows with the scores of the first p columns; the others, codes of categories, stay."""

@@ -11,6 +11,7 @@ from scipy.interpolate import BSpline
 from scipy.signal import fftconvolve
 from scipy.special import gammaln
 
+from isopleth.core.inference import simulated_pvalue
 from isopleth.core.progress import unheard
 from isopleth.tasks.changes.preparation import log_of_growth, recorded_step, without_wild_values
 from isopleth.tasks.changes.segments import (
@@ -334,12 +335,10 @@ def surcharge(gains: np.ndarray, rate: float, least: float = 0.0) -> float:
 
 def pvalue_of_gain(gain: float, gains: np.ndarray) -> float:
     """Return the share of series without changes in which the best change saves as much; the inverse of :func:`surcharge`."""
-    exceeding = int(np.sum(gains >= gain))
-    if exceeding >= _LEAST_EXCEEDING:
-        return (1 + exceeding) / (RUNS + 1)
     seen = _LEAST_EXCEEDING / (RUNS + 1)
     place = int(np.ceil((RUNS + 1) * (1.0 - seen))) - 1
-    return float(seen * np.exp(-0.5 * max(gain - float(gains[place]), 0.0)))
+    tail = float(seen * np.exp(-0.5 * max(gain - float(gains[place]), 0.0)))
+    return simulated_pvalue(gain, gains, _LEAST_EXCEEDING, tail)
 
 
 def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:

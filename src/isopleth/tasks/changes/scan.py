@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 from scipy.fft import dct
 
+from isopleth.core.inference import simulated_pvalue
 from isopleth.tasks.changes.embedding import Blocks, over_blocks
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
@@ -254,14 +255,10 @@ def _costs_of_memory(line: np.ndarray, place: int) -> tuple[float, float]:
 
 def _pvalue(largest: float, null: np.ndarray) -> float:
     """Return the share of shuffles that reach a value; if none does, the tail of a Gumbel distribution of their logarithms."""
-    exceeding = int(np.sum(null >= largest))
-    share = (1 + exceeding) / (1 + len(null))
-    if exceeding >= _LEAST_EXCEEDING:
-        return share
     logs = np.log(np.maximum(null, 1e-300))
     spread = max(float(logs.std(ddof=1)) * np.sqrt(6.0) / np.pi, 1e-9)
     away = (np.log(max(largest, 1e-300)) - logs.mean()) / spread + _EULER
-    return float(min(-np.expm1(-np.exp(-away)), _LEAST_EXCEEDING / (1 + len(null))))
+    return simulated_pvalue(largest, null, _LEAST_EXCEEDING, float(-np.expm1(-np.exp(-away))))
 
 
 def standardised(values: np.ndarray) -> np.ndarray:

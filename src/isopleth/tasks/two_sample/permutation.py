@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import gammaln
 
 from isopleth.core.errors import refuse_too_large
-from isopleth.core.inference import normal_scores
+from isopleth.core.laws import normal_scores
 from isopleth.core.progress import Progress
 from isopleth.core.scales import bounded
 from isopleth.core.threads import map_threads, slices

@@ -1,0 +1,60 @@
+"""Covariances of few rows, shrunk towards a sphere: how far, by the rules of Ledoit and Wolf and of Chen and others.
+
+``ledoit_wolf`` is for rows, also for residuals and conditional laws that regress columns on each other. The others need only S.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def ledoit_wolf(z: np.ndarray, share: np.ndarray, count: float | None = None) -> tuple[np.ndarray, float]:
+    r"""Return :math:`(1 - \delta) S + \delta m I` nearest to the covariance in expectation, and :math:`\delta` [1]_.
+
+    S is the covariance of the rows `z`, of mean 0, with shares that sum to 1; m is the mean variance. Each row is an
+    observation, or with `count` all rows together stand for so many.
+
+    References
+    ----------
+    .. [1] O. Ledoit, M. Wolf, "A well-conditioned estimator for large-dimensional covariance matrices", Journal of Multivariate
+       Analysis 88, 2004.
+    """
+    S = (z * share[:, None]).T @ z
+    level, norm, sizes = float(np.trace(S)) / len(S), float((S * S).sum()), (z * z).sum(axis=1) ** 2
+    if count is None:
+        noise = float(share**2 @ (sizes - 2.0 * np.einsum("ni,ij,nj->n", z, S, z) + norm))
+    else:
+        noise = (float(share @ sizes) - norm) / count
+    diagonal = np.diag_indices(len(S))
+    apart = S.copy()
+    apart[diagonal] -= level
+    distance = float((apart * apart).sum())
+    delta = noise / distance if noise < distance else 1.0
+    S *= 1.0 - delta
+    S[diagonal] += delta * level
+    return S, delta
+
+
+def oracle_shrinkage(S: np.ndarray, n: float) -> float:
+    r"""Return the share of the scaled identity in the oracle approximating shrinkage of the covariance S of n rows [1]_.
+
+    It leaves out terms in :math:`2/p`, as scikit-learn does, so that it holds for one column too.
+
+    References
+    ----------
+    .. [1] Y. Chen, A. Wiesel, Y. C. Eldar, A. O. Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", IEEE Transactions
+       on Signal Processing 58, 2010.
+    """
+    p = len(S)
+    level, square = np.trace(S) / p, float(np.mean(S**2))
+    distance = (n + 1.0) * (square - level**2 / p)
+    return 1.0 if distance <= 0.0 else min(1.0, (square + level**2) / distance)
+
+
+def oracle_shrunk_correlation(S: np.ndarray, n: float) -> np.ndarray:
+    """Return the oracle approximating shrinkage of the correlation matrix S of n rows, with all terms of Chen and others."""
+    p = len(S)
+    squares = float((S * S).sum())
+    excess = (n + 1.0 - 2.0 / p) * (squares - p)
+    shrinkage = min(1.0, ((1.0 - 2.0 / p) * squares + p * p) / excess) if excess > 0.0 else 1.0
+    return np.asarray((1.0 - shrinkage) * S + shrinkage * np.eye(p))

@@ -1,0 +1,106 @@
+"""Laws of one variable from weighted observations: tail weights, quantiles, means between quantiles, normal scores of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import rankdata
+
+from isopleth.core.rows import differ, rounding_of
+
+MOST_STEPS = 8192  # largest number of steps of a law
+MOST_EXTREME = 1024  # steps at either end that are always kept
+
+
+@dataclass(frozen=True)
+class EmpiricalLaw:
+    """Weighted empirical law of one variable."""
+
+    values: np.ndarray  # (k,): distinct values, rising
+    up_to: np.ndarray  # (k + 1,): weight of all observations up to each value; the first is 0
+
+    @classmethod
+    def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
+        """Compute the law of `observed` values."""
+        if (weights == 1.0).all():  # a sort of values alone is several times faster than that of their places
+            ordered, total = np.sort(observed), np.arange(1.0, len(observed) + 1.0)
+        else:
+            order = np.argsort(observed, kind="stable")
+            ordered, total = observed[order], np.cumsum(weights[order])
+        last = np.flatnonzero(np.append(differ(ordered), True))
+        if len(last) > MOST_STEPS:
+            inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
+            last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
+            last = last[np.append(True, last[1:] > last[:-1])]
+        return cls(ordered[last], np.append(0.0, total[last]))
+
+    @property
+    def weight(self) -> float:
+        """Weight of all observations."""
+        return float(self.up_to[-1])
+
+    def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of observations that are at most `x`, and at least `x`."""
+        near = rounding_of(self.values)
+        place = np.searchsorted(self.values, x - near, side="left")
+        equal = np.abs(self.values[np.minimum(place, len(self.values) - 1)] - x) <= near
+        return self.up_to[place + equal], self.weight - self.up_to[place]
+
+    @property
+    def scores(self) -> np.ndarray:
+        r"""Normal score of each value, :math:`\Phi^{-1}(\frac12 P(X < x) + \frac12 P(X \le x))`."""
+        return np.asarray(ndtri(0.5 * (self.up_to[:-1] + self.up_to[1:]) / self.weight))
+
+    def at_least(self, x: np.ndarray) -> np.ndarray:
+        """Return the weight of observations that are at least `x`."""
+        return self.tails(x)[1]
+
+    def upper(self, share: float) -> float:
+        """Return the smallest value such that at most `share` of the weight is above it."""
+        place = np.searchsorted(self.up_to[1:], (1.0 - share) * self.weight * (1.0 - 1e-12))
+        return float(self.values[min(int(place), len(self.values) - 1)])
+
+
+def normal_scores(values: np.ndarray, axis: int | None = 1, offset: float = 0.5) -> np.ndarray:
+    r"""Return normal scores :math:`\Phi^{-1}((r - a)/(n + 1 - 2a))` of mean ranks r along an axis, or of all values together.
+
+    Statistics of different laws can be compared by them. The offset a is 1/2, or 3/8 in Blom's scores.
+    """
+    n = values.size if axis is None else values.shape[axis]
+    ranks = rankdata(values, axis=axis).reshape(values.shape)
+    return np.asarray(ndtri((ranks - offset) / (n + 1.0 - 2.0 * offset)))
+
+
+def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Return the smallest value whose cumulative share of the weight exceeds `q`."""
+    order = np.argsort(values)
+    cumulative = np.cumsum(weights[order]) / weights.sum()
+    place = np.searchsorted(cumulative, q * (1 + 1e-12), side="right")
+    return values[order][np.minimum(place, len(values) - 1)]
+
+
+def quantile_means(rows: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return column means between successive quantiles. Rows across a level are split: means are continuous in the weights."""
+    order = np.argsort(rows, axis=0, kind="stable")
+    out = np.empty((len(levels) - 1, rows.shape[1]))
+    for j in range(rows.shape[1]):
+        x, w = rows[order[:, j], j], weights[order[:, j]]
+        share = np.cumsum(w)
+        share /= share[-1]
+        out[:, j] = means_between(x, share, levels)
+    return out
+
+
+def means_between(x: np.ndarray, share: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return means between levels of sorted values `x` with cumulative shares `share`."""
+    centre = x[np.searchsorted(share, 0.5)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = max(abs(x[0] - centre), abs(x[-1] - centre))
+    unit = largest if 0.0 < largest < np.inf else 1.0
+    y = (x - centre) / unit  # sums of the numbers themselves could overflow or lose digits
+    total = np.concatenate([[0.0], np.cumsum(y * np.diff(share, prepend=0.0))])
+    sums = np.interp(levels, np.concatenate([[0.0], share]), total)
+    return centre + unit * np.diff(sums) / np.diff(levels)

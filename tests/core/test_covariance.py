@@ -1,0 +1,45 @@
+"""Shrunk covariances, held against scikit-learn and slow forms."""
+
+import numpy as np
+import pytest
+from sklearn.covariance import OAS, ledoit_wolf_shrinkage
+
+from isopleth.core.covariance import ledoit_wolf, oracle_shrinkage, oracle_shrunk_correlation
+
+ROWS = np.random.default_rng(0).normal(size=(25, 6)) @ np.diag([1, 2, 3, 1, 1, 0.5])
+ROWS -= ROWS.mean(axis=0)
+EQUAL = np.full(25, 1 / 25)
+
+
+def test_the_rules_are_those_of_scikit_learn():
+    S, delta = ledoit_wolf(ROWS, EQUAL)
+    assert delta == pytest.approx(ledoit_wolf_shrinkage(ROWS, assume_centered=True))
+    plain = ROWS.T @ ROWS / 25
+    np.testing.assert_allclose(S, (1 - delta) * plain + delta * np.trace(plain) / 6 * np.eye(6))
+    assert oracle_shrinkage(plain, 25) == pytest.approx(OAS(assume_centered=True).fit(ROWS).shrinkage_)
+
+
+def test_rows_of_a_weight_are_repeated_rows_if_the_count_says_so():
+    copies = np.arange(25) % 3 + 1
+    twice = np.repeat(ROWS - copies @ ROWS / copies.sum(), copies, axis=0)
+    again = ROWS - copies @ ROWS / copies.sum()
+    found = ledoit_wolf(again, copies / copies.sum(), float(copies.sum()))
+    expected = ledoit_wolf(twice, np.full(len(twice), 1 / len(twice)))
+    np.testing.assert_allclose(found[0], expected[0])
+    assert found[1] == pytest.approx(expected[1])
+
+
+def test_units_scale_the_covariance_and_many_rows_in_one_direction_are_hardly_shrunk():
+    S, delta = ledoit_wolf(1e3 * ROWS, EQUAL)
+    np.testing.assert_allclose(S, 1e6 * ledoit_wolf(ROWS, EQUAL)[0])
+    line = np.random.default_rng(1).normal(size=(400, 1)) @ np.ones((1, 6))
+    assert ledoit_wolf(line, np.full(400, 1 / 400))[1] < 0.05 < delta
+    assert ledoit_wolf(ROWS[:2] - ROWS[:2].mean(axis=0), np.full(2, 0.5))[1] <= 1.0
+
+
+def test_a_correlation_is_shrunk_by_the_formula_of_the_paper():
+    R = np.corrcoef(ROWS.T)
+    square, p, n = np.trace(R @ R), 6, 25
+    rho = ((1 - 2 / p) * square + p**2) / ((n + 1 - 2 / p) * (square - p**2 / p))
+    np.testing.assert_allclose(oracle_shrunk_correlation(R, n), (1 - min(rho, 1)) * R + min(rho, 1) * np.eye(p))
+    np.testing.assert_array_equal(oracle_shrunk_correlation(np.eye(3), 10), np.eye(3))

@@ -1,0 +1,30 @@
+"""Normal scores, quantiles and tail weights of weighted observations, held against slow forms."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm, rankdata
+
+from isopleth.core.laws import EmpiricalLaw, normal_scores, weighted_quantile
+
+RNG = np.random.default_rng(0)
+
+
+def test_normal_scores_are_normal_quantiles_of_mean_ranks():
+    lines = RNG.integers(0, 5, size=(3, 40)).astype(float)
+    np.testing.assert_allclose(normal_scores(lines)[1], norm.ppf((rankdata(lines[1]) - 0.5) / 40))
+    together = norm.ppf((rankdata(lines) - 0.375) / (120 + 0.25)).reshape(3, 40)
+    np.testing.assert_allclose(normal_scores(lines, None, 0.375), together)
+
+
+def test_scores_of_a_law_are_those_of_repeated_rows():
+    values, copies = np.array([3.0, 1.0, 2.0]), np.array([2.0, 1.0, 3.0])
+    scores = EmpiricalLaw.of(values, copies).scores
+    lines = np.repeat(values, copies.astype(int))[None]
+    assert scores == pytest.approx([normal_scores(lines)[0, np.argmax(lines[0] == v)] for v in (1.0, 2.0, 3.0)])
+
+
+def test_a_weighted_quantile_is_that_of_repeated_values():
+    values, copies = RNG.normal(size=9), RNG.integers(1, 5, size=9)
+    shares = np.array([0.1, 0.33, 0.5, 0.9])
+    expected = np.quantile(np.repeat(values, copies), shares, method="inverted_cdf")
+    np.testing.assert_array_equal(weighted_quantile(values, copies.astype(float), shares), expected)
