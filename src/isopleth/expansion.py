@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel
 from isopleth.operators import (
-    DEFAULT_MEMORY_LIMIT,
     GRADIENT,
     LAPLACIAN,
     LOG_GRADIENT,

@@ -8,11 +8,11 @@ import pytest
 
 from isopleth import InputError
 from isopleth.core import arrays
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian, radial_table
 from isopleth.operators import (
     BILAPLACIAN,
     CURL_FREE,
-    DEFAULT_MEMORY_LIMIT,
     FLUX,
     FLUX_OF_LAPLACIAN,
     GRADIENT,

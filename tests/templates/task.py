@@ -15,9 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.density.kde import KDE
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, DEFAULT_N_JOBS
+from isopleth.operators import DEFAULT_N_JOBS
 from isopleth.results import Chart, Result, Series
 from isopleth.results.text import counted
 from isopleth.tables.checks import enter

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.optimize import brentq
 
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.progress import unheard
 from isopleth.core.rows import evenly_drawn
@@ -18,7 +19,7 @@ from isopleth.core.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_
 from isopleth.density.corrections import Calibration, LinearTrend, shares_of, smooth_law
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
 from isopleth.kernels.product import ColumnKernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
 
 # A coefficient smaller than this share of the largest one of a row changes sums over pairs of centres by rounding errors only.

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, warn_user
 from isopleth.core.parts import ColumnMoments, FirstPass, Parts, positive_weight, take_columns
 from isopleth.core.scales import RULES, Rule, ScaledColumns, deviations, loss_units, resolve_length_scale, scott
@@ -30,7 +31,7 @@ from isopleth.density.stack import STACKS, StackDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators import Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.solvers import auto
 from isopleth.tables.checks import varying_columns, warn_few_rows

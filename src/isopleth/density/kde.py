@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.scales import Rule, deviations
 from isopleth.core.threads import DEFAULT_N_JOBS, slices
@@ -19,7 +20,6 @@ from isopleth.density.debias import Drift, moved, scott_of_fourth_order
 from isopleth.density.frame_density import ExpansionDensity, FrameDensity, MixtureDensity
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.kernels import Gaussian, Kernel, get_kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 
 # Nodes per length scale, at least, and length scales beyond which a Gaussian is below 2e-16 of its peak.
 _NODES, _REACH = 8, 8.5

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import Array
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, warn_user
 from isopleth.core.parts import ArrayParts
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -17,7 +18,7 @@ from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.kernels import Kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators import Operator
 from isopleth.solvers import SCALING_SOLVERS
 from isopleth.tables.checks import CheckedRows, given_names
 

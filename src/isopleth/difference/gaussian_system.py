@@ -10,11 +10,12 @@ import numpy as np
 from scipy.linalg import eigh
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.scales import ScaledColumns
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
 from isopleth.kernels import Gaussian
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators import Operator
 from isopleth.operators.blocks import Matrix
 
 # Matrices of the size of H that a fit holds at once, including LAPACK's workspace.

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.scales import is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -20,7 +21,7 @@ from isopleth.density.search import Search
 from isopleth.difference.gaussian_system import over_volume
 from isopleth.difference.samples import enter_both
 from isopleth.kernels import Gaussian
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators import Operator
 from isopleth.tables.checks import CheckedRows, enter
 
 

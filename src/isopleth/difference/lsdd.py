@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import NUMPY, Array, Backend, to_backend
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.parts import Parts, Streaming, take_columns
 from isopleth.core.scales import ScaledColumns, is_auto
@@ -22,7 +23,6 @@ from isopleth.difference.gaussian_system import CategoryCoordinates, GaussianSys
 from isopleth.difference.grids import choose_centers, factors, length_scales, ridges, spread_within
 from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tables.checks import CheckedRows, TakesKinds, column_names, enter, varying_columns, warn_of_new_beginning
 from isopleth.tables.row_encoding import RowEncoding
 

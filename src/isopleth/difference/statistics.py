@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.progress import Progress
 from isopleth.core.rows import RunningFolds, row_keys
@@ -15,7 +16,6 @@ from isopleth.core.scales import ScaledColumns
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, PenalizedSpectrum, fits_within, system_of
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 
 # Rows at once, beyond which more memory gains no time.
 CHUNK = 4096

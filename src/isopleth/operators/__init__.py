@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.operators.blocks import LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
-from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators.operator import Operator
 from isopleth.operators.vector_blocks import (
     BILAPLACIAN,
     CURL_FREE,
@@ -18,7 +18,6 @@ from isopleth.operators.vector_blocks import (
 __all__ = [
     "BILAPLACIAN",
     "CURL_FREE",
-    "DEFAULT_MEMORY_LIMIT",
     "DEFAULT_N_JOBS",
     "FLUX",
     "FLUX_OF_LAPLACIAN",

@@ -8,13 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.core.arrays import Array, full_precision, host_view, namespace, refuse_gradient
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
 from isopleth.operators.tiles import Layout, Points, Sweep
 from isopleth.operators.vector_blocks import times_each
-
-DEFAULT_MEMORY_LIMIT = 2**30
 
 
 def _check_points(x: Array, y: Array | None) -> None:

@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 
 from isopleth.core.arrays import Array, namespace, overwrite
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.kernels import Kernel
-from isopleth.operators.operator import DEFAULT_MEMORY_LIMIT
 
 # Largest number of arrays of the features of a block of rows that a thread holds at once.
 _COPIES = 4

@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import Array, Backend
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import warn_user
 from isopleth.core.scales import deviations, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase
 from isopleth.score.selection import FACTORS, Candidates, select

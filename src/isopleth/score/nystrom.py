@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import NUMPY, Backend, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.parameters import given_points
 from isopleth.core.parts import Parts, Streaming, take_columns
@@ -25,7 +26,7 @@ from isopleth.core.scales import deviations
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
 from isopleth.frames import Frame, FrameMap
 from isopleth.kernels import Kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, Operator
+from isopleth.operators import Operator
 from isopleth.score.base import Coordinates, FrameFit, ScoreEstimator, compared_frames, warn_if_all_is_cut
 from isopleth.score.field import GaussianBase, KernelTerm
 from isopleth.score.ridge_selection import NystromFolds, default_landmarks, parts_within_memory, path_of

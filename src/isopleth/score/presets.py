@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.threads import DEFAULT_N_JOBS, slices
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.score.kernel_score import KernelScore
 from isopleth.score.spaces import Diagonal
 from isopleth.solvers.direct import Shifted

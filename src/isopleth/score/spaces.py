@@ -20,6 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.threads import DEFAULT_N_JOBS, interruptible
 from isopleth.kernels import SDO, Kernel, Sobolev
@@ -27,7 +28,6 @@ from isopleth.kernels.directed import DirectedPairs
 from isopleth.operators import (
     BILAPLACIAN,
     CURL_FREE,
-    DEFAULT_MEMORY_LIMIT,
     FLUX,
     FLUX_OF_LAPLACIAN,
     GRADIENT,

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, probability, whole_number
 from isopleth.core.inference import LEVEL, permutation_pvalue
 from isopleth.core.laws import normal_scores
@@ -21,7 +22,6 @@ from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads,
 from isopleth.frames import Frame
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import Kernel, get_kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted

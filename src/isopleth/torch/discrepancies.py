@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from isopleth.core.arrays import full_precision, host_view, on_processor, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, positive_number
 from isopleth.core.scales import is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -18,7 +19,6 @@ from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.frames import Frame
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import Kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.torch.checks import (
     check_finite,
     check_like,

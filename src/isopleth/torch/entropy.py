@@ -10,9 +10,9 @@ from sklearn.base import clone
 from torch import Tensor
 
 from isopleth.core.arrays import host_view
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.threads import DEFAULT_N_JOBS
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.score.base import ScoreEstimator
 from isopleth.torch.checks import (
     TensorFunction,

@@ -7,10 +7,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel
-from isopleth.operators import DEFAULT_MEMORY_LIMIT, LOG_SUM
+from isopleth.operators import LOG_SUM
 from isopleth.operators.vector_blocks import PairedLogGradient
 from isopleth.torch.checks import (
     TensorFunction,

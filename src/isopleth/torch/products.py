@@ -9,12 +9,12 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import (
     CURL_FREE,
-    DEFAULT_MEMORY_LIMIT,
     FLUX,
     GRADIENT,
     GRADIENT_OF_LAPLACIAN,

@@ -14,9 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from isopleth import AnomalyDetector
+from isopleth.core.budget import Budget
 from isopleth.core.errors import DataWarning
 from isopleth.datasets import load_breast
-from isopleth.tasks.anomaly.training_table import NEW, Limits
+from isopleth.tasks.anomaly.training_table import NEW
 
 CLUSTERS = np.random.default_rng(0).normal(size=(6, 3))
 
@@ -143,7 +144,7 @@ def test_scores_are_sums_of_log_tail_shares():
     detector = AnomalyDetector(n_estimators=10, random_state=0).fit(X)
     rule, z = detector._rule, detector._frame.enter(Q)
     new = np.full(30, NEW)
-    limits = Limits(2.0**30, 1)
+    limits = Budget(2.0**30, 1)
     evidence = [rule.committee.evidence(z, new, limits), rule.covariance.evidence(z, new, limits)]
     evidence.append(rule.columns.evidence(z, new, limits))
     by_hand = sum(tail.surprise(e) for tail, e in zip(rule.tails, evidence, strict=True))

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from anomaly_tables import table
 
+from isopleth.core.budget import Budget
 from isopleth.tasks.anomaly.pooled_rule import Committee, Member, root_coefficients, sample_sizes, some_columns
-from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, Limits, TrainingTable
+from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, TrainingTable
 
-LIMITS = Limits(2.0**30, 1)
+LIMITS = Budget(2.0**30, 1)
 
 
 def test_sample_sizes_double_and_keep_to_their_share():

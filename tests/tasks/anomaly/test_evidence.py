@@ -6,6 +6,7 @@ from anomaly_tables import table
 from scipy.stats import genpareto, norm, rankdata
 from sklearn.metrics import roc_auc_score
 
+from isopleth.core.budget import Budget
 from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.laws import MOST_STEPS, EmpiricalLaw
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
@@ -17,9 +18,9 @@ from isopleth.tasks.anomaly.reference_rule import (
     NormalScores,
     ReferenceRule,
 )
-from isopleth.tasks.anomaly.training_table import COMMON, NEW, Limits, TrainingTable, blocks, discounted, spread_of
+from isopleth.tasks.anomaly.training_table import COMMON, NEW, TrainingTable, discounted, spread_of
 
-LIMITS = Limits(2.0**30, 1)
+LIMITS = Budget(2.0**30, 1)
 
 
 def repeated():
@@ -53,7 +54,7 @@ class TestTable:
         assert spread_of(np.r_[np.zeros(99), 1.0][:, None], np.ones(100))[0] > 0
 
     def test_blocks_hold_all_rows_within_the_memory(self):
-        parts = blocks(1000, 100.0, Limits(20_000.0, 2))
+        parts = Budget(20_000.0, 2).blocks(1000, 100.0)
         assert np.concatenate([np.arange(1000)[part] for part in parts]).tolist() == list(range(1000))
         assert max(part.stop - part.start for part in parts) == 100
 

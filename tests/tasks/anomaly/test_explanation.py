@@ -398,5 +398,5 @@ def test_a_changed_training_row_is_judged_by_the_rule_without_the_row():
     changed = rows.copy()
     changed[:, 1] = 2.5
     after = rule.counterfactual_surprise(rows, known, np.full((1, 3), 2.5))
-    np.testing.assert_allclose(rule.surprises(changed, known, detector._limits).sum(axis=1), after[:, 1, 1], rtol=1e-9)
-    np.testing.assert_allclose(rule.surprises(rows, known, detector._limits).sum(axis=1), after[:, 1, 0], rtol=1e-9)
+    np.testing.assert_allclose(rule.surprises(changed, known, detector._budget).sum(axis=1), after[:, 1, 1], rtol=1e-9)
+    np.testing.assert_allclose(rule.surprises(rows, known, detector._budget).sum(axis=1), after[:, 1, 0], rtol=1e-9)

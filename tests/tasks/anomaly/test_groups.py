@@ -39,7 +39,7 @@ def test_training_rows_are_judged_without_their_group():
     rule = detector._rule
     rows = detector._frame.enter(X)
     known = detector._index.find(rows)
-    found = rule.evidence(rows, known, detector._limits)
+    found = rule.evidence(rows, known, detector._budget)
     assert rule.centers.fold.max() == 11  # a fold for each group
     for g in range(12):
         own = groups == g
@@ -47,7 +47,7 @@ def test_training_rows_are_judged_without_their_group():
             rule.centers.space(rule.centers.fold == rule.fold[known[own][0]], normal) for normal in (False, True)
         ]
         # Nothing of a row that is judged is in the coordinates: they are those of a fit to the other groups.
-        alone, _ = ReferenceRule.fit(TrainingTable.of(rows[~own]), 0, False, detector._limits)
+        alone, _ = ReferenceRule.fit(TrainingTable.of(rows[~own]), 0, False, detector._budget)
         whole = [alone.centers.space(alone.centers.fold == NO_FOLD, normal) for normal in (False, True)]
         for space, other, of_all in zip(without, whole, rule.spaces, strict=True):
             np.testing.assert_allclose(space.enter(rows), other.enter(rows))

@@ -8,19 +8,19 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from isopleth import AnomalyDetector, load, read_table, save
+from isopleth.core.budget import Budget
 from isopleth.core.errors import DataWarning, InputError
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence, Indicators
 from isopleth.tasks.anomaly.pooled_rule import CategoryShares, ColumnTails
 from isopleth.tasks.anomaly.training_table import (
     NEW,
     CategoryColumns,
-    Limits,
     TrainingTable,
     counterfactual_distances,
     distances_between,
 )
 
-LIMITS = Limits(2.0**30, 1)
+LIMITS = Budget(2.0**30, 1)
 N = 200
 
 

@@ -10,8 +10,9 @@ from typing import Self
 import numpy as np
 from scipy.special import betaln, gammaln
 
+from isopleth.core.budget import Budget
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
-from isopleth.tasks.anomaly.training_table import NEW, Limits, TrainingTable, WithConstants, fit_with_constants
+from isopleth.tasks.anomaly.training_table import NEW, TrainingTable, WithConstants, fit_with_constants
 
 CONFIDENCE = 0.95
 FEWEST_ROWS = 20  # training rows, or groups of them, below which no certificate is tried
@@ -120,7 +121,7 @@ class SplitScores:
 
     @classmethod
     def fit(
-        cls, rows: np.ndarray, n_numeric: int, seed: int, limits: Limits, groups: np.ndarray | None = None
+        cls, rows: np.ndarray, n_numeric: int, seed: int, budget: Budget, groups: np.ndarray | None = None
     ) -> Self | None:
         """Split rows, or whole groups, at random, and calibrate by one row of each; None if they are too few."""
         group = np.arange(len(rows)) if groups is None else groups
@@ -137,13 +138,13 @@ class SplitScores:
             return None
         groups = None if groups is None else np.unique(groups[inside], return_inverse=True)[1]
         table = TrainingTable.of(fitted, n_numeric, groups)
-        rule, _ = fit_with_constants(lambda t: ReferenceRule.fit(t, seed, True, limits), table)
-        return cls(rule, cls(rule, np.empty(0)).surprise(held_out, limits))
+        rule, _ = fit_with_constants(lambda t: ReferenceRule.fit(t, seed, True, budget), table)
+        return cls(rule, cls(rule, np.empty(0)).surprise(held_out, budget))
 
-    def surprise(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+    def surprise(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the surprise of rows outside of the fitted half."""
-        return self.rule.surprises(rows, np.full(len(rows), NEW), limits).sum(axis=1)
+        return self.rule.surprises(rows, np.full(len(rows), NEW), budget).sum(axis=1)
 
-    def certificate(self, rows: np.ndarray, limits: Limits) -> Certificate:
+    def certificate(self, rows: np.ndarray, budget: Budget) -> Certificate:
         """Return limits for sets of new rows."""
-        return Certificate.of(self.calibration, self.surprise(rows, limits), CONFIDENCE)
+        return Certificate.of(self.calibration, self.surprise(rows, budget), CONFIDENCE)

@@ -9,11 +9,12 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
+from isopleth.core.budget import Budget
 from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.rows import without_rounding
 from isopleth.core.scales import medians
 from isopleth.core.threads import map_threads
-from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, Limits, TrainingTable, blocks
+from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, TrainingTable
 
 HALF = 0.5
 NEAR = 1e-9  # distances that differ by less than this share are equal
@@ -90,7 +91,7 @@ class CovarianceEvidence:
     indicators: Indicators  # columns that stand for categories
 
     @classmethod
-    def fit(cls, table: TrainingTable, limits: Limits) -> Self:
+    def fit(cls, table: TrainingTable, budget: Budget) -> Self:
         """Fit by concentration steps that begin at the medians."""
         indicators = Indicators.of(table.categories)
         z, w = indicators.expand(_bounded(table.rows, table.spread)), table.weights
@@ -105,8 +106,8 @@ class CovarianceEvidence:
             half = found
             centre, factor, rho = _moments(filled[half], w[half], indicators.floors)
             if has_gaps:
-                filled = _conditional_means(z, gaps, centre, factor, limits)
-            distance = _distances(filled, centre, factor, limits) + gaps.sum(axis=1)
+                filled = _conditional_means(z, gaps, centre, factor, budget)
+            distance = _distances(filled, centre, factor, budget) + gaps.sum(axis=1)
         total = w[half].sum()
         ratio, leverage = np.ones(len(z)), np.zeros(len(z))
         inside = half[w[half] < total]
@@ -114,13 +115,13 @@ class CovarianceEvidence:
         leverage[inside] = (1.0 - rho) * ratio[inside] * w[inside] / total
         return cls(table.spread, centre, factor, ratio, leverage, indicators)
 
-    def fill(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+    def fill(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return rows with the conditional means of the numbers that are missing."""
         gaps = np.isnan(rows)
         if not gaps.any():
             return rows
         z = self._expanded(rows)
-        filled = _conditional_means(z, np.isnan(z), self.centre, self.factor, limits)
+        filled = _conditional_means(z, np.isnan(z), self.centre, self.factor, budget)
         first = self.indicators.n_numeric
         out = rows.copy()
         out[:, :first] = np.where(gaps[:, :first], filled[:, :first] * self.scale[:first], rows[:, :first])
@@ -129,9 +130,9 @@ class CovarianceEvidence:
     def _expanded(self, rows: np.ndarray) -> np.ndarray:
         return self.indicators.expand(_bounded(rows, self.scale))
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return squared Mahalanobis distances of complete rows; `known` are numbers of training rows, or NEW."""
-        q = _distances(self._expanded(rows), self.centre, self.factor, limits)
+        q = _distances(self._expanded(rows), self.centre, self.factor, budget)
         return self.without_own(q, known)
 
     def without_own(self, q: np.ndarray, known: np.ndarray) -> np.ndarray:
@@ -187,7 +188,7 @@ def _first_distances(z: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _conditional_means(
-    z: np.ndarray, gaps: np.ndarray, centre: np.ndarray, factor: np.ndarray, limits: Limits
+    z: np.ndarray, gaps: np.ndarray, centre: np.ndarray, factor: np.ndarray, budget: Budget
 ) -> np.ndarray:
     """Return rows with the conditional means of a normal law in their gaps, pattern by pattern of gaps."""
     filled = np.where(gaps, centre, z)
@@ -205,7 +206,7 @@ def _conditional_means(
         there, cells = precision[np.ix_(missing, missing)], np.ix_(some[group], missing)
         filled[cells] -= np.linalg.solve(there, pull[np.ix_(group, missing)].T).T
 
-    map_threads(fill, groups, limits.threads)
+    map_threads(fill, groups, budget.threads)
     return filled
 
 
@@ -239,10 +240,10 @@ def _moments(z: np.ndarray, w: np.ndarray, floors: np.ndarray) -> tuple[np.ndarr
     return centre, np.tril(factor), rho
 
 
-def _distances(z: np.ndarray, centre: np.ndarray, factor: np.ndarray, limits: Limits) -> np.ndarray:
+def _distances(z: np.ndarray, centre: np.ndarray, factor: np.ndarray, budget: Budget) -> np.ndarray:
     def squares(part: slice) -> np.ndarray:
         y = solve_triangular(factor, (z[part] - centre).T, lower=True, check_finite=False)
         return np.einsum("ij,ij->j", y, y)
 
-    parts = blocks(len(z), 8 * 3 * z.shape[1], limits)
-    return np.concatenate(map_threads(squares, parts, limits.threads))
+    parts = budget.blocks(len(z), 8 * 3 * z.shape[1])
+    return np.concatenate(map_threads(squares, parts, budget.threads))

@@ -15,13 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, probability, warn_user
 from isopleth.core.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import Rounding
 from isopleth.core.scales import ScaledColumns, medians
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
 from isopleth.tables.checks import (
@@ -50,7 +50,6 @@ from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.training_table import (
     NEW,
-    Limits,
     TrainingTable,
     WithConstants,
     fit_with_constants,
@@ -263,16 +262,16 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         self._rule: PooledRule | ReferenceRule | WithConstants
         if self.novelty:
             self._rule, surprises = fit_with_constants(
-                lambda t: ReferenceRule.fit(t, seed, self.fast, self._limits), table
+                lambda t: ReferenceRule.fit(t, seed, self.fast, self._budget), table
             )
-            self._split = SplitScores.fit(in_frame, numeric, seed, self._limits, self._groups)
+            self._split = SplitScores.fit(in_frame, numeric, seed, self._budget, self._groups)
         else:
             most = self.max_samples
             if isinstance(most, str):
                 words = table.rows[:, numeric:]
                 most = SAMPLES_WITH_CATEGORIES if (words != words[0]).any() else SAMPLES
             self._rule, surprises = fit_with_constants(
-                lambda t: PooledRule.fit(t, self.n_estimators, int(most), seed, self._limits), table
+                lambda t: PooledRule.fit(t, self.n_estimators, int(most), seed, self._budget), table
             )
         self._index = table.index
         self._judge(surprises.sum(axis=1), table)
@@ -336,8 +335,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             self.offset_ = min(beyond, least - 1e-6 * max(1.0, abs(least)))
 
     @property
-    def _limits(self) -> Limits:
-        return Limits(float(self.memory_limit), effective_n_jobs(self.n_jobs), self.verbose)
+    def _budget(self) -> Budget:
+        return Budget(float(self.memory_limit), effective_n_jobs(self.n_jobs), self.verbose)
 
     def _enter(self, X: Any, warn: bool = True) -> tuple[CheckedRows, np.ndarray]:
         """Return the checked rows, and the same in the frame of the model; warn of times beyond those of the fit."""
@@ -352,14 +351,14 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """Return scores of rows in the frame; training rows are scored by the rule without them, their table not again."""
         if self._is_of_fit(rows):
             return to_numpy(self.training_scores_)
-        return -self._rule.surprises(rows, self._index.find(rows), self._limits).sum(axis=1)
+        return -self._rule.surprises(rows, self._index.find(rows), self._budget).sum(axis=1)
 
     def _is_of_fit(self, rows: np.ndarray) -> bool:
         return len(rows) == len(self.training_scores_) and _digest(rows) == self._digest_of_fit
 
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
         """Return conformal p-values of rows in the frame, all taken as new rows."""
-        new = self._rule.surprises(rows, np.full(len(rows), NEW), self._limits).sum(axis=1)
+        new = self._rule.surprises(rows, np.full(len(rows), NEW), self._budget).sum(axis=1)
         return conformal_p_values(-to_numpy(self.training_scores_), new, self._groups)
 
     def _references(self) -> int:
@@ -601,13 +600,13 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         known, values = self._index.find(rows), self._counterfactuals.values
         whole = self._counterfactuals.rows
         tried = Counterfactuals(self._frame.enter(values), self._frame.enter(whole))
-        gained, places = best_counterfactuals(self._rule, rows, known, tried, self._limits)
+        gained, places = best_counterfactuals(self._rule, rows, known, tried, self._budget)
         rise, usual = np.zeros(X.shape), np.tile(values[0], (3, len(X), 1))  # the best value, and a range around it
         rise[:, keep] = gained
         for found, place in zip(usual, places, strict=True):
             better = np.take_along_axis(values[:, keep], place, axis=0)
             found[:, keep] = np.where(gained > 0.0, better, X[:, keep])
-        surprises = self._rule.surprises(rows, known, self._limits)
+        surprises = self._rule.surprises(rows, known, self._budget)
         evidence = dict(zip(self._rule.kinds, surprises.T, strict=True))
         names, rise = used_names(self, table.columns), rise[:, np.argsort(table.order)]
         words = usual[:, :, table.n_numeric :]
@@ -615,7 +614,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         shown = (lambda rows: rows) if table.columns is None else table.columns.shown
         best, low, high = map(shown, usual)
         most = -float(to_numpy(self.training_scores_)[to_numpy(self.training_labels_) > 0].min())
-        mask, place, gain = joint_counterfactuals(self._rule, rows, known, tried.rows, gained, most, self._limits)
+        mask, place, gain = joint_counterfactuals(self._rule, rows, known, tried.rows, gained, most, self._budget)
         joint = np.zeros(X.shape, dtype=bool)
         joint[:, keep] = mask
         together = Together(joint[:, np.argsort(table.order)], shown(np.where(joint, whole[place], X)), gain)
@@ -662,7 +661,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         if not own and len(some := rows_to_explain(certain)):
             found = replace(found, decided_by=deciding_column(self.explain(chosen_rows(X, some)), names))
         if self.novelty and not own and self._split is not None:
-            certificate = self._split.certificate(rows, self._limits)
+            certificate = self._split.certificate(rows, self._budget)
             found = replace(found, at_least=certificate.at_least(found.order), confidence=CONFIDENCE)
         if explain:
             chosen = found.order[:explain]
@@ -691,7 +690,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """Return numbers and times for pictures, missing ones at their conditional means; their names; names of times."""
         numeric = table.n_numeric
         coded = self._coded(table)
-        filled = self._rule.complete(self._frame.enter(coded), self._limits)
+        filled = self._rule.complete(self._frame.enter(coded), self._budget)
         filled = self._frame.leave(filled, self._counterfactuals.values[0])
         values = np.where(np.isnan(coded), filled, coded)[:, :numeric]
         if table.columns is None:

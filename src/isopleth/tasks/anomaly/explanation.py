@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text as shown_number
 from isopleth.results.text import counted, in_words
 from isopleth.tables.cells import is_missing
-from isopleth.tasks.anomaly.training_table import Limits, blocks, map_blocks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -338,7 +338,7 @@ def best_counterfactuals(
     rows: np.ndarray,
     known: np.ndarray,
     tried: Counterfactuals,
-    limits: Limits,
+    budget: Budget,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the gain of the score by the best value of each cell, 0 if none gains, and its index, both (n, d)."""
     distinct = np.arange(len(tried.values)) < tried.counts[:, None]
@@ -355,8 +355,8 @@ def best_counterfactuals(
         gain = surprise[:, :, :1] - least
         return np.where(gain > near, gain, 0.0)[:, :, 0], np.stack([place, low, high])
 
-    parts = blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), limits, MOST_ROWS)
-    found = map_blocks("values that explain rows", best, parts, limits)
+    parts = budget.blocks(len(rows), rule.counterfactual_bytes(len(tried.values)), MOST_ROWS)
+    found = budget.map("values that explain rows", best, parts)
     return np.concatenate([rise for rise, _ in found]), np.concatenate([places for _, places in found], axis=1)
 
 
@@ -367,7 +367,7 @@ def joint_counterfactuals(
     tried: np.ndarray,
     rise: np.ndarray,
     most: float,
-    limits: Limits,
+    budget: Budget,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Find few cells whose change brings a row's surprise down to `most` together; return cells, training row and gain.
 
@@ -378,9 +378,9 @@ def joint_counterfactuals(
     mask, place, gain = np.zeros((n, d), dtype=bool), np.zeros(n, dtype=np.intp), np.zeros(n)
 
     def surprise(some: np.ndarray, number: int) -> np.ndarray:
-        return rule.surprises(some, np.full(len(some), number), limits).sum(axis=1)
+        return rule.surprises(some, np.full(len(some), number), budget).sum(axis=1)
 
-    own = rule.surprises(rows, known, limits).sum(axis=1)
+    own = rule.surprises(rows, known, budget).sum(axis=1)
     bases = tried[np.linspace(0, len(tried) - 1, min(len(tried), _BASES)).round().astype(int)]
     most += _NEAR * max(1.0, abs(most))
     for i in np.flatnonzero((own - rise.max(axis=1, initial=0.0) > most) & (d > 1)):

@@ -14,21 +14,18 @@ from typing import Self
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
+from isopleth.core.budget import MOST_ROWS, Budget
 from isopleth.core.laws import EmpiricalLaw
 from isopleth.core.rows import merge_rows, without_rounding
 from isopleth.core.scales import bounded
 from isopleth.core.threads import interruptible, map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
 from isopleth.tasks.anomaly.training_table import (
-    MOST_ROWS,
     NEW,
     CategoryColumns,
-    Limits,
     TrainingTable,
-    blocks,
     counterfactual_distances,
     distances_between,
-    map_blocks,
     sums_of_others,
 )
 
@@ -131,7 +128,7 @@ class Committee:
     levels: np.ndarray
 
     @classmethod
-    def fit(cls, table: TrainingTable, size: int, max_samples: int, seed: int, limits: Limits) -> Self:
+    def fit(cls, table: TrainingTable, size: int, max_samples: int, seed: int, budget: Budget) -> Self:
         """Fit `size` members to samples of at most `max_samples` rows."""
         rng = np.random.default_rng(seed)
         z = bounded(table.rows / table.spread)
@@ -145,17 +142,17 @@ class Committee:
             columns = everything if b % 2 == 0 else some_columns(len(everything), rng)
             uniforms = rng.uniform(size=sizes[b // 2 % len(sizes)])
             samples.append((np.searchsorted(cumulative, uniforms, side="right"), columns))
-        members = map_threads(lambda sample: Member.fit(z, *sample, table.categories), samples, limits.threads)
+        members = map_threads(lambda sample: Member.fit(z, *sample, table.categories), samples, budget.threads)
         typical = z[table.typical(LEVEL_ROWS)]
         levels = np.array([np.median(member.log_density(typical)) for member in members])
         return cls(table.spread, members, levels)
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the mean log density of each row; `known` are numbers of training rows, or NEW."""
         widest = max(len(member.centers) + rows.shape[1] for member in self.members)
         most = max(64, min(MOST_ROWS, IN_CACHE // rows.shape[1]))
-        parts = blocks(len(rows), 8 * 4 * widest, limits, most)
-        found = map_blocks("densities of samples", lambda part: self._evidence(rows[part], known[part]), parts, limits)
+        parts = budget.blocks(len(rows), 8 * 4 * widest, most)
+        found = budget.map("densities of samples", lambda part: self._evidence(rows[part], known[part]), parts)
         return np.concatenate(found)
 
     def _judging(self, known: np.ndarray) -> np.ndarray:
@@ -343,7 +340,7 @@ class ColumnTails:
             share = 2.0 * np.maximum(tail, 1.0) / (law.weight - own + 1.0)
         return -np.log(np.minimum(share, 1.0))
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the sum over the columns; `known` are numbers of training rows, or NEW."""
         own = self.own_weight(known)
 
@@ -354,8 +351,8 @@ class ColumnTails:
                 out += self.terms(j, x, own[part])
             return out
 
-        parts = blocks(len(rows), 8.0 * (rows.shape[1] + 8), limits)
-        return np.concatenate(map_threads(total, parts, limits.threads))
+        parts = budget.blocks(len(rows), 8.0 * (rows.shape[1] + 8))
+        return np.concatenate(map_threads(total, parts, budget.threads))
 
     def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
@@ -394,15 +391,15 @@ class PooledRule:
 
     @classmethod
     def fit(
-        cls, table: TrainingTable, n_estimators: int, max_samples: int, seed: int, limits: Limits
+        cls, table: TrainingTable, n_estimators: int, max_samples: int, seed: int, budget: Budget
     ) -> tuple[Self, np.ndarray]:
         """Fit to distinct rows. Returns the rule and its :meth:`surprises`, of shape (m, 3)."""
         operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
-        covariance = interruptible(operations, CovarianceEvidence.fit, table, limits)
-        complete = table.filled(without_rounding(covariance.fill(table.rows, limits)))
-        committee = Committee.fit(complete, n_estimators, max_samples, seed, limits)
+        covariance = interruptible(operations, CovarianceEvidence.fit, table, budget)
+        complete = table.filled(without_rounding(covariance.fill(table.rows, budget)))
+        committee = Committee.fit(complete, n_estimators, max_samples, seed, budget)
         rule = cls(committee, covariance, interruptible(operations, ColumnTails.fit, table), [])
-        evidence = rule.evidence(table.rows, table.known, limits)
+        evidence = rule.evidence(table.rows, table.known, budget)
         rule.tails.extend(Tail.of(values, table.weights) for values in evidence.T)
         return rule, rule.surprise_of(evidence)
 
@@ -411,19 +408,19 @@ class PooledRule:
         """Names of the kinds of evidence."""
         return KINDS
 
-    def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+    def complete(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return rows with the conditional means of the numbers that are missing."""
-        return self.covariance.fill(rows, limits)
+        return self.covariance.fill(rows, budget)
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the three kinds of evidence, each in its own units, of shape (n, 3)."""
-        complete = self.complete(rows, limits)
+        complete = self.complete(rows, budget)
         missing = np.isnan(rows).sum(axis=1)  # a missing cell adds 1 to the squared distance on average
         return np.stack(
             [
-                self.committee.evidence(complete, known, limits),
-                self.covariance.evidence(complete, known, limits) + missing,
-                self.columns.evidence(rows, known, limits),
+                self.committee.evidence(complete, known, budget),
+                self.covariance.evidence(complete, known, budget) + missing,
+                self.columns.evidence(rows, known, budget),
             ],
             axis=1,
         )
@@ -432,14 +429,14 @@ class PooledRule:
         """Return minus the log tail shares of evidence, whose last axis is the kinds."""
         return np.stack([tail.surprise(evidence[..., k]) for k, tail in enumerate(self.tails)], axis=-1)
 
-    def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def surprises(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the log tail shares of rows, of shape (n, 3); `known` are numbers of training rows, or NEW."""
-        return self.surprise_of(self.evidence(rows, known, limits))
+        return self.surprise_of(self.evidence(rows, known, budget))
 
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the surprise of rows as they are and with each of `values` in each cell, (n, d, 1 + k)."""
         gaps = np.isnan(rows)
-        complete = self.complete(rows, Limits(np.inf, 1))
+        complete = self.complete(rows, Budget(np.inf, 1))
         covariance = self.covariance.counterfactual_evidence(complete, known, values)
         covariance += gaps.sum(axis=1)[:, None, None]
         covariance[:, :, 1:] -= gaps[:, :, None]

@@ -8,21 +8,14 @@ from typing import Self
 import numpy as np
 from sklearn.tree import ExtraTreeRegressor
 
+from isopleth.core.budget import Budget
 from isopleth.core.laws import EmpiricalLaw
 from isopleth.core.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
 from isopleth.core.scales import bounded, deviations
 from isopleth.core.threads import map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
 from isopleth.tasks.anomaly.pooled_rule import Tail
-from isopleth.tasks.anomaly.training_table import (
-    NEW,
-    Limits,
-    TrainingTable,
-    blocks,
-    counterfactual_distances,
-    distances_between,
-    map_blocks,
-)
+from isopleth.tasks.anomaly.training_table import NEW, TrainingTable, counterfactual_distances, distances_between
 
 MOST_COLUMNS = 20  # of more columns, this many are drawn, whose cells are judged by all others
 TREES = 12
@@ -123,7 +116,7 @@ class Conditionals:
     laws: list[ConditionalLaw]
 
     @classmethod
-    def fit(cls, space: CenterSpace, columns: np.ndarray, n_numeric: int, seed: int, limits: Limits) -> Self:
+    def fit(cls, space: CenterSpace, columns: np.ndarray, n_numeric: int, seed: int, budget: Budget) -> Self:
         """Fit to the rows of a space; its columns after the first `n_numeric` are codes."""
         z = space.rows[:, columns]
 
@@ -131,28 +124,26 @@ class Conditionals:
             return ConditionalLaw.fit(z, i, bool(columns[i] >= n_numeric), space.copies, seed % 2**31 + TREES * i)
 
         count = min(len(columns), MOST_COLUMNS) if len(columns) > 1 else 0
-        return cls(space, columns, seed, map_threads(law, range(count), limits.threads))
+        return cls(space, columns, seed, map_threads(law, range(count), budget.threads))
 
-    def evidence(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the sum over the columns of minus the log densities of complete rows."""
-        return self._evidence(self.space.enter(rows)[:, self.columns], limits)
+        return self._evidence(self.space.enter(rows)[:, self.columns], budget)
 
-    def _evidence(self, z: np.ndarray, limits: Limits) -> np.ndarray:
+    def _evidence(self, z: np.ndarray, budget: Budget) -> np.ndarray:
         def total(part: slice) -> np.ndarray:
             return np.sum([law.evidence(z[part]) for law in self.laws], axis=0) + np.zeros(len(z[part]))
 
-        return np.concatenate(
-            map_blocks("conditional laws", total, blocks(len(z), 8.0 * 4 * VALUES, limits, ROWS), limits)
-        )
+        return np.concatenate(budget.map("conditional laws", total, budget.blocks(len(z), 8.0 * 4 * VALUES, ROWS)))
 
-    def counterfactual_evidence(self, rows: np.ndarray, values: np.ndarray, limits: Limits) -> np.ndarray:
+    def counterfactual_evidence(self, rows: np.ndarray, values: np.ndarray, budget: Budget) -> np.ndarray:
         """Return evidence of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
         z, there = self.space.enter(rows)[:, self.columns], self.space.enter(values)[:, self.columns]
         out = np.empty((*rows.shape, 1 + len(values)))
         for i, j in enumerate(self.columns):
             moved = np.repeat(z, 1 + len(values), axis=0)
             moved[:, i] = np.column_stack([z[:, i], np.tile(there[:, i], (len(z), 1))]).ravel()
-            out[:, j] = self._evidence(moved, limits).reshape(len(z), -1)
+            out[:, j] = self._evidence(moved, budget).reshape(len(z), -1)
         return out
 
 
@@ -230,9 +221,9 @@ class CenterSpace:
         scale[centers.n_numeric :] = 1.0  # codes stay codes
         return cls(scores, scale, bounded(rows / scale), copies, centers.mismatch)
 
-    def width_of(self, some: np.ndarray, groups: np.ndarray | None, limits: Limits) -> float:
+    def width_of(self, some: np.ndarray, groups: np.ndarray | None, budget: Budget) -> float:
         """Return the width that `some` of the rows determine."""
-        apart = _nearest(self.rows, some, self.mismatch, groups, limits)
+        apart = _nearest(self.rows, some, self.mismatch, groups, budget)
         # Distinct rows are 0 apart only where gaps were filled alike.
         return WIDTH * float(np.median(apart[apart > 0.0])) if (apart > 0.0).any() else 1.0
 
@@ -339,12 +330,12 @@ class ReferenceRule:
     filler: CovarianceEvidence | None = None  # fills missing cells, where training rows had any
 
     @classmethod
-    def fit(cls, table: TrainingTable, seed: int, fast: bool, limits: Limits) -> tuple[Self, np.ndarray]:
+    def fit(cls, table: TrainingTable, seed: int, fast: bool, budget: Budget) -> tuple[Self, np.ndarray]:
         """Fit to distinct rows, without conditional laws if `fast`. Returns the rule and their :meth:`surprises`."""
         filler, keys = None, row_keys(table.rows)
         if table.has_gaps:
-            filler = CovarianceEvidence.fit(table, limits)
-            table = table.filled(without_rounding(filler.fill(table.rows, limits)))
+            filler = CovarianceEvidence.fit(table, budget)
+            table = table.filled(without_rounding(filler.fill(table.rows, budget)))
         rng = np.random.default_rng(seed)
         order = rng.permutation(np.argsort(keys_by_rank(table.rows), kind="stable"))
         fold, drawn = _folds(table, order), order[:MOST_CENTERS]
@@ -355,14 +346,14 @@ class ReferenceRule:
         left_out = 0 if fold.max() + 1 >= FEWEST_FOLDS else NO_FOLD
         spaces = []
         for normal in (False, True):
-            width = CenterSpace.of(centers, centers.copies, normal).width_of(some, groups, limits)
+            width = CenterSpace.of(centers, centers.copies, normal).width_of(some, groups, budget)
             spaces.append(replace(centers.space(centers.fold == left_out, normal), width=width))
         rule = cls(centers, spaces, None, left_out, keys, fold, np.empty(0), [], filler)
         if not fast:
             columns = columns_by_key(table.rows[order])
             space = centers.space(_large(centers.fold) == left_out, normal=True)
-            rule = replace(rule, conditionals=Conditionals.fit(space, columns, centers.n_numeric, seed, limits))
-        own = rule._judged(table.rows, fold, limits)
+            rule = replace(rule, conditionals=Conditionals.fit(space, columns, centers.n_numeric, seed, budget))
+        own = rule._judged(table.rows, fold, budget)
         tails = [Tail.of(values, table.copies).smooth() for values in own.T]
         rule = replace(rule, own=own, tails=tails)
         return rule, rule.surprise_of(own)
@@ -372,10 +363,10 @@ class ReferenceRule:
         """Names of the kinds of evidence."""
         return KINDS if self.conditionals is not None else KINDS[:-1]
 
-    def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+    def complete(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return rows with their gaps filled: by the conditional mean or, if no training row had a gap, by the median."""
         if self.filler is not None:
-            return self.filler.fill(rows, limits)
+            return self.filler.fill(rows, budget)
         return np.where(np.isnan(rows), 0.0, rows)
 
     def _spaces(self, fold: int) -> list[CenterSpace]:
@@ -385,14 +376,14 @@ class ReferenceRule:
         own = self.centers.fold == fold
         return [replace(self.centers.space(own, s.scores is not None), width=s.width) for s in self.spaces]
 
-    def _laws(self, fold: int, laws: Conditionals, limits: Limits) -> Conditionals:
+    def _laws(self, fold: int, laws: Conditionals, budget: Budget) -> Conditionals:
         """Return the conditional laws that judge the rows of a large fold."""
         if fold in (NEW, self.left_out):
             return laws
         space = self.centers.space(_large(self.centers.fold) == fold, normal=True)
-        return Conditionals.fit(space, laws.columns, self.centers.n_numeric, laws.seed, limits)
+        return Conditionals.fit(space, laws.columns, self.centers.n_numeric, laws.seed, budget)
 
-    def _judged(self, rows: np.ndarray, fold: np.ndarray, limits: Limits) -> np.ndarray:
+    def _judged(self, rows: np.ndarray, fold: np.ndarray, budget: Budget) -> np.ndarray:
         """Return evidence of complete rows of some folds."""
         found = np.empty((len(rows), len(self.kinds)))
         m = len(self.centers.rows)
@@ -406,45 +397,45 @@ class ReferenceRule:
             for some in np.split(part, range(few, len(part), few)):
                 found[some, :3] = np.concatenate([space.evidence(rows[some]) for space in spaces], axis=1)
 
-        parts = [new[part] for part in blocks(len(new), 8.0 * 3 * m, limits, few)]
-        map_blocks("densities of all rows", judge, parts + each, limits)
+        parts = [new[part] for part in budget.blocks(len(new), 8.0 * 3 * m, few)]
+        budget.map("densities of all rows", judge, parts + each)
         if self.conditionals is not None:
             large = _large(fold)
             for k in np.unique(large):
                 some = np.flatnonzero(large == k)
-                found[some, 3] = self._laws(int(k), self.conditionals, limits).evidence(rows[some], limits)
+                found[some, 3] = self._laws(int(k), self.conditionals, budget).evidence(rows[some], budget)
         return found
 
-    def evidence(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def evidence(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return evidence of shape (n, kinds); `known` are numbers of the training rows that do not judge a row, or NEW."""
         out = self.own[known]
         other = (known == NEW) | (row_keys(rows) != self.keys[known])
         fold = np.where(known == NEW, NEW, self.fold[known])[other]
-        out[other] = self._judged(self.complete(rows[other], limits), fold, limits)
+        out[other] = self._judged(self.complete(rows[other], budget), fold, budget)
         return out
 
     def surprise_of(self, evidence: np.ndarray) -> np.ndarray:
         """Return minus the log tail shares of evidence, whose last axis is the kinds."""
         return np.stack([tail.surprise(evidence[..., k], new=0.0) for k, tail in enumerate(self.tails)], axis=-1)
 
-    def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def surprises(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the log tail shares of rows, of shape (n, kinds); `known` are numbers of training rows, or NEW."""
-        return self.surprise_of(self.evidence(rows, known, limits))
+        return self.surprise_of(self.evidence(rows, known, budget))
 
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the surprise of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        limits = Limits(2.0**60, 1)
-        rows = self.complete(rows, limits)
+        budget = Budget(2.0**60, 1)
+        rows = self.complete(rows, budget)
         fold = np.where(known == NEW, NEW, self.fold[known])
         large = _large(fold)  # few, and slow to fit
-        laws = {k: self._laws(k, self.conditionals, limits) for k in np.unique(large).tolist() if self.conditionals}
+        laws = {k: self._laws(k, self.conditionals, budget) for k in np.unique(large).tolist() if self.conditionals}
         found = np.empty((*rows.shape, 1 + len(values)))
         for k in np.unique(fold):
             some = fold == k
             evidence = [space.counterfactual_evidence(rows[some], values) for space in self._spaces(int(k))]
             if laws:
                 law = laws[int(large[some][0])]
-                evidence.append(law.counterfactual_evidence(rows[some], values, limits)[..., None])
+                evidence.append(law.counterfactual_evidence(rows[some], values, budget)[..., None])
             found[some] = self.surprise_of(np.concatenate(evidence, axis=-1)).sum(axis=-1)
         return found
 
@@ -455,7 +446,7 @@ class ReferenceRule:
 
 
 def _nearest(
-    centers: np.ndarray, some: np.ndarray, mismatch: np.ndarray, groups: np.ndarray | None, limits: Limits
+    centers: np.ndarray, some: np.ndarray, mismatch: np.ndarray, groups: np.ndarray | None, budget: Budget
 ) -> np.ndarray:
     """Return the distance of `some` of the centres to the nearest other centre, of another group if there are groups."""
 
@@ -466,5 +457,5 @@ def _nearest(
             distances[groups[some[part], None] == groups] = np.inf
         return distances.min(axis=1)
 
-    parts = blocks(len(some), 8.0 * 2 * len(centers), limits, max(1, AT_ONCE // len(centers)))
-    return np.concatenate(map_blocks("nearest rows", nearest, parts, limits))
+    parts = budget.blocks(len(some), 8.0 * 2 * len(centers), max(1, AT_ONCE // len(centers)))
+    return np.concatenate(budget.map("nearest rows", nearest, parts))

@@ -7,52 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from isopleth.core.progress import Progress
+from isopleth.core.budget import Budget
 from isopleth.core.rows import merge_rows, row_keys
-from isopleth.core.threads import map_threads, slices
 
 if TYPE_CHECKING:
     from isopleth.tasks.anomaly.pooled_rule import PooledRule
     from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 
 
-P = TypeVar("P")
-R = TypeVar("R")
-
 COMMON = 16  # copies beyond which a repeated row is a common value and not one observation that was copied
 NEW = -1  # number of a row that is not a training row, or is a common value among them
-MOST_ROWS = 2048  # rows scored at once, so that distances stay in the processor's cache
 _GAP = -1e300  # stands for a missing cell where rows are compared; cells in the frame are smaller
-
-
-class Limits(NamedTuple):
-    """Memory in bytes, number of threads and whether to show progress, which do not affect the model."""
-
-    memory: float
-    threads: int
-    verbose: bool | int = False
-
-
-def blocks(n: int, row_bytes: float, limits: Limits, most: int = MOST_ROWS) -> list[slice]:
-    """Split `n` rows into slices such that the scratch memory of all threads is within the memory limit."""
-    return slices(n, min(most, limits.memory / limits.threads / row_bytes))
-
-
-def map_blocks(label: str, work: Callable[[P], R], parts: list[P], limits: Limits) -> list[R]:
-    """Return `work` of each block of rows, computed in threads, with a progress bar if one was asked for."""
-
-    def counted(part: P) -> R:
-        found = work(part)
-        tick()
-        return found
-
-    with Progress(label, len(parts), limits.verbose) as tick:
-        return map_threads(counted, parts, limits.threads)
 
 
 def discounted(copies: np.ndarray) -> np.ndarray:
@@ -260,15 +230,15 @@ class WithConstants:
         """Names of the kinds of evidence."""
         return self.rule.kinds
 
-    def complete(self, rows: np.ndarray, limits: Limits) -> np.ndarray:
+    def complete(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return rows with their gaps filled."""
         out = np.where(np.isnan(rows), self.values, rows)
-        out[:, self.varies] = self.rule.complete(rows[:, self.varies], limits)
+        out[:, self.varies] = self.rule.complete(rows[:, self.varies], budget)
         return out
 
-    def surprises(self, rows: np.ndarray, known: np.ndarray, limits: Limits) -> np.ndarray:
+    def surprises(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the log tail shares of rows, of shape (n, kinds); `known` are numbers of training rows, or NEW."""
-        found = self.rule.surprises(rows[:, self.varies], known, limits)
+        found = self.rule.surprises(rows[:, self.varies], known, budget)
         return found + self.step * self._others(rows).sum(axis=1)[:, None]
 
     def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:

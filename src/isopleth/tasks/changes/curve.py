@@ -10,11 +10,11 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from isopleth.core.arrays import Array, Backend
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.parameters import check_memory_limit, on_host
 from isopleth.core.threads import ONE_BLAS_THREAD, slices
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 
 # Lengths k and r of the paper. Short series have windows of a sixth of their length, and subsequences of a fifth of a window.
 _SUBSEQUENCE, _WINDOW = 5, 50

@@ -11,12 +11,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_backend
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, probability
 from isopleth.core.parameters import check_memory_limit, on_host
 from isopleth.core.progress import Progress, ReportsProgress, checked_verbose
 from isopleth.core.rows import without_rounding
 from isopleth.core.threads import ONE_BLAS_THREAD
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
 from isopleth.tasks.changes.periods import check_period

@@ -14,13 +14,13 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.core.arrays import to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, listed, probability, warn_user
 from isopleth.core.parameters import on_host
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.rows import merge_equal
 from isopleth.core.scales import ScaledColumns, deviations, refuse_sizes
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words

@@ -15,11 +15,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import to_numpy
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import DataWarning, InputError, listed, warn_user
 from isopleth.core.rows import row_keys
 from isopleth.core.scales import ScaledColumns, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_groups, plain_names
 from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding

@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, listed, quoted, warn_user, whole_number
 from isopleth.core.inference import LEVEL
 from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.difference.samples import enter_both
-from isopleth.operators import DEFAULT_MEMORY_LIMIT
 from isopleth.tables.checks import TIMES_APART, CheckedRows, TakesKinds, numbered_groups, times_apart, used_names
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import is_identifier
