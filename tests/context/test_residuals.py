@@ -8,7 +8,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 from sklearn.covariance import ledoit_wolf as reference_shrinkage
 
-from isopleth.context.residuals import Residuals, ledoit_wolf, normal_scores_of_ranks
+from isopleth.context.residuals import Residuals, ledoit_wolf, left_out_residuals, normal_scores_of_ranks
 
 
 def correlated(n, d=6, correlation=0.95, seed=0):
@@ -43,7 +43,7 @@ def test_a_residual_is_what_a_ridge_regression_on_the_other_columns_leaves():
     fitted = Residuals.of(rows, columns)
     z = scores(rows)
     z /= z.std(axis=0)
-    matrix = (1.0 - fitted.shrinkage) * (z.T @ z) / 120 + fitted.shrinkage * np.eye(5)
+    matrix = ledoit_wolf(z, np.full(120, 1 / 120), 120)[0]
     found = fitted(rows)
     for j, column in enumerate(columns):
         others = np.flatnonzero(columns != column)
@@ -82,3 +82,22 @@ def test_columns_that_are_constant_or_follow_from_others_have_finite_residuals()
     np.testing.assert_allclose(found[:, 3], 0.0, atol=1e-12)
     many = np.random.default_rng(1).normal(size=(20, 50))
     assert np.isfinite(Residuals.of(many)(many)).all()
+
+
+def test_a_column_that_is_left_out_is_no_regressor_any_more():
+    rows = correlated(100, 4)
+    some = Residuals.of(rows).among(np.array([0, 2, 3]))
+    np.testing.assert_allclose(some(rows[:, [0, 2, 3]]), Residuals.of(rows[:, [0, 2, 3]])(rows[:, [0, 2, 3]]), atol=0.1)
+    np.testing.assert_allclose(some.correlation, Residuals.of(rows).correlation[np.ix_([0, 2, 3], [0, 2, 3])])
+
+
+def test_residuals_of_rows_that_are_left_out_vary_as_those_of_new_rows():
+    found = np.zeros(3)
+    for seed in range(20):
+        rows, later = correlated(60, 10, 0.5, seed), correlated(200, 10, 0.5, 100 + seed)
+        fitted = Residuals.of(rows)
+        found += [fitted(rows).var(), left_out_residuals(rows).var(), fitted(later).var()]
+    inside, left_out, new = found / 20
+    assert inside < left_out - 0.1
+    assert left_out == pytest.approx(new, rel=0.1)
+    assert left_out_residuals(correlated(8)).shape == (8, 6)

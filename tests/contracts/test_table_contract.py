@@ -130,8 +130,8 @@ def test_files_and_threads_change_no_bit(name, fitted, tmp_path):
 @EACH
 def test_missing_columns_are_named_and_new_words_are_counted(name, fitted):
     case, model = CASES[name], fitted[name]
-    with pytest.raises(InputError, match="lacks column 'day'"):
-        case.answer(model, ASKED.drop(columns="day"))
+    with pytest.raises(InputError, match="lacks column 'colour'"):
+        case.answer(model, ASKED.drop(columns="colour"))
     with pytest.raises(InputError, match="'age' holds 'old' in row 3"):
         case.answer(model, ASKED.assign(age=ASKED["age"].astype(object).mask(np.arange(60) == 3, "old")))
     new = ASKED.replace({"colour": {"red": "purple"}})

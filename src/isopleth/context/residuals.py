@@ -18,17 +18,19 @@ _DIGITS = 9
 _PRODUCTS, _FEWEST = 2e9, 1000
 # Coordinates that vary by less than this share of 1 do not vary.
 _NO_SPREAD = 1e-9
+# Parts of consecutive rows that are left out in turn.
+_PARTS = 5
 # Least share of the identity: columns that follow from the others exactly have residuals, of rounding, of variance 0.
 _LEAST = 1e-9
 
 
 def normal_scores_of_ranks(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return normal scores of the mean ranks in each column, where each row counts with its share of all rows."""
-    return np.stack([_Ranks.of(column, share)(column) for column in rows.T], axis=1) if rows.size else rows.copy()
+    return np.stack([RankScores.of(column, share)(column) for column in rows.T], axis=1) if rows.size else rows.copy()
 
 
 @dataclass(frozen=True, eq=False)
-class _Ranks:
+class RankScores:
     """Normal scores of the mean ranks of a column; of new values, those of the nearest places among the known ones."""
 
     values: np.ndarray  # (m,): distinct values, ascending
@@ -76,11 +78,12 @@ class Residuals:
     regressors of each other.
     """
 
-    ranks: tuple[_Ranks, ...]  # of each coordinate
+    ranks: tuple[RankScores, ...]  # of each coordinate
     centre: np.ndarray  # (p,): means of the scores
     spread: np.ndarray  # (p,): their standard deviations; 1 for coordinates that do not vary
+    columns: np.ndarray  # (p,): column that each coordinate belongs to
+    correlation: np.ndarray  # (p, p): shrunk correlation of the scores
     weights: np.ndarray  # (p, p): maps standardised scores to residuals
-    shrinkage: float  # share of the identity in the correlation
 
     @classmethod
     def of(
@@ -96,7 +99,7 @@ class Residuals:
         """
         columns = np.arange(rows.shape[1]) if columns is None else columns
         share = np.full(len(rows), 1.0 / len(rows)) if share is None else share
-        ranks = tuple(_Ranks.of(column, share) for column in rows.T)
+        ranks = tuple(RankScores.of(column, share) for column in rows.T)
         scores = _scores(ranks, rows)
         centre = share @ scores
         spread = np.sqrt(share @ (scores - centre) ** 2)
@@ -107,20 +110,33 @@ class Residuals:
             chosen = np.unique(np.linspace(0, len(rows) - 1, most).astype(int))
             part = float(share[chosen].sum())
             scores, share, total = scores[chosen], share[chosen] / part, total * part
-        correlation, shrinkage = ledoit_wolf(scores, share, total)
-        return cls(ranks, centre, spread, _regressions(np.linalg.inv(correlation), columns), shrinkage)
+        correlation, _ = ledoit_wolf(scores, share, total)
+        return cls(ranks, centre, spread, columns, correlation, _regressions(correlation, columns))
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
-        """Return the residuals of rows, of shape (n, p), in units of their standard deviations at the rows of the fit."""
-        return np.asarray((_scores(self.ranks, rows) - self.centre) / self.spread @ self.weights)
+    def among(self, columns: np.ndarray) -> Self:
+        """Return the residuals of some columns given each other, without the columns that are not among them."""
+        kept = np.flatnonzero(np.isin(self.columns, columns))
+        ranks = tuple(self.ranks[j] for j in kept)
+        correlation, names = self.correlation[np.ix_(kept, kept)], self.columns[kept]
+        weights = _regressions(correlation, names)
+        return type(self)(ranks, self.centre[kept], self.spread[kept], names, correlation, weights)
+
+    def __call__(self, rows: np.ndarray, *, one_by_one: bool = False) -> np.ndarray:
+        """Return the residuals of rows, of shape (n, p), in units of their standard deviations at the rows of the fit.
+
+        Computed `one_by_one`, the residuals of a row have the same bits whatever rows come with it.
+        """
+        scores = (_scores(self.ranks, rows) - self.centre) / self.spread
+        return np.asarray(np.matmul(scores[:, None, :], self.weights)[:, 0] if one_by_one else scores @ self.weights)
 
 
-def _scores(ranks: tuple[_Ranks, ...], rows: np.ndarray) -> np.ndarray:
+def _scores(ranks: tuple[RankScores, ...], rows: np.ndarray) -> np.ndarray:
     return np.stack([rank(column) for rank, column in zip(ranks, rows.T, strict=True)], axis=1)
 
 
-def _regressions(precision: np.ndarray, columns: np.ndarray) -> np.ndarray:
+def _regressions(correlation: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the matrix that maps scores to residuals of variance 1, column by column."""
+    precision = np.linalg.inv(correlation)
     weights = precision / np.sqrt(np.diag(precision))
     names, counts = np.unique(columns, return_counts=True)
     for column in names[counts > 1]:
@@ -128,3 +144,15 @@ def _regressions(precision: np.ndarray, columns: np.ndarray) -> np.ndarray:
         covariance = np.linalg.inv(precision[np.ix_(block, block)])  # of the residuals of these coordinates
         weights[:, block] = precision[:, block] @ covariance / np.sqrt(np.diag(covariance))
     return np.asarray(weights)
+
+
+def left_out_residuals(rows: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+    """Return the residuals of rows by regressions on other rows: a fifth of consecutive rows is left out at a time.
+
+    New rows vary more about a regression than those it was fitted to; these residuals vary as those of new rows do.
+    """
+    if len(rows) < 2 * _PARTS:
+        return Residuals.of(rows, columns)(rows)
+    parts = np.arange(len(rows)) * _PARTS // len(rows)
+    found = [Residuals.of(rows[parts != part], columns)(rows[parts == part]) for part in range(_PARTS)]
+    return np.vstack(found)

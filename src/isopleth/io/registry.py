@@ -19,6 +19,7 @@ _CLASSES = {
     "conditional.stack": "EqualLaw Group NumberLaw ScoreTable",
     "conditional.words": "Logistic WordLaw",
     "core.laws": "EmpiricalLaw",
+    "context.residuals": "RankScores Residuals",
     "core.rows": "Rounding RunningFolds",
     "core.scales": "ScaledColumns",
     "density.coordinates": "ColumnCoordinates",
@@ -79,6 +80,7 @@ _CLASSES = {
     "tasks.column_changes": "ColumnSummary",
     "tasks.drift.alarms": "ReferenceColumns",
     "tasks.drift.anytime": "AnytimeDriftMonitor AnytimeState",
+    "tasks.drift.beside": "Context",
     "tasks.drift.calibration": "DriftFeatures",
     "tasks.drift.monitor": "DriftMonitor DriftState",
 }

@@ -38,7 +38,7 @@ def stream(rows=400, dim=3, seed=1):
 def dense_statistic(fitted, window):
     """h' M h with a dense inverse, from rows."""
     features, alpha = fitted._features, fitted.alpha
-    z, centers = features.frame.enter(window), features.centers
+    z, centers = features.frame.enter(fitted._context.beside(window)), features.centers
     psi = np.exp(-0.5 * ((z[:, None] - centers) ** 2).sum(-1)).mean(axis=0)
     H = np.exp(-0.25 * ((centers[:, None] - centers) ** 2).sum(-1))
     inverse = np.linalg.inv(H + alpha * np.eye(len(H)))
@@ -49,7 +49,7 @@ def dense_statistic(fitted, window):
 def fitted_mean(fitted, centers):
     """Mean of the kernels over the rows of the reference that are no centres."""
     X = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 2.0, 3.0]
-    z = fitted._features.frame.enter(X)
+    z = fitted._features.frame.enter(fitted._context.beside(X, left_out=True))
     squares = ((z[:, None] - centers) ** 2).sum(-1)
     others = squares.min(axis=1) > 1e-20
     assert (~others).sum() == len(centers) == 75
@@ -346,3 +346,44 @@ def test_the_spread_is_that_of_the_bulk_and_takes_zeros_and_giant_numbers():
     assert deviations[0] == pytest.approx(np.subtract(*np.quantile(X[:, 0], (0.75, 0.25))) / 1.349)
     assert 0.9e200 < deviations[1] < 1.1e200
     assert deviations[2] == 0.0
+
+
+def test_a_column_that_moves_given_the_others_raises_an_alarm_and_is_named():
+    """By .3, which is 1.2 of what the other five columns leave open; without residuals no alarm came in 600 rows."""
+    covariance = np.full((6, 6), 0.95) + 0.05 * np.eye(6)
+    rng = np.random.default_rng(0)
+    reference, later = (
+        rng.multivariate_normal(np.zeros(6), covariance, 400),
+        rng.multivariate_normal(np.zeros(6), covariance, 300),
+    )
+    later[150:, 2] += 0.3
+    fitted = DriftMonitor(50, 1000, random_state=0).fit(reference)
+    assert not fitted.update(later[:150])
+    alarms = fitted.update(later[150:])
+    assert 150 < next(iter(alarms)) < 210
+    found = alarms.changes(1)  # its window is full of rows from after the change
+    shift = dict(zip(found["column"], found["shift_given_others"], strict=True))
+    assert 0.6 < shift.pop("column 2") < 1.8
+    assert set(shift.values()) == {0.0}
+
+
+def test_columns_of_a_frame_may_come_in_another_order():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(200, 3)), columns=list("abc"))
+    fitted = DriftMonitor(20, 300, random_state=0).fit(frame)
+    start = fitted.state_
+    first = fitted.update(frame).statistic
+    fitted.state_ = start
+    np.testing.assert_array_equal(fitted.update(frame[["c", "a", "b"]]).statistic, first)
+    with pytest.raises(InputError, match="all rows of the reference are equal"):
+        DriftMonitor(20, 300).fit(np.ones((50, 2)))
+
+
+def test_the_advice_for_a_short_reference_can_be_followed():
+    rng, rows = np.random.default_rng(0), np.arange(500)
+    season = np.sin(rows / 12.0 * np.pi)[:, None] + 0.3 * rng.normal(size=(500, 2))
+    with pytest.raises(
+        InputError, match=r"give 1444 rows or more, a window of [0-9]+ rows or fewer, or rows in random"
+    ) as error:
+        DriftMonitor(50, 2000, random_state=0).fit(season)
+    window = int(str(error.value).split("a window of ")[1].split()[0])
+    DriftMonitor(window, 200, random_state=0).fit(season)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 
 import numpy as np
 import pytest
@@ -42,7 +41,6 @@ def fitted(request, fitted_once):
     [
         ({"red": 0.68}, "colour", "share of 'red': 2"),
         ({"gap": 0.7}, "age", "missing: 3.83 % -> "),
-        ({"days": 20}, "day", "median: 2024-02-"),
     ],
 )
 def test_changes_are_found_and_described(fitted, changed, column, described):
@@ -53,8 +51,6 @@ def test_changes_are_found_and_described(fitted, changed, column, described):
     assert found["column"][0] == column
     assert found["moved"][0] or isinstance(fitted, AnytimeDriftMonitor)  # its alarm may come before a window has filled
     assert described in found["description"][0]
-    if column == "day":
-        assert found["time_before"][0] == people(600)["day"].median().to_datetime64()
 
 
 def test_rows_cut_in_any_way_and_saved_monitors_give_the_same_bits(fitted, tmp_path):
@@ -204,19 +200,21 @@ def logged(rows, start, seed, move=0.0):
 
 
 @pytest.mark.parametrize("monitor", MONITORS)
-def test_times_in_the_order_of_the_rows_are_left_out(monitor):
-    reference, later = logged(300, "2024-01-01", 0), logged(60, "2024-03-01", 1)
-    with pytest.warns(DataWarning, match="left out: 'when'"):
-        monitor.fit(reference)
-    assert not monitor.update(later)
-    moved = logged(60, "2024-03-02", 2, move=3.0)
-    alarms = monitor.update(moved)
-    assert alarms
-    assert set(alarms.changes()["column"]) == {"place", "x"}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataWarning)
-        mixed = clone(monitor).fit(reference.sample(frac=1.0, random_state=0))  # these times are in no order
-    assert mixed.update(later)
+def test_times_are_left_out_whatever_the_order_of_the_reference(monitor):
+    """Shuffled times raised an alarm in every window: those of a stream are all later."""
+    reference, later, moved = (
+        logged(300, "2024-01-01", 0),
+        logged(60, "2024-03-01", 1),
+        logged(60, "2024-03-02", 2, 3.0),
+    )
+    for rows in (reference, reference.sample(frac=1.0, random_state=0)):
+        fitted = clone(monitor)
+        with pytest.warns(DataWarning, match="left out: 'when'"):
+            fitted.fit(rows)
+        assert not fitted.update(later)
+        alarms = fitted.update(moved)
+        assert alarms
+        assert set(alarms.changes()["column"]) == {"place", "x"}
 
 
 def test_a_column_that_counts_rows_is_named_where_rows_seem_to_depend():

@@ -29,6 +29,7 @@ from isopleth.tasks.column_changes import (
     p_value_of_window,
     summaries,
 )
+from isopleth.tasks.drift.beside import Context
 
 # Alarms that are drawn, and alarms whose columns have a table of their own.
 _MOST_ALARMS, _MOST_TABLES = 800, 5
@@ -148,7 +149,14 @@ class DriftAlarms(Result):
         if self.columns:
             moved = [n for n, m in zip(self.columns[0]["column"], self.columns[0]["moved"], strict=True) if m]
             words += [f"At the first alarm these columns had moved: {in_words(moved)}."] * bool(moved)
-            words += ["No single column had moved at the first alarm: look at how columns go together."] * (not moved)
+            columns = zip(self.columns[0]["column"], self.columns[0]["shift_given_others"], strict=True)
+            given = [f"{name} ({'higher' if by > 0 else 'lower'} by {abs(by):.2g})" for name, by in columns if by]
+            if given:
+                words.append(
+                    f"Given the other columns these had moved, by so much of what they leave open: {in_words(given)}."
+                )
+            elif not moved:
+                words.append("No single column is shown to have moved at the first alarm.")
         return words
 
     def changes(self, alarm: int = 0) -> dict[str, Any]:
@@ -167,8 +175,9 @@ class DriftAlarms(Result):
             without what chance adds to it), with the ends "share_low" and "share_high" of an interval of 95 %;
             "median_before" and "median_after", "spread_before" and "spread_after" (from the first quartile to the third), where
             before is the reference; and "moved", which is true where the share is beyond what chance gives any of the columns in
-            one of 100 windows. The window was chosen by the alarm, so this describes the alarm and is no second test. A change
-            of dependence alone moves no column.
+            one of 100 windows; and "shift_given_others", the mean of the residual of a column of numbers given the other
+            columns, in units of its standard deviation, 0 where that is not shown. The window was chosen by the alarm, so this
+            describes the alarm and is no second test. A change of dependence alone moves no column by itself.
 
             If there are words, times or missing cells, there are further entries: "level", the word whose share among known
             cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times, whose
@@ -242,11 +251,12 @@ class ReferenceColumns:
 
     encoding: RowEncoding  # columns
     summaries: tuple[ColumnSummary, ...]  # distribution of each, with at most 1,001 quantiles of numbers
+    context: Context  # regressions of the columns on each other
 
     @classmethod
-    def of(cls, encoding: RowEncoding, rows: np.ndarray) -> Self:
+    def of(cls, encoding: RowEncoding, rows: np.ndarray, context: Context) -> Self:
         """Summarise the columns of rows that are not encoded."""
-        return cls(encoding, tuple(summaries(encoding, rows, _MOST_QUANTILES)))
+        return cls(encoding, tuple(summaries(encoding, rows, _MOST_QUANTILES)), context)
 
     def changes(self, window: np.ndarray) -> dict[str, Any]:
         """Compare a window with the reference by column, the surest change first; "moved" is rarer than 1 in 100 windows."""
@@ -256,10 +266,14 @@ class ReferenceColumns:
         )
         table = changes(self.encoding, self.summaries, after)
         table["moved"] = p_values * len(p_values) <= _LEVEL
+        moves = self.context.moves(self.encoding(window), self.summaries[0].rows, _LEVEL)
+        table["shift_given_others"] = np.array([moves.get(j, 0.0) for j in range(len(p_values))])
         order = np.lexsort([-table.pop("minus_log_p"), p_values])
         return {"column": [self.encoding.names[j] for j in order]} | in_order(table, order)
 
 
+# Why columns of times are not compared.
+_CLOCKS = "times, which are later in the stream"
 # Rows that are processed together, so that memory does not grow with the rows of a call.
 _AT_ONCE = 1024
 
@@ -297,30 +311,29 @@ class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
         columns = tuple(self._columns.changes(window) for window in windows)
         return DriftAlarms(first, np.concatenate(parts), self.threshold_, int(self.window), columns).like(given)
 
-    def _without_clocks(self, X: Any, table: CheckedRows, decided_by: np.ndarray | None = None) -> CheckedRows:
-        """Leave out columns of times that follow the order of the rows `decided_by`: every row of a stream comes later."""
+    def _without_clocks(self, X: Any, table: CheckedRows) -> CheckedRows:
+        """Leave out columns of times that are not asked for: in any order of the rows, every row of a stream comes later."""
         schema, read = table.columns, Attached.of(X)
         if schema is None:
             return table
         wanted = () if read is None else read.choices.time_columns
-        rows = table.rows if decided_by is None else table.rows[np.sort(decided_by)]
         numbers = [column for column in schema.columns if column.kind != "categorical"]
         clocks = {
-            j: column.name
-            for j, column in enumerate(numbers)
-            if column.kind == "time" and column.name not in wanted and in_order_of_rows(rows[:, j])
+            j: column.name for j, column in enumerate(numbers) if column.kind == "time" and column.name not in wanted
         }
         if not clocks or len(clocks) == len(schema.columns):
             return table
-        names = listed([f"{str(name)!r} (times in the order of the rows)" for name in clocks.values()])
+        names = listed([f"{str(name)!r} ({_CLOCKS})" for name in clocks.values()])
         hint = None if read is None else Hint("{time_columns} uses them", time_columns=list(map(str, clocks.values())))
         warn_user(f"columns left out: {names}", hint=hint or "pass them as numbers if they are to be compared")
-        self.schema_ = schema.without(clocks.values(), "times in the order of the rows")
+        self.schema_ = schema.without(clocks.values(), _CLOCKS)
         return replace(table, rows=np.delete(table.rows, list(clocks), axis=1), columns=self.schema_)
 
     def _rows_of_stream(self, X: Any) -> np.ndarray:
         """Check the next rows of a stream; refuse a batch without any, which is often a query that went wrong."""
-        given = Given.of(X)
+        given, known = Given.of(X), list(getattr(self, "feature_names_in_", ()))
+        if given.names is not None and sorted(map(str, given.names)) == sorted(known):
+            given = given.select(known)
         rows = given.table
         shape = getattr(rows, "shape", None) or (len(rows) if hasattr(rows, "__len__") else None,)
         if shape[0] == 0:

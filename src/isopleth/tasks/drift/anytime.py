@@ -17,6 +17,7 @@ from isopleth.core.rows import row_keys
 from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
+from isopleth.tasks.drift.beside import Context
 from isopleth.tasks.drift.calibration import spread
 
 _FEWEST = 20
@@ -74,7 +75,8 @@ class AnytimeDriftMonitor(StreamMonitor):
     alarm comes when one of them reaches :math:`k/\alpha`.
 
     Bets are placed on small or large ranks (a shift of the column) and on central or outer ranks (a change of spread). Scores are
-    the columns, the products of all pairs of up to eight columns of numbers (a change of dependence), and the mean of a Gaussian
+    the columns, the residuals of columns of numbers given the other columns, the products of all pairs of up to eight columns of
+    numbers (a change of dependence), and the mean of a Gaussian
     kernel over rows of the reference, which is small at unlikely combinations of values.
 
     Parameters
@@ -164,7 +166,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             The reference, 20 rows or more. Reference and stream must be exchangeable while nothing changes, as independent
-            rows of one distribution are. Times in the order of the rows are left out: those of the stream are all later.
+            rows of one distribution are. Times are left out: those of the stream are all later.
         y : ignored
             Present for scikit-learn's interface.
 
@@ -192,7 +194,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         if len(table.rows) < _FEWEST:
             raise InputError(f"the reference has {len(table.rows)} rows; give {_FEWEST} or more.")
         shaping, compared = parts(len(table.rows))
-        table = self._without_clocks(X, table, shaping)
+        table = self._without_clocks(X, table)
         given = table.rows
         self._encoding = encoding = RowEncoding.of_table(
             self, replace(table, rows=given[shaping]), compared=self.compare_missing
@@ -201,6 +203,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         X = encoding.filled(given, int(self._filling[0]))
         part = X[shaping]
         first = encoding(part)
+        self._context = Context.of(encoding, first, np.ptp(first, axis=0) > 0.0)
         self._unit = _unit(first) if encoding.is_plain else encoding.spreads(part, spread)
         self._places = {
             j: _by_frequency(part[:, cell.place]) for j, cell in enumerate(encoding.cells) if cell.kind == "categorical"
@@ -216,7 +219,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         self._edges = np.quantile(self._scores(part, alone=True), levels, axis=0).T.copy()
         bins = self._bins(X[compared])
         counts = np.stack([np.bincount(column, minlength=_BINS) for column in bins.T]).astype(np.float64)
-        self._columns, self._seed = ReferenceColumns.of(encoding, given), seed
+        self._columns, self._seed = ReferenceColumns.of(encoding, given, self._context), seed
         key = int(row_keys(np.append(counts.ravel(), seed)[None])[0])
         shares = np.full((len(counts), len(_STAKES)), 1.0 / len(_STAKES))
         self.state_ = AnytimeState(0, 0, counts, np.zeros(len(counts)), shares, np.empty((0, X.shape[1])), key)
@@ -235,7 +238,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         one, other = np.triu_indices(numbers.shape[1] if numbers.shape[1] <= _MOST_IN_PAIRS else 0, 1)
         z = (numbers - self._middle) / self._unit[self._numbers]
         columns = [rows] if self._encoding.is_plain else self._columns_of(X)
-        return np.column_stack([*columns, typical, z[:, one] * z[:, other]])
+        return np.column_stack([*columns, typical, z[:, one] * z[:, other], self._context.of_numbers(rows)])
 
     def _columns_of(self, X: np.ndarray) -> list[np.ndarray]:
         """Return a score for each column: numbers, and words by their place in the order of frequency."""

@@ -24,6 +24,7 @@ from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_group
 from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor, in_order_of_rows
+from isopleth.tasks.drift.beside import Context, in_all
 from isopleth.tasks.drift.calibration import (
     FEWEST_BLOCKS,
     Dependence,
@@ -48,9 +49,10 @@ _FEWEST_GROUPS = 10
 class DriftMonitor(StreamMonitor):
     r"""Raise an alarm when the last rows of a stream are from a different distribution than a reference.
 
-    After every row, the last `window` rows are compared with the reference by the dual form of least-squares density
-    difference [1]_, :math:`h^\top M h` with :math:`h = \bar\psi_{\text{window}} - \bar\psi_{\text{reference}}` and
-    :math:`M = 2G - GHG`, :math:`G = (H + \alpha I)^{-1}`: an estimate of the squared L2 distance of the two densities, smoothed.
+    After every row, the last `window` rows, with the residuals of each column given the others beside the columns, are compared
+    with the reference by the dual form of least-squares density difference [1]_, :math:`h^\top M h` with
+    :math:`h = \bar\psi_{\text{window}} - \bar\psi_{\text{reference}}` and :math:`M = 2G - GHG`,
+    :math:`G = (H + \alpha I)^{-1}`: an estimate of the squared L2 distance of the two densities, smoothed.
     If it is above `threshold_`, an alarm is raised, and the window is emptied and filled with the following rows.
 
     With this threshold and no change, an alarm comes after a mean of `expected_run_length` rows, counted from the first row or
@@ -64,8 +66,9 @@ class DriftMonitor(StreamMonitor):
         Mean number of rows until a false alarm; at least twice the window and at most 10 million. The time of a fit is
         proportional to it: some seconds for 10,000 rows.
     length_scale : "auto", float or array of shape (n_features,), default="auto"
-        Length scale of the Gaussian kernel, in the units of the columns. "auto" is :math:`\sqrt d` standard deviations, or
-        their estimates from the quartiles if these are smaller. This is wide, because a window has few rows.
+        Length scale of the Gaussian kernel, in the units of the columns. "auto" is :math:`\sqrt{2 d}` standard
+        deviations of d columns (1 of a single column), or their estimates from the quartiles if these are smaller. This is
+        wide, because a window has few rows. Residuals have this length scale in units of their standard deviations.
     alpha : float, default=0.1
         The ridge over the volume of the kernel, as in :class:`LSDD`.
     centers : int, default=100
@@ -130,6 +133,9 @@ class DriftMonitor(StreamMonitor):
     Consecutive rows may depend on each other, as those of sensors do, and have a season. If their autocorrelation shows it, the
     simulations draw stretches of consecutive rows instead of single ones, at least three windows and a season long. A reference
     of fewer than eight such stretches is refused.
+
+    A column that goes with others may move by little of its spread and by much of what the others leave open. So the residuals of
+    its regression on the others, in normal scores of the ranks in the reference, stand beside the columns.
 
     Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.
@@ -205,7 +211,7 @@ class DriftMonitor(StreamMonitor):
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
             The reference: rows from before any change, in the order in which they arrived. Frames may hold words, truth values,
-            times and missing cells. Times in the order of the rows are left out: those of the stream are all later.
+            times and missing cells. Times are left out: those of the stream are all later.
         y : ignored
             Present for scikit-learn's interface.
         groups : array-like of shape (n_samples,), optional
@@ -285,7 +291,7 @@ class DriftMonitor(StreamMonitor):
         # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
         threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
         self._warn_of_limits(threshold, run_length)
-        self._columns = ReferenceColumns.of(self._encoding, table.rows)
+        self._columns = ReferenceColumns.of(self._encoding, table.rows, self._context)
         # The key tells whether a saved monitor was fitted to this reference, without keeping its rows.
         self._reference_key = self._key_of(table.rows)
         self._key = int(row_keys(np.append(self._features.mean, window)[None])[0])
@@ -296,9 +302,17 @@ class DriftMonitor(StreamMonitor):
         # Words chosen from the rows that calibrate would be more frequent there than in new rows.
         self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
         X = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
+        if not np.ptp(X, axis=0).any():
+            raise InputError(
+                "all rows of the reference are equal, so that nothing says how much a window varies; give rows that differ."
+            )
         keep = self._encoding.varying(self, X)
         frame = ScaledColumns.centred(X, keep)
-        frame = frame.scaled(self._scales(frame.centre(X), keep, table.rows))
+        scale, default = (find(frame.centre(X), keep, table.rows) for find in (self._scales, self._default_scales))
+        self.length_scale_ = self._encoding.by_column(frame.by_column(scale))
+        self._context = Context.of(self._encoding, X, keep)
+        X, own = self._context.beside(X, left_out=True), np.append(scale, self._context.scales(scale / default))
+        frame = ScaledColumns.centred(X, np.append(keep, np.ones(len(own) - len(scale), dtype=bool))).scaled(own)
         limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
         self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), **limits)
         if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
@@ -306,7 +320,6 @@ class DriftMonitor(StreamMonitor):
                 "to the kernels all rows of the reference that are no centres look the same, so that nothing says how "
                 "much a window varies; give a reference with more rows that differ, or another length_scale."
             )
-        self.length_scale_ = self._encoding.by_column(frame.by_column(frame.scale))
         return values
 
     def _key_of(self, rows: np.ndarray) -> int:
@@ -314,10 +327,11 @@ class DriftMonitor(StreamMonitor):
 
     def _refuse_short(self, found: Dependence, calibrating: int, table: CheckedRows) -> None:
         """Refuse a reference with too few blocks to say how much windows vary, and name columns that count its rows."""
-        n = len(table.rows)
-        needed = FEWEST_BLOCKS * found.block(int(self.window), 0) + n - calibrating
-        if n >= needed:
+        n, window = len(table.rows), int(self.window)
+        needed = [FEWEST_BLOCKS * found.block(size, 0) + n - calibrating for size in range(2, window + 1)]
+        if n >= needed[-1]:
             return
+        shorter = 1 + sum(rows <= n for rows in needed)  # the longest window for which there are enough rows
         season = f", with a season of {found.period} rows" if found.period else ""
         names = plain_names(self) if table.columns is None else table.columns.numeric_names
         counting = [
@@ -329,7 +343,9 @@ class DriftMonitor(StreamMonitor):
             f"row{season}. Its {n} rows are too few to calibrate windows of {self.window} rows",
             parameter="X",
             hint=(f"leave out {listed(counting)}, which only rises or falls; or " if without else "")
-            + f"give {needed} rows or more, a shorter window, or rows in random order if their order means nothing",
+            + f"give {needed[-1]} rows or more"
+            + (f", a window of {shorter} rows or fewer" if shorter > 1 else "")
+            + ", or rows in random order if their order means nothing",
         )
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
@@ -346,13 +362,17 @@ class DriftMonitor(StreamMonitor):
                 "chance it differs as much. Take a longer window or a shorter run length."
             )
 
+    def _default_scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Return the length scales of "auto"."""
+        encoding = self._encoding
+        if encoding.is_plain:
+            return np.asarray(math.sqrt(in_all(rows.shape[1])) * spread(rows))
+        return np.asarray((math.sqrt(in_all(encoding.kept_columns(keep))) * encoding.spreads(given, spread))[keep])
+
     def _scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
         """Return the length scales of the kept coordinates of the centred rows."""
         encoding = self._encoding
-        if encoding.is_plain:
-            default = math.sqrt(rows.shape[1]) * spread(rows) if is_auto(self.length_scale) else np.ones(rows.shape[1])
-        else:
-            default = (math.sqrt(encoding.kept_columns(keep)) * encoding.spreads(given, spread))[keep]
+        default = self._default_scales(rows, keep, given)
         if is_auto(self.length_scale):
             return default
         starts = np.array([block.start for block in encoding.blocks])
@@ -400,7 +420,8 @@ class DriftMonitor(StreamMonitor):
     def _take_in(self, state: DriftState, X: np.ndarray) -> tuple[DriftState, np.ndarray, list[np.ndarray]]:
         """Return the state after the rows `X`, the statistic at each, and the windows that raised alarms."""
         filled = self._encoding.filled(X, int(self._filling[1]), state.n_rows)
-        values, out, windows = self._features(self._encoding(filled)), np.full(len(X), np.nan), []
+        values = self._features(self._context.beside(self._encoding(filled)))
+        out, windows = np.full(len(X), np.nan), []
         done = 0
         while done < len(values):
             after, sums = advance(state, values[done : done + state.rows_left])

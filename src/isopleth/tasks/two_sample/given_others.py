@@ -18,13 +18,11 @@ if TYPE_CHECKING:
 _NO_SPREAD = 1e-9
 
 
-def residuals(problem: TwoSampleProblem, chosen: np.ndarray) -> np.ndarray:
-    """Return the residuals of the chosen coordinates that vary, given each other, at the rows of the units of permutation."""
+def fitted_residuals(problem: TwoSampleProblem) -> Residuals:
+    """Return the regressions of the coordinates that vary on those of other columns, over the rows of both samples."""
     units, labels = problem.units, problem.labels
-    rows = problem.unit_rows[:, chosen]
     total = float(labels.rows.sum()) * max(units.group, 1)
-    share = shares_of_rows(units, labels)
-    return Residuals.of(rows, problem.columns_of_coordinates[chosen], share, total)(rows)
+    return Residuals.of(problem.unit_rows, problem.columns_of_coordinates, shares_of_rows(units, labels), total)
 
 
 def contrasts(problem: TwoSampleProblem, found: np.ndarray) -> np.ndarray:
@@ -50,11 +48,12 @@ class GivenOthers:
         others are compared without it.
         """
         columns, d = problem.columns_of_coordinates, len(problem.blocks)
+        every = problem.residuals if least <= LEVEL else None
         out = cls(np.ones(d), np.full(d, np.nan), [""] * d)
         left, floor = np.unique(columns), least
-        while len(left) > 1 and floor <= LEVEL:
+        while every is not None and len(left) > 1 and floor <= LEVEL:
             chosen = np.flatnonzero(np.isin(columns, left))
-            found = residuals(problem, chosen)
+            found = every.among(left)(problem.unit_rows[:, chosen])
             squares = contrasts(problem, found)
             blocks = [np.flatnonzero(columns[chosen] == column) for column in left]
             scores = moment_scores(np.stack([squares[:, block].max(axis=1) for block in blocks]))

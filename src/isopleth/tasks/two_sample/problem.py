@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.context.residuals import normal_scores_of_ranks
+from isopleth.context.residuals import Residuals, normal_scores_of_ranks
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import Progress
 from isopleth.core.rows import merge_equal
@@ -17,7 +17,7 @@ from isopleth.core.threads import effective_n_jobs, map_threads, slices
 from isopleth.difference.samples import TwoSamples
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.two_sample.given_others import contrasts, residuals
+from isopleth.tasks.two_sample.given_others import contrasts, fitted_residuals
 from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
@@ -380,11 +380,16 @@ class TwoSampleProblem:
         found[-1] -= _BEHIND
         return found
 
+    @cached_property
+    def residuals(self) -> Residuals:
+        """Regressions of the columns on each other."""
+        return fitted_residuals(self)
+
     def _in_context(self) -> np.ndarray:
         """Return the largest contrast of a column given the others, (1 + B,); of a single column, its distribution functions."""
         if self._is_of_one_column:
             return column_steps(self.unit_rows, self.pooled, self.units, self.labels).max(axis=1)
-        return contrasts(self, residuals(self, np.arange(self.unit_rows.shape[1]))).max(axis=1)
+        return contrasts(self, self.residuals(self.unit_rows)).max(axis=1)
 
     @property
     def _is_of_one_column(self) -> bool:
