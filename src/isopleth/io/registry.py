@@ -80,9 +80,9 @@ _CLASSES = {
     "tasks.column_changes": "ColumnSummary",
     "tasks.drift.alarms": "ReferenceColumns",
     "tasks.drift.anytime": "AnytimeDriftMonitor AnytimeState",
-    "tasks.drift.beside": "Context",
     "tasks.drift.calibration": "DriftFeatures",
     "tasks.drift.monitor": "DriftMonitor DriftState",
+    "tasks.drift.reference_context": "ReferenceContext",
 }
 # Exact names; a file is only ever compared with them.
 REGISTERED = frozenset(f"isopleth.{module}.{name}" for module, names in _CLASSES.items() for name in names.split())

@@ -24,7 +24,6 @@ from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_group
 from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor, in_order_of_rows
-from isopleth.tasks.drift.beside import Context, in_all
 from isopleth.tasks.drift.calibration import (
     FEWEST_BLOCKS,
     Dependence,
@@ -35,6 +34,7 @@ from isopleth.tasks.drift.calibration import (
     of_some_groups,
     spread,
 )
+from isopleth.tasks.drift.reference_context import ReferenceContext, in_all
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
@@ -310,7 +310,7 @@ class DriftMonitor(StreamMonitor):
         frame = ScaledColumns.centred(X, keep)
         scale, default = (find(frame.centre(X), keep, table.rows) for find in (self._scales, self._default_scales))
         self.length_scale_ = self._encoding.by_column(frame.by_column(scale))
-        self._context = Context.of(self._encoding, X, keep)
+        self._context = ReferenceContext.of(self._encoding, X, keep)
         X, own = self._context.beside(X, left_out=True), np.append(scale, self._context.scales(scale / default))
         frame = ScaledColumns.centred(X, np.append(keep, np.ones(len(own) - len(scale), dtype=bool))).scaled(own)
         limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}

@@ -18,7 +18,7 @@ def in_all(columns: int) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
+class ReferenceContext:
     """Regressions of the columns of a reference on each other."""
 
     keep: np.ndarray  # (p,): mask of the coordinates of columns that vary
