@@ -35,7 +35,7 @@ def test_what_is_odd_is_said(odd):
     said = run("describe", odd).stdout
     for words in (
         "odd.csv has 60 rows of 6 columns.",
-        "5 of 60 rows repeat an earlier one in the columns that are used.",
+        "5 of 60 rows repeat an earlier one in the columns that are used: line 57 (as line 7), line 58 (as line 8), ",
         "One value only: still.",
         "Nearly every row has a word or number of its own: id.",
         "Missing cells: town 18.3 %.",
@@ -44,6 +44,26 @@ def test_what_is_odd_is_said(odd):
     ):
         assert words in " ".join(said.split())
     assert "rate holds" not in said  # -1 among 0 to 9 is a number like the others
+
+
+def test_many_repeated_rows_are_counted_and_the_first_are_named(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "1,x\n2,y\n" * 10)
+    found = as_json("describe", tmp_path / "t.csv")
+    assert (found["repeated_rows"], len(found["repeats"]), found["repeats"]["line 21"]) == (18, 18, "line 3")
+    shown = "line 4 (as line 2), line 5 (as line 3), line 6 (as line 2), line 7 (as line 3), line 8 (as line 2) and 13 more."
+    assert shown in found["summary"][1]
+
+
+def test_words_that_look_like_each_other_are_named_in_one_table_and_across_two(tmp_path):
+    for name, words in (("a", ["yes", "no", "12 x"]), ("b", ["Yes", "no", "12-X"]), ("c", ["yes", "YES", "no"])):
+        (tmp_path / f"{name}.csv").write_text("said,v\n" + "".join(f"{words[i % 3]},{i % 7}\n" for i in range(30)))
+    said = run("compare", tmp_path / "a.csv", tmp_path / "b.csv").stderr
+    pairs = "said: 'yes' and 'Yes', '12 x' and '12-X' look like one word of which"
+    assert pairs in said
+    assert "a.csv has the first and" in said
+    assert "look like" not in run("compare", tmp_path / "a.csv", tmp_path / "a.csv").stderr
+    text = " ".join(run("describe", tmp_path / "c.csv").stdout.split())
+    assert "said: 'YES' and 'yes' look like one word: write it in one way if it is one." in text
 
 
 @pytest.mark.parametrize("code", [-1.0, *(sign * (10.0**k - 1.0) for k in range(1, 6) for sign in (1, -1))])

@@ -191,6 +191,14 @@ def test_text_of_a_frame_that_looks_like_numbers_is_words_with_a_note():
         ("id", np.arange(30) // 2, False),
         ("token", [f"a{i:05d}" for i in range(30)], True),
         ("paid", [f"a{i % 7}" for i in range(30)], False),
+        ("order", np.r_[1001:1041, 1040, 1041:1100], True),  # one number is there twice
+        ("order", np.r_[1001:1041, 9999, 1042:1100], True),  # one is wrong
+        ("order", pd.array([None, *range(1002, 1100)], dtype="Int64"), True),
+        ("x", np.r_[np.random.default_rng(0).permutation(120) + 5, 5], True),
+        ("visitors", np.random.default_rng(0).integers(100, 130, 120), False),
+        ("Unnamed: 0", np.cumsum(1 + np.arange(30) % 4), True),  # holes in the labels of rows
+        ("", np.random.default_rng(0).permutation(300)[:30], True),
+        ("", np.arange(30) % 7, False),
     ],
 )
 def test_identifiers(name, cells, left):

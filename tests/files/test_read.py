@@ -333,6 +333,17 @@ def test_words_that_mean_a_missing_cell_replace_the_usual_ones_from_the_file_to_
         assert gaps.tolist() == ([False, False, True, False] * 3 if rows is table else [False, True])
 
 
+@pytest.mark.parametrize("header", ["", "id of nothing"])
+def test_a_first_column_of_rising_numbers_without_a_name_has_the_labels_of_the_rows(tmp_path, header):
+    labels = np.cumsum(1 + np.arange(40) % 3)
+    path = written(tmp_path, f"{header},v\n" + "".join(f"{i},{i % 7}.5\n" for i in labels))
+    schema = read_table(path).schema
+    assert schema.left_out == ({} if header else {"x1": "identifier"})
+    assert read_table(path, columns=["v", header or "x1"]).names == ["v", header or "x1"]
+    second = written(tmp_path, "v,\n" + "".join(f"{i % 7}.5,{i}\n" for i in labels), "second.csv")
+    assert not read_table(second).schema.left_out
+
+
 class TestPacked:
     @pytest.mark.parametrize("packing", ["gz", "bz2", "xz", "zst"])
     def test_it_is_unpacked_up_to_a_limit(self, tmp_path, packing):

@@ -148,6 +148,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         | {
             "rows": ("integer", "rows of the table"),
             "repeated_rows": ("integer", "rows that are equal to an earlier one"),
+            "repeats": ("object", "where such rows stand, and where the earlier one stands; the first 1,000"),
             "codes": ("object", "for each column, a value that looks like a code for missing cells, and its rows"),
             "broken_relations": ("object", "products and sums that nearly all rows keep, and where the others stand"),
             "table": ("list of object", "one object for each column"),

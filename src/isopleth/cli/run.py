@@ -26,6 +26,7 @@ from isopleth.io.output_files import check_target
 from isopleth.results import Result
 from isopleth.results.result import plain
 from isopleth.results.text import wrapped
+from isopleth.tables.alike_words import alike_words, in_words
 from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 
@@ -142,6 +143,8 @@ class Run:
             say(f"{a} and {b}: {schema.summary(len(first) + len(second))}")
         for note in dict.fromkeys(note.render(ShellWording()) for note in [*first.notes, *second.notes]):
             say(note)
+        for words in _alike_words(first, second, schema):
+            say(words)
         if not by_name:
             first, second = replace(first, named=False), replace(second, named=False)
         return first.using(schema), second.using(schema), found
@@ -270,6 +273,16 @@ class Run:
         if lines is None:
             return rows
         return {"line": lines} | (rows if self.row_numbers else {})
+
+
+def _alike_words(first: FileTable, second: FileTable, schema: Schema) -> list[str]:
+    """Return a sentence about each column of words that one table writes in one way and the other in another."""
+    said = []
+    for name in [str(column.name) for column in schema.columns if column.is_words]:
+        words = [each.data.column(name).unique().drop_null().cast(pa.string()).to_pylist() for each in (first, second)]
+        if pairs := alike_words(*words):
+            said.append(in_words(name, pairs, f" of which {first.source} has the first and {second.source} the second"))
+    return said
 
 
 def refuse_same(files: Mapping[str, Path | None]) -> None:

@@ -21,7 +21,7 @@ from isopleth.files.read import Reading
 from isopleth.io import load
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
-from isopleth.tables.relations import kept, relations_of
+from isopleth.tables.relations import in_order, kept, relations_of
 from isopleth.tasks.description import broken_relations_of, relations_in_words
 from isopleth.tasks.made_rows import MadeRows
 
@@ -59,8 +59,10 @@ def sample(
     with of_this_version(model or Path("the model")):
         made = drawn(density, rows, seed, known, complete=complete)
         if file is not None:
-            relations = relations_of({name: table.data.column(name).to_pylist() for name in table.names})
-            made = kept(made, [relation for relation in relations if relation.result not in known])
+            source = {name: table.data.column(name).to_pylist() for name in table.names}
+            relations = relations_of(source)
+            made = kept(made, [each for each in relations if each.result not in known])
+            made = in_order(made, [each for each in relations if each.second or each.first not in known], source, seed)
             for words in relations_in_words(broken_relations_of(table)):
                 say(f"{table.source}: {words}")
     run.stage("writing")

@@ -338,7 +338,9 @@ class Reader:
             kinds = zip(self.names, how.schema.columns, strict=True)
             wanted = {name: kind for name, column in kinds if (kind := column.wanted) is not None}
         read, named = self._typed(columns, wanted), self.named
-        data, odd, choices = read.data, read.odd, replace(how.choices, written=self._written)
+        unnamed = [name for name, j in zip(self.names, self.where, strict=False) if not str(self._header[j]).strip()]
+        data, odd = read.data, read.odd
+        choices = replace(how.choices, written=self._written, unnamed=tuple(unnamed))
         if how.schema is not None:  # columns of a file without names are matched by position
             theirs = [str(name) for name in how.schema.names]
             data, named = data.rename_columns(theirs), how.schema.named

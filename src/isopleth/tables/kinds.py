@@ -31,9 +31,9 @@ _FEWEST = 10  # rows below which distinct values are no sign of an identifier
 _LONG = 25  # mean characters of a cell from which distinct texts are free text
 _DISTINCT = 0.8  # least share of distinct cells of free text
 _REPEATED = 0.05  # largest share of repeated values of an identifier, since rows may be there twice; one may always be
-_ID_NAME = re.compile(
-    r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|no|nr|number|num|code|rownum)$|^unnamed: ?0$", re.I
-)
+_ID_NAME = re.compile(r"(^|[_\W])(id|ids|uid|uuid|guid|key|index|idx|no|nr|number|num|code|rownum)$", re.I)
+# Names that libraries give the column without a name in which a table has the labels of its rows.
+_NO_NAME = re.compile(r"unnamed: ?0|\.\.\.1|", re.I)
 _ID_CASE = re.compile(r"(?<=[a-z])(Id|ID|Uuid|UUID|Key|No|Nr)$")
 _MEASURED_NAME = re.compile(r"year|month|week|day|date|time|hour|minute|second|age|stamp|epoch", re.I)
 
@@ -99,7 +99,8 @@ class KindRule:
     """Decide the kind of a column: `wanted` is what the user says of it, and `named` whether the table is a frame.
 
     `missing` are the words that mean a missing cell if the user names them. `read` tells whether the table is that of a file,
-    and `written` whether the file is a text, in which everything is words.
+    and `written` whether the file is a text, in which everything is words. `labels` tells whether the column is the first one and
+    has no name, as the labels of rows have none.
     """
 
     wanted: str | None
@@ -108,6 +109,7 @@ class KindRule:
     missing: frozenset[str] | None = None
     written: bool = False
     read: bool = False
+    labels: bool = False
 
     def __call__(self, cells: Cells, notes: list[Message]) -> Column | str:
         """Return the column, or the reason why it is left out."""
@@ -143,7 +145,7 @@ class KindRule:
         return MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
 
     def _number(self, cells: Cells, notes: list[Message]) -> Column | str:
-        if not self.keep_identifiers and _is_identifier(cells, notes):
+        if not self.keep_identifiers and _is_identifier(cells, notes, self.labels):
             return "identifier"
         cells.numbers()
         return Column(cells.name, "numeric")
@@ -240,35 +242,50 @@ def _nearly_unique(known: int, distinct: int) -> bool:
     return known - distinct <= max(1, _REPEATED * known)
 
 
-def _is_identifier(cells: Cells, notes: list[Message]) -> bool:
-    """Tell whether whole numbers count the rows, or are nearly all distinct and named as an identifier or beyond 2**53."""
-    values = cells.values
-    if len(values) < _FEWEST or not np.isfinite(values).all() or (np.mod(values, 1.0) != 0.0).any():
+def has_no_name(name: Any) -> bool:
+    """Tell whether a library has named a column that has no name in its file."""
+    return isinstance(name, str) and _NO_NAME.fullmatch(name) is not None
+
+
+def _is_identifier(cells: Cells, notes: list[Message], labels: bool = False) -> bool:
+    """Tell whether whole numbers count the rows, or are nearly all distinct and named as an identifier or beyond 2**53.
+
+    A few cells may be missing, repeated or wrong. Labels of rows, which have no name, rise or are nearly all distinct.
+    """
+    rows = np.flatnonzero(np.isfinite(cells.values))
+    n, values = len(cells.values), cells.values[rows]
+    if n < _FEWEST or n - len(rows) > _REPEATED * n or (np.mod(values, 1.0) != 0.0).any():
         return False
     name = str(cells.name)
-    steps = np.diff(values)
-    countable = cells.form == "whole" and not _MEASURED_NAME.search(name)
-    if countable and (steps == 1.0).all():
+    distinct = len(set(cells.exact) - {None}) if cells.exact else len(np.unique(values))
+    unique = _nearly_unique(len(values), distinct)
+    if labels and (unique or _nearly_all(np.diff(values) > 0.0)):
         return True
+    countable = unique and cells.form == "whole" and not _MEASURED_NAME.search(name)
     # Many numbers one apart in another order are those of records; from 0 or 1 on they can be ranks, which are data.
-    if countable and len(values) >= _FEWEST_UNSORTED and values.min() > 1.0 and (np.diff(np.sort(values)) == 1.0).all():
-        return True
+    counts = countable and (
+        _nearly_all(np.diff(values) == np.diff(rows))
+        or (n >= _FEWEST_UNSORTED and values.min() > 1.0 and _nearly_all(np.diff(np.unique(values)) == 1.0))
+    )
     # Nobody measures more digits than float64 has.
     long = cells.exact is not None and not _MEASURED_NAME.search(name)
-    if not (long or _ID_NAME.search(name) or _ID_CASE.search(name)):
-        return False
-    distinct = len(set(cells.exact)) if cells.exact else len(np.unique(values))
-    if not _nearly_unique(len(values), distinct):
+    if not counts and not (unique and (long or _ID_NAME.search(name) or _ID_CASE.search(name))):
         return False
     if distinct < len(values):
-        order, counts = np.unique(values, return_counts=True)
-        _note_repeats(cells, number_word(float(order[counts.argmax()])), distinct, notes)
+        order, times = np.unique(values, return_counts=True)
+        _note_repeats(cells, number_word(float(order[times.argmax()])), distinct, notes)
     return True
+
+
+def _nearly_all(mask: np.ndarray) -> bool:
+    return bool(mask.mean() >= 1.0 - _REPEATED)
 
 
 def is_identifier(name: Any, column: Any) -> bool:
     """Tell whether a column of a frame holds whole numbers that number the rows, or are named as an identifier."""
-    return bool(column.dtype.is_integer()) and _is_identifier(Cells.of(name, column, NO_WORD, None), [])
+    return bool(column.dtype.is_integer()) and _is_identifier(
+        Cells.of(name, column, NO_WORD, None), [], has_no_name(name)
+    )
 
 
 def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from itertools import combinations, permutations
 from typing import Any
 
@@ -72,6 +73,23 @@ def numbers_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
     return found
 
 
+def times_of(columns: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
+    """Return the columns of dates, times and durations in seconds, NaN where a cell is missing."""
+    found = {}
+    for name, cells in columns.items():
+        known = [cell for cell in cells if cell is not None and cell == cell]
+        if known and all(isinstance(cell, (date, timedelta)) for cell in known):
+            found[name] = np.array([np.nan if cell is None or cell != cell else _seconds(cell) for cell in cells])
+    return found
+
+
+def _seconds(cell: Any) -> float:
+    if isinstance(cell, timedelta):
+        return cell.total_seconds()
+    moment = cell if isinstance(cell, datetime) else datetime(cell.year, cell.month, cell.day)
+    return float((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
 def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
     """Find products and sums that hold in all or nearly all rows of a table, one for each result, and orders that hold in all."""
     numbers = _varying(numbers_of(columns))
@@ -81,7 +99,7 @@ def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
         # Of a = b + c and b = a x d the first one is kept: either would change what the other one is computed from.
         if relation.result not in found and all(relation.result not in (part.first, part.second) for part in parts):
             found[relation.result] = relation
-    return [*found.values(), *_orders(numbers)]
+    return [*found.values(), *_orders(numbers), *_orders(_varying(times_of(columns)))]
 
 
 def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.ndarray]:
@@ -158,3 +176,38 @@ def kept(made: Any, relations: Sequence[Relation]) -> Any:
         cells = pa.array(numbers[relation.result], from_pandas=True).cast(column.type, safe=False)
         made = made.set_column(place, relation.result, cells)
     return made
+
+
+def in_order(made: Any, relations: Sequence[Relation], source: Mapping[str, Sequence[Any]], seed: int) -> Any:
+    """Return an Arrow table in which orders a <= b hold: b is a and a difference of the two in a row of the table.
+
+    Rows that keep an order are not changed, and neither are columns of products and sums.
+    """
+    orders = [relation for relation in relations if relation.second is None]
+    fixed = {name for each in relations if each.second is not None for name in (each.result, each.first, each.second)}
+    rng, cells = np.random.default_rng(seed), {name: made.column(name).to_pylist() for name in made.column_names}
+    numbers = numbers_of(cells) | times_of(cells)
+    known = numbers_of(source) | times_of(source)
+    orders = [each for each in orders if {each.result, each.first} <= numbers.keys() and each.first not in fixed]
+    changed = set()
+    for _ in orders:  # what is put behind one column may have to be before another one
+        for relation in orders:
+            rows = np.flatnonzero(relation.breaks(numbers))
+            apart = known[relation.first] - known[relation.result]
+            numbers[relation.first][rows] = numbers[relation.result][rows] + rng.choice(
+                apart[~np.isnan(apart)], len(rows)
+            )
+            changed |= {relation.first} if len(rows) else set()
+    for name in changed:
+        made = made.set_column(made.column_names.index(name), name, _as_type(numbers[name], made.column(name).type))
+    return made
+
+
+def _as_type(values: np.ndarray, kind: Any) -> Any:
+    """Return numbers, or seconds, as an Arrow column of a type."""
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        zone = getattr(kind, "tz", None)
+        moments = pa.array(np.rint(values * 1e6), from_pandas=True).cast(pa.int64())
+        exact = pa.duration("us") if pa.types.is_duration(kind) else pa.timestamp("us", zone)
+        return moments.cast(exact).cast(kind, safe=False)
+    return pa.array(values, from_pandas=True).cast(kind, safe=False)

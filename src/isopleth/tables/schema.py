@@ -32,7 +32,7 @@ from isopleth.tables.cells import (
     row_of,
 )
 from isopleth.tables.given import Given
-from isopleth.tables.kinds import Column, KindRule
+from isopleth.tables.kinds import Column, KindRule, has_no_name
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.unread import NO_ODD_CELLS, OddCells, refusal
 
@@ -72,6 +72,7 @@ class Choices:
     keep_identifiers: bool = False  # whether columns that look like identifiers are used
     missing: frozenset[str] | None = None  # words that count as missing cells, in the place of the usual ones
     written: tuple = ()  # columns of a text, in which everything is words
+    unnamed: tuple = ()  # columns without a name in their file
     _LISTS: ClassVar = ("categorical", "numeric", "time_columns", "identifiers")
 
     @classmethod
@@ -97,14 +98,15 @@ class Choices:
     def only(self, names: Iterable[Any]) -> Choices:
         """Return what is said of these columns."""
         kept = set(names)
-        lists = (*self._LISTS, "written")
+        lists = (*self._LISTS, "written", "unnamed")
         some: dict[str, Any] = {key: tuple(n for n in getattr(self, key) if n in kept) for key in lists}
         return replace(self, **some)
 
     def joined(self, other: Choices) -> Choices:
         """Return what is said of the columns of two tables."""
         both: dict[str, Any] = {
-            key: tuple(dict.fromkeys([*getattr(self, key), *getattr(other, key)])) for key in (*self._LISTS, "written")
+            key: tuple(dict.fromkeys([*getattr(self, key), *getattr(other, key)]))
+            for key in (*self._LISTS, "written", "unnamed")
         }
         return replace(self, **both, keep_identifiers=self.keep_identifiers or other.keep_identifiers)
 
@@ -220,9 +222,9 @@ class Schema:
                 for each, there in zip(tables, present, strict=True)
                 if name in there
             ]
-            decide = KindRule(
-                wanted, choices.keep_identifiers, named, choices.missing, name in choices.written, read=typed
-            )
+            labels = name == table.names[0] and (name in choices.unnamed or has_no_name(name))
+            of_text = name in choices.written
+            decide = KindRule(wanted, choices.keep_identifiers, named, choices.missing, of_text, typed, labels)
             below = joined(cells)
             if not typed:
                 _refuse_another_kind(below)

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import Wording, listed
 from isopleth.files.file_table import FileTable
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
+from isopleth.tables.alike_words import alike_words
+from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.relations import broken_relations
 
 
@@ -40,6 +43,8 @@ _NEARLY_UNIQUE = 0.95
 _FEWEST = 10
 # Other values of a column below which one that is far from them is no sign of a code.
 _FEWEST_OTHERS = 3
+# Repeated rows that are kept, and that a sentence names.
+_MOST_REPEATS, _SHOWN_REPEATS = 1000, 5
 _KINDS = {"numeric": "number", "categorical": "category", "time": "time"}
 
 
@@ -53,6 +58,8 @@ class TableDescription(Result):
         Name of the table.
     n_rows, repeated : int
         Number of rows, and of those that are equal to an earlier one in the columns that are used.
+    repeats : dict of str to str
+        Where the rows that repeat an earlier one stand, and where that one stands; the first 1,000 of them.
     names, taken : list of str
         Columns, and what each is taken as: "number", "category", "time", or "left out: " and why.
     missing, distinct : ndarray of shape (d,), int
@@ -72,14 +79,15 @@ class TableDescription(Result):
     >>> path = pathlib.Path(folder.name) / "t.csv"
     >>> _ = path.write_text("a,b\\n" + "".join(f"{i % 7},x\\n" for i in range(12)))
     >>> found = TableDescription.of(isopleth.read_table(path, warn=False))
-    >>> found.odd()
-    ['5 of 12 rows repeat an earlier one in the columns that are used.', 'One value only: b.']
+    >>> found.repeated, found.repeats["line 9"], found.odd()[1]
+    (5, 'line 2', 'One value only: b.')
     >>> folder.cleanup()
     """
 
     source: str
     n_rows: int
     repeated: int
+    repeats: dict[str, str]
     names: list[str]
     taken: list[str]
     missing: np.ndarray
@@ -101,6 +109,9 @@ class TableDescription(Result):
         place = [column.combine_chunks().dictionary_encode() for column in data.columns]
         used = [each for each, name in zip(place, names, strict=True) if not kinds[name].startswith("left out")]
         codes = np.column_stack([each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in used])
+        _, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+        group = group.ravel()
+        again = np.flatnonzero(first[group] != np.arange(len(table)))
         numbers = zip(table.schema.numeric_names, table.encoded().numeric.T, strict=True)
         values = {name: cells[~np.isnan(cells)] for name, cells in numbers if kinds[name] == "number"}
         found = {name: _code(column) for name, column in values.items()}
@@ -109,22 +120,24 @@ class TableDescription(Result):
         return cls(
             str(table.source),
             len(table),
-            len(table) - len(np.unique(codes, axis=0)),
+            len(again),
+            {table.place(int(row)): table.place(int(first[group[row]])) for row in again[:_MOST_REPEATS]},
             names,
             [kinds[name] for name in names],
             np.array([column.null_count for column in data.columns]),
             np.array([compute.count_distinct(column).as_py() for column in data.columns]),
             {name: code for name, code in found.items() if code is not None},
             broken_relations_of(table),
-            [note.render(wording) for note in table.notes],
+            [*(note.render(wording) for note in table.notes), *_alike(data, kinds)],
         )
 
     def odd(self) -> list[str]:
         """Return what is odd about the table, as sentences; none where nothing is."""
         verb = "repeat" if self.repeated > 1 else "repeats"
-        rows = [
-            f"{self.repeated:,} of {counted(self.n_rows, 'row')} {verb} an earlier one in the columns that are used."
-        ]
+        of_rows = f"{self.repeated:,} of {counted(self.n_rows, 'row')} {verb}"
+        places = [f"{place} (as {first})" for place, first in list(self.repeats.items())[:_SHOWN_REPEATS]]
+        more = f" and {self.repeated - len(places):,} more" if self.repeated > len(places) else ""
+        rows = [f"{of_rows} an earlier one in the columns that are used: {', '.join(places)}{more}."]
         said = rows * (self.repeated > 0)
         known = self.n_rows - self.missing
         unique = (self.distinct >= _NEARLY_UNIQUE * known) & (known >= _FEWEST)
@@ -157,7 +170,13 @@ class TableDescription(Result):
 
     def _facts(self) -> dict[str, Any]:
         codes = {name: {"value": value, "rows": count} for name, (value, count) in self.codes.items()}
-        return {"rows": self.n_rows, "repeated_rows": self.repeated, "codes": codes, "broken_relations": self.broken}
+        return {
+            "rows": self.n_rows,
+            "repeated_rows": self.repeated,
+            "repeats": self.repeats,
+            "codes": codes,
+            "broken_relations": self.broken,
+        }
 
     def _sentences(self) -> list[str]:
         first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."
@@ -168,6 +187,18 @@ class TableDescription(Result):
             "taken as: what the commands use the column as, or why it is left out; --categorical, --numeric, --time-columns and "
             "--keep-id say otherwise."
         ]
+
+
+def _alike(data: pa.Table, kinds: Mapping[str, str]) -> list[str]:
+    """Return a sentence about each column of words in which some look like each other."""
+    said = []
+    for name in data.column_names:
+        column = data.column(name)
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        words = column.unique().drop_null().to_pylist() if is_text and kinds[name] == "category" else []
+        if pairs := alike_words(words):
+            said.append(alike_in_words(name, pairs, ""))
+    return said
 
 
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:

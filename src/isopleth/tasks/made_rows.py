@@ -14,7 +14,7 @@ from scipy.stats import ks_2samp
 from isopleth.results.charts import Chart, compared
 from isopleth.results.result import MOST_ROWS, Result, ShownTable, shown
 from isopleth.results.text import cell_text, counted, in_words
-from isopleth.tables.relations import Relation, numbers_of, relations_of
+from isopleth.tables.relations import Relation, numbers_of, relations_of, times_of
 from isopleth.tables.text_types import seconds_of
 
 _MOST_HISTOGRAMS, _MOST_COLUMNS = 6, 24
@@ -108,7 +108,7 @@ class MadeRows(Result):
     @cached_property
     def relations(self) -> dict[Relation, int]:
         """Relations of numbers that hold in the table, but for a few rows, and the number of new rows in which each does not."""
-        made = numbers_of(self.made)
+        made = numbers_of(self.made) | times_of(self.made)
         found = relations_of(self.source)
         parts = {relation: {relation.result, relation.first, relation.second} - {None} for relation in found}
         return {relation: relation.broken(made) for relation in found if parts[relation] <= made.keys()}
