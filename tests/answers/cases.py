@@ -31,6 +31,7 @@ from isopleth import (
     KernelScore,
     NystromKEF,
     RandomFeatureSOSREP,
+    Search,
     load,
     save,
     stein_test,
@@ -113,6 +114,12 @@ DENSITIES = {
     "KDE debiased": (KDE(debias=KernelScore()), "bent"),
     "KDE scale": (KDE(frame="scale", kernel="matern52"), "bent"),
     "random features": (RandomFeatureSOSREP(random_state=0), "bent"),
+    "random features, whitened": (RandomFeatureSOSREP(random_state=0, frame="whiten"), "bent"),
+    "SOSREP whitened": (SOSREP(frame="whiten", length_scale="leave_one_out"), "bent"),
+    "SOSREP sdo": (SOSREP(kernel="sdo", length_scale=[0.4, 0.7], frame="scale"), "bent"),
+    "SOSREP search": (SOSREP(length_scale=Search(grid=[0.5, 1.0, 2.0], cv=2), frame="scale"), "bent"),
+    "KDE search in frames": (KDE(length_scale=Search("likelihood", grid=[0.5, 1.0, 2.0], cv=2)), "bent"),
+    "KDE marginal": (KDE(frame="marginal"), "bent"),
 }
 
 
@@ -141,6 +148,7 @@ for _name, (_model, _table) in DENSITIES.items():
 
 @case("density, mixed table", model=SOSREP())
 @case("density, mixed table, KDE", model=KDE())
+@case("density, mixed table in scale", model=SOSREP(frame="scale", kernel=ProductLaplacian()))
 def mixed(model: Any) -> dict[str, Any]:
     table = tables.people()
     model.fit(table)
@@ -170,6 +178,16 @@ def times() -> dict[str, Any]:
     table = tables.visits()
     with every_draw():
         return {"draws": KDE().fit(table).sample(8, random_state=0, as_recorded=True)}
+
+
+@case("density, recorded")
+def recorded_draws() -> dict[str, Any]:
+    rows = np.round(tables.bent(), 1)
+    with every_draw():
+        of_models = {str(k): one.fit(rows) for k, one in enumerate((SOSREP(), KDE(frame="scale")))}
+        out = {k: model.sample(8, random_state=0, as_recorded=True) for k, model in of_models.items()}
+        gaps = tables.people()
+        return out | {"gaps": SOSREP().fit(gaps).sample(8, random_state=0, as_recorded=True)}
 
 
 @case("density, grid")
