@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from isopleth.density.fitted import FromFit
 from isopleth.results import Result
 from isopleth.results.page import render
 
@@ -47,7 +48,9 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
         page = [len(cells), *numbers_in(" ".join(cells[:40]))]
         return {"answer": value.to_dict(), "charts": content.charts, "page": page}
     if isinstance(value, BaseEstimator):
-        return {key: held for key, held in vars(value).items() if key.endswith("_") and key[0] != "_"}
+        held = {key: part for key, part in vars(value).items() if key.endswith("_") and key[0] != "_"}
+        known = [key for key in dir(type(value)) if isinstance(getattr(type(value), key, None), FromFit)]
+        return held | {key: getattr(value, key) for key in known if hasattr(value, key)}
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name, None) for f in fields(value) if f.name[0] != "_"}
     if isinstance(value, pd.DataFrame):

@@ -14,7 +14,7 @@ from isopleth.kernels import IMQ, KERNELS, SDO, Laplacian
 
 def accepts(kind, kernel, dim):
     try:
-        kind(frame="scale")._refuse(kernel.bind(dim))
+        kind(frame="scale")._solver().check(kernel.bind(dim))
     except InputError:
         return False
     return True
@@ -118,7 +118,7 @@ def test_a_sum_that_is_not_positive_has_an_infinite_loss():
     X = mixture(60, 1)
     model = SOSREP(kernel=SDO(order=4), length_scale=0.1, frame="scale").fit(X)
     axis = np.linspace(-3, 6, 3000)[:, None]
-    values = model._fitted().expansion.value(model._frame.enter(axis))
+    values = model._fitted.density.expansion.value(model._fitted.coordinates.enter(axis))
     assert (values < 0).any()
     assert np.isfinite(model.hyvarinen_loss(axis[values > 0]))
     assert model.hyvarinen_loss(axis) == np.inf
@@ -165,7 +165,8 @@ def test_a_search_for_the_length_scale(kind, criterion, tmp_path):
 
 @pytest.mark.parametrize("kind", [KDE, SOSREP])
 def test_a_kernel_without_a_normaliser_is_refused_before_any_work(kind, monkeypatch):
-    monkeypatch.setattr(kind, "_fit_frame", lambda *args: pytest.fail("work was done"))
+    solver = type(kind()._solver())
+    monkeypatch.setattr(solver, "fit", lambda *args: pytest.fail("work was done"))
     with pytest.raises(InputError, match="'gaussian'"):
         kind(kernel=IMQ(), frame="scale").fit(mixture(20, 2))
 

@@ -25,11 +25,11 @@ def table(rng, n, missing=0.3, length_scale=0.6):
 
 
 def fit_root(kernel, Z, weights):
-    return SOSREP()._fit_columns(kernel, Z, weights)[0]
+    return SOSREP()._solver().fit_cells(kernel, Z, weights)[0]
 
 
 def fit_mixture(kernel, Z, weights):
-    return KDE()._fit_columns(kernel, Z, weights)[0]
+    return KDE()._solver().fit_cells(kernel, Z, weights)[0]
 
 
 def kernel(factor):
@@ -61,7 +61,7 @@ def test_repeated_rows_are_weights(factor):
 
 
 def test_more_rows_than_centres(monkeypatch):
-    monkeypatch.setattr("isopleth.density.row_kernels.MOST_CENTERS", 200)
+    monkeypatch.setattr("isopleth.density.solver.MOST_CENTERS", 200)
     monkeypatch.setattr("isopleth.density.hot_deck._FILLED", 0)
     monkeypatch.setattr("isopleth.density.hot_deck.MOST_DONORS", 150)
     rng = np.random.default_rng(4)
@@ -84,9 +84,9 @@ def test_rows_with_gaps_help_and_empty_rows_do_nothing():
         complete, half, new = (mixture_of_two(rng, n) / 0.6 for n in (60, 120, 2000))
         half[np.arange(120), rng.integers(2, size=120)] = np.nan
         rows = np.concatenate([complete, half, np.full((50, 2), np.nan)])
-        with_gaps, report = SOSREP()._fit_columns(k, rows, np.ones(len(rows)))
+        with_gaps, report = SOSREP()._solver().fit_cells(k, rows, np.ones(len(rows)))
         dropped = fit_root(k, complete, np.ones(60))
-        assert report["residual_"] < 1e-6
+        assert report["residual"] < 1e-6
         empty = fit_root(k, np.concatenate([complete, np.full((50, 2), np.nan)]), np.ones(110))
         np.testing.assert_allclose(empty.log_density(new), dropped.log_density(new), rtol=1e-9)
         gains.append(np.mean(with_gaps.log_density(new) - dropped.log_density(new)))
@@ -101,8 +101,8 @@ def test_tables_with_hardly_any_complete_row(factor):
     for seed in range(5, 11):
         rng = np.random.default_rng(seed)
         Z, new = table(rng, 250, missing=0.5), table(rng, 500, missing=0.0)
-        fit, report = SOSREP()._fit_columns(kernel(factor), Z, np.ones(len(Z)))
-        assert report["residual_"] < 1e-6
+        fit, report = SOSREP()._solver().fit_cells(kernel(factor), Z, np.ones(len(Z)))
+        assert report["residual"] < 1e-6
         marginals = sum(fit.marginal([j]).log_density(new[:, [j]]) for j in range(4))
         gains.append(np.mean(fit.log_density(new) - marginals))
     assert np.mean(gains) > 0.15

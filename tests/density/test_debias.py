@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from isopleth import KDE, InputError, KernelScore, Search
 from isopleth.core.rows import held_out_parts
-from isopleth.density.debias import Drift, moved
+from isopleth.density.debias import SharpenedSolver, moved
 from isopleth.kernels import ProductLaplacian
 
 
@@ -102,7 +102,8 @@ def test_what_it_is_not_defined_for_is_refused():
         KDE(debias="yes", frame="scale").fit(rows)
 
 
-def test_a_drift_refitted_to_all_rows_is_itself():
-    rows = rows_of()
-    drift = Drift.of(KernelScore(), rows, np.ones(len(rows)))
-    np.testing.assert_allclose(drift.refitted(rows, np.ones(len(rows))), drift.at_rows, rtol=1e-6)
+def test_a_score_refitted_to_all_rows_is_itself():
+    rows, weights = rows_of(), np.ones(60)
+    solver = SharpenedSolver(2.0**30, 1, KernelScore()).informed(rows, weights)
+    at_rows = solver.score.grad_log_density_ / solver.unit
+    np.testing.assert_allclose(solver.score_of(rows, weights), at_rows, rtol=1e-6)

@@ -49,8 +49,8 @@ def test_the_normaliser_by_quadrature(kernel):
     fits = [model(kernel=kernel, random_state=seed).fit(X) for seed in range(20)]
     exact = SOSREP(kernel, length_scale=0.8, frame="scale").fit(X)
     grid = np.linspace(-12.0, 12.0, 4001)[:, None]
-    z = fits[0]._frame.enter(grid)
-    f = np.mean([one._fitted().features.value(z, one.coef_) for one in fits], axis=0)
+    z = fits[0]._fitted.coordinates.enter(grid)
+    f = np.mean([one._fitted.density.features.value(z, one.coef_) for one in fits], axis=0)
     log_z = np.array([one.log_normalizer_ for one in fits])
     noise = 24.0 * fits[0].noise_level_ ** 2 / len(fits)
     assert np.trapezoid(f**2, grid[:, 0]) - noise == pytest.approx(np.exp(log_z).mean(), rel=0.03)
@@ -62,10 +62,10 @@ def test_the_normaliser_in_many_columns(kernel, d):
     """Beside the double sum over rows of the function of the kernel with the same coefficients."""
     X = rows(200, d)
     fitted = model(kernel=kernel, length_scale="auto").fit(X)
-    features, z = fitted._fitted().features, fitted._frame.enter(X)
+    features, z = fitted._fitted.density.features, fitted._fitted.coordinates.enter(X)
     alpha = continued_log(features.value(z, fitted.coef_), features.noise)[1] / 200
-    square = RootDensity(KernelExpansion(fitted._kernel, z, alpha, 2**30, 1)).log_normalizer
-    assert fitted.log_normalizer_ - fitted._frame.log_volume == pytest.approx(square, abs=1.5)
+    square = RootDensity(KernelExpansion(fitted._fitted.recipe.kernel, z, alpha, 2**30, 1)).log_normalizer
+    assert fitted.log_normalizer_ - fitted._fitted.coordinates.frame.log_volume == pytest.approx(square, abs=1.5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -103,7 +103,7 @@ def test_rows_below_the_noise_have_no_density():
     X = rows(200)
     fitted = model().fit(X)
     Q = np.vstack([X, 100.0 * rows(400, 2, 1)])
-    f = fitted._fitted().features.value(fitted._frame.enter(Q), fitted.coef_)
+    f = fitted._fitted.density.features.value(fitted._fitted.coordinates.enter(Q), fitted.coef_)
     assert fitted.noise_level_ == pytest.approx(300**-0.5)
     untold = f <= fitted.noise_level_
     np.testing.assert_array_equal(np.isneginf(fitted.score_samples(Q)), untold)
@@ -132,7 +132,7 @@ def test_every_unit_gives_the_same_density():
 def test_the_equations_are_met():
     X = rows(500)
     fitted = model(length_scale=1.5).fit(X)
-    features, z = fitted._fitted().features, fitted._frame.enter(X)
+    features, z = fitted._fitted.density.features, fitted._fitted.coordinates.enter(X)
     f = features.value(z, fitted.coef_)
     assert (f > fitted.noise_level_).all()
     left = fitted.coef_ - features(z).T @ (1 / f) / 500

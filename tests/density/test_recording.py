@@ -237,7 +237,7 @@ def test_category_scales_of_0_are_refused():
 def test_made_rows_come_evenly_from_the_rows_of_the_fit(options):
     """Independent draws leave out a row in e, and repeat as many: trees tell them by the repetitions."""
     rng = np.random.default_rng(0)
-    drawn = KDE(**options).fit(rng.normal(size=(300, 2)))._table_density()._draws(3000, rng, evenly=True)
+    drawn = KDE(**options).fit(rng.normal(size=(300, 2)))._table_density()._draws(3000, rng)
     counts = np.bincount(drawn.center, minlength=300)
     assert counts.std() < 2.0  # 3.2 of independent draws
     alike = SimpleNamespace(decision_function=lambda features: np.zeros(len(features)))

@@ -8,7 +8,8 @@ from scipy.spatial.distance import cdist
 
 from isopleth import SOSREP, InputError, Search
 from isopleth.core.parts import ArrayParts
-from isopleth.density.landmarks import choose_landmarks, fit_parts
+from isopleth.density.landmarks import choose_landmarks
+from isopleth.density.sosrep import fit_parts
 
 LIMIT = 2**30
 

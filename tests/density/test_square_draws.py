@@ -78,9 +78,9 @@ def test_draws_in_two_columns_fill_the_cells_as_the_density_does(kernel):
 def test_gaussian_pairs_and_rejection_agree():
     rng = np.random.default_rng(0)
     model = SOSREP(length_scale=0.8, frame="scale").fit(rng.normal(size=(50, 3)))
-    expansion = model._fitted().expansion
+    expansion = model._fitted.density.expansion
     a = sample_square(expansion, 20_000, np.random.default_rng(1))
-    b = model._fitted().sample(20_000, np.random.default_rng(2))
+    b = model._fitted.density.sample(20_000, np.random.default_rng(2))
     for j in range(3):
         assert kstest(a[:, j], b[:, j]).pvalue > 1e-3
     assert np.cov(a.T) == pytest.approx(np.cov(b.T), abs=0.06)
@@ -90,9 +90,9 @@ def test_the_share_that_is_accepted_is_the_one_stated():
     rng = np.random.default_rng(0)
     for kernel in ("matern32", "sdo"):
         model = SOSREP(kernel=kernel, frame="scale").fit(rng.normal(size=(80, 2)))
-        expansion, bound = model._fitted().expansion, model._kernel
+        expansion, bound = model._fitted.density.expansion, model._fitted.recipe.kernel
         share = np.exp(
-            model._fitted().log_normalizer
+            model._fitted.density.log_normalizer
             - 2 * np.log(expansion.coefficients.sum())
             - bound.self_convolution().log_constant
         )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import KDE, SOSREP, InputError, RandomFeatureSOSREP, Search
-from isopleth.density.stack import _with_kernels, mixture_weights
+from isopleth.density.candidates import _with_kernels, mixture_weights
 from isopleth.frames import Compose, Marginal, Scale, Whiten
 
 CLOSED = ["whiten", "marginal", "gp1", "auto"]
@@ -213,8 +213,8 @@ def test_the_stack_describes_skewed_groups_better() -> None:
 
 
 def test_many_rows_have_bounded_kernels(monkeypatch) -> None:
-    monkeypatch.setattr("isopleth.density.stack.MOST_JUDGED", 100)
-    monkeypatch.setattr(SOSREP, "_most_kernels", 150)
+    monkeypatch.setattr("isopleth.density.candidates.MOST_JUDGED", 100)
+    monkeypatch.setattr(type(SOSREP()._solver()), "most_kernels", 150)
     X, new = skewed(800), skewed(1000, seed=9)
     few = SOSREP(frame="auto").fit(X)
     assert few.centers_.shape == (150, 2)

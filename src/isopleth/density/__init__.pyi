@@ -1,11 +1,11 @@
+from .candidates import StackPath as StackPath
 from .feature_sosrep import RandomFeatureSOSREP as RandomFeatureSOSREP
+from .grid import GridDensity as GridDensity
 from .hutchinson import hutchinson_loss as hutchinson_loss
 from .imputer import DensityImputer as DensityImputer
 from .kde import KDE as KDE
-from .kde import GridDensity as GridDensity
 from .search import Search as Search
 from .search import SearchPath as SearchPath
 from .sosrep import SOSREP as SOSREP
 from .stack import Component as Component
-from .stack import StackPath as StackPath
 from .table_density import TableDensity as TableDensity

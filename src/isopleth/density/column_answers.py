@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,15 +24,23 @@ _LEVEL = 0.9
 _DAYS, _DAY = np.timedelta64(3, "D"), 86400.0  # seconds
 
 
-class ColumnAnswers:
+class ColumnAnswers(ABC):
     """Answers for each column by itself, whatever the others are; dicts by the name of the column.
 
     A subclass is a density with `columns`, `names`, `density`, `coordinates` and the methods that this one calls.
     """
 
     columns: Schema
-    density: Any
-    coordinates: ColumnCoordinates
+
+    @property
+    @abstractmethod
+    def density(self) -> Any:
+        """Density of points of which cells may be missing."""
+
+    @property
+    @abstractmethod
+    def coordinates(self) -> ColumnCoordinates:
+        """Map of rows to points."""
 
     def mean(self) -> dict[Any, Any]:
         """Return the mean of each column of numbers or times.

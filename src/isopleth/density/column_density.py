@@ -201,6 +201,20 @@ class ColumnDensity:
         """Return a mask of the rows at which f > 0: all."""
         return np.ones(len(Z), dtype=bool)
 
+    def hyvarinen_terms(self, Z: np.ndarray) -> np.ndarray:
+        """Refuse: words have no derivatives, and kernels that are products have kinks."""
+        raise InputError(
+            f"{self.kernel!r} has no Hyvarinen loss here; fit complete rows of numbers with kernel='gaussian', or compare "
+            "log densities with score."
+        )
+
+    def evaluate(self, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Refuse: chains would move in words."""
+        raise InputError(
+            "chains move in complete rows of numbers with kernels of distances; the sample method of this model draws "
+            "exactly from it."
+        )
+
     def log_density(self, Z: np.ndarray) -> np.ndarray:
         """Compute the log density of the observed cells of each row. It is 0 for a row whose cells are all missing."""
         out = np.zeros(len(Z))
@@ -488,6 +502,10 @@ class ColumnDensity:
             visible=np.searchsorted(rest, self.columns[visible]),
             filled=None if self.filled is None else self.filled[np.ix_(heavy, rest)],
         )
+
+    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+        """Draw independent rows."""
+        return self.draw(n_samples, rng)[0]
 
     def draw(
         self, n_samples: int, rng: np.random.Generator, *, evenly: bool = False

@@ -9,42 +9,73 @@ density becomes :math:`p - \operatorname{div}(p\,\delta)` to first order. With
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
-from isopleth.core.scales import bounded, deviations
+from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.core.scales import Rule, bounded, deviations
+from isopleth.density.frame_density import FrameDensity
+from isopleth.density.search import Mover
+from isopleth.density.solver import MixtureSolver
+from isopleth.kernels import Gaussian, Kernel
 
 
 @dataclass(frozen=True)
-class Drift:
-    """Score of the density of rows, estimated in units of the standard deviations of the columns."""
+class SharpenedSolver(MixtureSolver):
+    """Gaussian kernels at rows that are moved by half the squared length scale times an estimated score."""
 
-    score: Any  # estimator of the score, fitted to the rows over `unit`
-    unit: np.ndarray  # (d,): standard deviations of the columns
-    at_rows: np.ndarray  # (n, d): score at the rows
+    score: Any = None  # estimator of the score, fitted to rows over their deviations once it has seen rows
+    unit: np.ndarray | None = None  # (d,): deviations of the columns by which rows are divided for it
 
-    @classmethod
-    def of(cls, score: Any, rows: np.ndarray, weights: np.ndarray) -> Self:
-        """Estimate the score of centred rows by a clone of an estimator, such as :class:`~isopleth.KernelScore`."""
+    def check(self, kernel: Kernel) -> None:
+        super().check(kernel)
+        if not isinstance(kernel, Gaussian):
+            raise InputError(f"debias moves rows by the bias of the Gaussian kernel; take that in place of {kernel!r}.")
+
+    def scaled_columns_only(self, kernel: Kernel) -> str | None:
+        return "debias moves rows by a score"
+
+    def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
+        return {**super().rules(kernel), "auto": scott_of_fourth_order}
+
+    def informed(self, rows: np.ndarray, weights: np.ndarray) -> Self:
+        """Estimate the score of centred rows, with whatever search the estimator makes."""
         unit = deviations(rows, weights)
-        score = clone(score).fit(rows / unit, sample_weight=weights)
-        return cls(score, unit, score.grad_log_density_ / unit)
+        return replace(self, score=clone(self.score).fit(rows / unit, sample_weight=weights), unit=unit)
 
-    def refitted(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the score at other rows, fitted to them with the parameters chosen for all."""
+    def in_units(self, scale: np.ndarray) -> Self:
+        return replace(self, unit=self.unit / scale)
+
+    def score_of(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the score at rows, fitted to them with the parameters that were chosen for all rows."""
         score = clone(self.score).set_params(**self.score.chosen(), verbose=False)
-        return score.fit(rows / self.unit, sample_weight=weights).grad_log_density_ / self.unit
+        return np.asarray(score.fit(rows / self.unit, sample_weight=weights).grad_log_density_ / self.unit)
 
-    def mover(
-        self, rows: np.ndarray, weights: np.ndarray, kept: np.ndarray
-    ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-        """Return a function that moves the rows of the mask `kept` by the score fitted to these."""
-        score = self.refitted(rows[kept], weights[kept])
-        return lambda z, scale: bounded(moved(z, score, scale))
+    def mover(self, rows: np.ndarray, weights: np.ndarray) -> Mover | None:
+        def of_fold(kept: np.ndarray) -> Any:
+            score = self.score_of(rows[kept], weights[kept])  # the same at all length scales
+            return lambda z, scale: bounded(moved(z, score, scale))
+
+        return of_fold
+
+    def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        backend, rows = Backend.of(z), to_numpy(z)
+        sharp = moved(rows, self.score_of(rows, to_numpy(weights)), np.ones(rows.shape[1]))
+        found, _ = super().fit(kernel, backend.array(sharp), weights)
+        return found, {"score": self.score}
+
+    def fit_numpy(self, backend: Backend, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> FrameDensity:
+        """Fit rows that a search has moved already."""
+        return super().fit(kernel, backend.array(z), backend.array(weights))[0]
+
+    def finished(self, fitted: Any) -> Any:
+        centers = fitted.leave(to_numpy(fitted.density.expansion.centers))
+        return replace(fitted, centers=centers, facts={**fitted.facts, "unmoved": fitted.rows})
 
 
 def moved(z: np.ndarray, score: np.ndarray, scale: np.ndarray) -> np.ndarray:

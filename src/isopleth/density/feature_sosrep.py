@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self, cast
@@ -24,10 +24,14 @@ from isopleth.core.parts import ColumnMoments, FirstPass, Parts, positive_weight
 from isopleth.core.scales import RULES, Rule, ScaledColumns, deviations, loss_units, resolve_length_scale, scott
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density.base import DensityEstimator
+from isopleth.density.candidates import STACKS, Recipe
+from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory, newton
+from isopleth.density.fitted import Fitted, FromFit
 from isopleth.density.frame_density import FrameDensity, RootDensity
 from isopleth.density.search import Search
-from isopleth.density.stack import STACKS, StackDensity
+from isopleth.density.solver import ROUGH, Solver
+from isopleth.density.stack import StackDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
@@ -161,14 +165,14 @@ class RandomFeatureSOSREP(DensityEstimator):
     True
     """
 
-    _most_kernels: ClassVar[int] = sys.maxsize
+    frequencies_, noise_level_, share_below_noise_ = FromFit(), FromFit(), FromFit()
+    approximation_error_, coef_ = FromFit(), FromFit("coefficients")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DensityEstimator._parameter_constraints,
         "n_frequencies": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -195,88 +199,13 @@ class RandomFeatureSOSREP(DensityEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _refuse(self, kernel: Kernel) -> None:
+    def _solver(self) -> FeatureSolver:
         if isinstance(self.frame, str) and self.frame in STACKS:
             raise InputError(
                 f"frame = {self.frame!r}: random features are fitted in one frame; take 'scale' or 'whiten', or SOSREP."
             )
-        kernel.self_convolution()
-        kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
-        check_memory(2 * self.n_frequencies, self.memory_limit)
-
-    def _draw_random(self, kernel: Kernel) -> None:
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        self.frequencies_ = kernel.sample_frequencies(self.n_frequencies, rng)
-
-    def _rules(self) -> Mapping[str, Rule]:
-        return {**RULES, "auto": lambda rows, weights: scott_or_resolved(rows, weights, 2 * self.n_frequencies)}
-
-    def _features(self, backend: Backend) -> RandomFeatures:
-        return RandomFeatures(backend.array(self.frequencies_), self.memory_limit, self.n_jobs)
-
-    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
-        backend = Backend.of(z)
-        features = self._features(backend)
-        shares = weights / namespace(weights).sum(weights)
-        solution = newton(
-            lambda w: FeatureStatistics(features, w).accumulate(z, shares, self.verbose),
-            backend.array(np.zeros(features.size)),
-            self.tol,
-        )
-        report = {**solution.report, "noise_level_": features.noise}
-        return FeatureDensity(kernel, features, solution.coefficients), report
-
-    def _keep(
-        self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
-    ) -> None:
-        if isinstance(density, StackDensity):
-            one = density.components[0]
-            density, z = one.density, one.map.forward(z) / one.scale
-        fitted = cast(FeatureDensity, density)
-        self.coef_ = fitted.coefficients
-        self.approximation_error_ = self._approximation_error(fitted, z, weights)
-        self._warn()
-
-    def _warn(self) -> None:
-        if self.residual_ > self.tol:
-            warn_user(
-                f"the residual {self.residual_:.1e} is above tol = {self.tol:g} after {self.n_iter_} passes; a larger tol or "
-                "weights of a smaller range may help.",
-                ConvergenceWarning,
-            )
-        found = []
-        if self.share_below_noise_ > MUCH_BELOW:
-            found.append(
-                f"{self.share_below_noise_:.0%} of the rows lie where the density is below the noise of the features"
-            )
-        if self.approximation_error_ > LARGE_ERROR:
-            found.append(f"log densities are {self.approximation_error_:.1f} nats from those of the exact fit")
-        if found:
-            warn_user(
-                f"{2 * self.n_frequencies} features are few for these rows: {' and '.join(found)}; take a larger length_scale or "
-                "more n_frequencies, or fit SOSREP, which has no such errors."
-            )
-
-    def _approximation_error(self, fitted: FeatureDensity, z: np.ndarray, weights: np.ndarray) -> float:
-        if len(z) > CHECKED:
-            chosen = np.linspace(0, len(z) - 1, CHECKED).astype(int)
-            z, weights = z[chosen], weights[chosen]
-            fit = self._fitting_at(Backend.of(fitted.coefficients))
-            fitted = cast(FeatureDensity, fit(fitted.kernel, z, weights))
-        known = fitted.positive(z)
-        if not known.any():
-            return float("nan")
-        share = weights / weights.sum()
-        backend = Backend.of(fitted.coefficients)
-        centers = backend.array(z)
-        op = Operator(fitted.kernel, centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
-        alpha = auto(op, backend.array(share), self.tol).coefficients
-        exact = RootDensity(KernelExpansion(fitted.kernel, centers, alpha, self.memory_limit, self.n_jobs))
-        difference = fitted.log_density(z[known]) - exact.log_density(z[known])
-        return float(np.sqrt(np.average(difference**2, weights=share[known])))
-
-    def _fitted_scaled(self) -> FeatureDensity:
-        return FeatureDensity(self._kernel, self._features(Backend.of(self.coef_)), self.coef_)
+        return FeatureSolver(self.memory_limit, self.n_jobs, self.n_frequencies, self.tol, rng, self.verbose)
 
 
 @dataclass(frozen=True)
@@ -351,6 +280,108 @@ class FeatureDensity(FrameDensity):
         return np.where(f > self.features.noise, f, np.nan)
 
 
+@dataclass(frozen=True)
+class FeatureSolver(Solver):
+    """Fit of the root of a density in random features."""
+
+    n_frequencies: int
+    tol: float
+    rng: Any  # random numbers of the wave vectors, until these are drawn
+    verbose: bool | int
+    frequencies: np.ndarray | None = None
+
+    most_kernels: ClassVar[int] = sys.maxsize
+
+    def check(self, kernel: Kernel) -> None:
+        kernel.self_convolution()
+        kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
+        check_memory(2 * self.n_frequencies, self.memory_limit)
+
+    def begun(self, kernel: Kernel) -> Self:
+        return replace(self, rng=None, frequencies=kernel.sample_frequencies(self.n_frequencies, self.rng))
+
+    def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
+        return {**RULES, "auto": lambda rows, weights: scott_or_resolved(rows, weights, 2 * self.n_frequencies)}
+
+    def rough(self) -> Self:
+        return replace(self, tol=max(ROUGH, self.tol))
+
+    def features(self, backend: Backend) -> RandomFeatures:
+        """Return the features of rows on a backend."""
+        return RandomFeatures(backend.array(self.frequencies), self.memory_limit, self.n_jobs)
+
+    def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        features = self.features(Backend.of(z))
+        shares = weights / namespace(weights).sum(weights)
+        return self.solve(kernel, features, lambda sums: sums.accumulate(z, shares, self.verbose))
+
+    def solve(
+        self,
+        kernel: Kernel,
+        features: RandomFeatures,
+        summed: Callable[[FeatureStatistics], FeatureStatistics],
+    ) -> tuple[FeatureDensity, dict[str, Any]]:
+        """Find the coefficients by Newton's method, with sums over all rows in each step."""
+        backend = Backend.of(features.frequencies)
+        start = backend.array(np.zeros(features.size))
+        solution = newton(lambda w: summed(FeatureStatistics(features, w)), start, self.tol)
+        found = FeatureDensity(kernel, features, solution.coefficients)
+        return found, solution.facts | {"noise_level": features.noise, "frequencies": self.frequencies}
+
+    def finished(self, fitted: Any) -> Any:
+        """Compare with the exact fit to some of the rows, and keep no rows."""
+        one, z = fitted.density, fitted.points
+        if isinstance(one, StackDensity):
+            (component,) = one.components
+            one, z = component.density, component.map.forward(z) / component.scale
+        error = self._approximation_error(one, z, fitted.weights)
+        self._warn(fitted.facts, error)
+        return replace(
+            fitted,
+            coefficients=one.coefficients,
+            **dict.fromkeys(("rows", "points", "weights", "centers")),
+            coordinates=replace(fitted.coordinates, constants=np.full(len(fitted.places), np.nan)),
+            facts={**fitted.facts, "approximation_error": error},
+        )
+
+    def _warn(self, facts: Mapping[str, Any], error: float) -> None:
+        if facts["residual"] > self.tol:
+            warn_user(
+                f"the residual {facts['residual']:.1e} is above tol = {self.tol:g} after {facts['n_iter']} passes; a larger tol "
+                "or weights of a smaller range may help.",
+                ConvergenceWarning,
+            )
+        found = []
+        if facts["share_below_noise"] > MUCH_BELOW:
+            found.append(
+                f"{facts['share_below_noise']:.0%} of the rows lie where the density is below the noise of the features"
+            )
+        if error > LARGE_ERROR:
+            found.append(f"log densities are {error:.1f} nats from those of the exact fit")
+        if found:
+            warn_user(
+                f"{2 * self.n_frequencies} features are few for these rows: {' and '.join(found)}; take a larger length_scale or "
+                "more n_frequencies, or fit SOSREP, which has no such errors."
+            )
+
+    def _approximation_error(self, fitted: FeatureDensity, z: np.ndarray, weights: np.ndarray) -> float:
+        backend = Backend.of(fitted.coefficients)
+        if len(z) > CHECKED:
+            chosen = np.linspace(0, len(z) - 1, CHECKED).astype(int)
+            z, weights = z[chosen], weights[chosen]
+            fitted = cast(FeatureDensity, self.fit_numpy(backend, fitted.kernel, z, weights))
+        known = fitted.positive(z)
+        if not known.any():
+            return float("nan")
+        share = weights / weights.sum()
+        centers = backend.array(z)
+        op = Operator(fitted.kernel, centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
+        alpha = auto(op, backend.array(share), self.tol).coefficients
+        exact = RootDensity(KernelExpansion(fitted.kernel, centers, alpha, self.memory_limit, self.n_jobs))
+        difference = fitted.log_density(z[known]) - exact.log_density(z[known])
+        return float(np.sqrt(np.average(difference**2, weights=share[known])))
+
+
 # Share of normal rows at which f shall be above the noise.
 RESOLVED_SHARE = 0.99
 
@@ -398,7 +429,8 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
             "length_scale is a Search, which needs all rows in memory; search on a sample that fits in memory, and pass the "
             "length_scale_ it finds."
         )
-    if estimator._frames(get_kernel(estimator.kernel)) is not None:
+    solver, kernel = estimator._solver(), get_kernel(estimator.kernel)
+    if not estimator._asked.scaled:
         raise InputError(f"frame = {estimator.frame!r} needs all rows in memory; take frame='scale'.")
     estimator._forget()
     take_columns(estimator, parts)
@@ -408,29 +440,38 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     survey, rows = found.survey, found.survey.sample.rows
     keep = varying_columns(estimator, np.stack([survey.moments.low, survey.moments.high]))
     frame = ScaledColumns.centred(rows, keep)
-    kernel = get_kernel(estimator.kernel).bind(frame.dim)
-    estimator._refuse(kernel)
-    estimator._draw_random(kernel)
+    kernel = kernel.bind(frame.dim)
+    solver.check(kernel)
+    solver = solver.begun(kernel)
     if survey.sample.complete:  # an incomplete sample has more rows than columns, in all likely cases
         warn_few_rows(len(rows), frame.dim)
-    rules = _rules_by_sample(estimator, frame.centre(rows), survey.sample.weights)
+    rules = _rules_by_sample(solver.rules(kernel), frame.centre(rows), survey.sample.weights)
     two, counts = survey.pair(keep)
     scale = resolve_length_scale(estimator.length_scale, two, counts, parts.labels, keep, rules=rules)
     unit = loss_units(scale, two, counts)
     frame = frame.scaled(scale)
-    features = estimator._features(NUMPY)
     total = survey.moments.weight
 
-    def sums_at(w: np.ndarray) -> FeatureStatistics:
-        return parts.sums(partial(FeatureStatistics, features, w), partial(_accumulate, bounds, frame, total))
+    def summed(sums: FeatureStatistics) -> FeatureStatistics:
+        start = partial(FeatureStatistics, sums.features, sums.coefficients)
+        return parts.sums(start, partial(_accumulate, bounds, frame, total))
 
-    solution = newton(sums_at, np.zeros(features.size), estimator.tol)
-    density = FeatureDensity(kernel, features, solution.coefficients)
-    estimator._set_fit(kernel, frame, bounds, {**solution.report, "noise_level_": features.noise})
-    estimator.length_scale_, estimator.unit_ = frame.by_column(frame.scale), frame.by_column(unit)
-    place = np.arange(len(rows))
-    estimator._keep(density, rows, place, frame.enter(rows), survey.sample.weights)
-    estimator.log_normalizer_ = density.log_normalizer + frame.log_volume
+    density, facts = solver.solve(kernel, solver.features(NUMPY), summed)
+    fitted = Fitted(
+        coordinates=ColumnCoordinates(bounds, frame, np.full(len(keep), np.nan)),
+        density=density,
+        points=frame.enter(rows),
+        recipe=Recipe.of_scaled(kernel, solver),
+        coefficients=density.coefficients,
+        log_normalizer=density.log_normalizer + frame.log_volume,
+        places=np.arange(len(keep)),
+        weights=survey.sample.weights,
+        length_scale=frame.by_column(frame.scale),
+        unit=frame.by_column(unit),
+        times_loss=float((unit[0] / scale[0]) ** 2),
+        facts=facts,
+    )
+    estimator._fitted = solver.finished(fitted)
     return estimator
 
 
@@ -477,8 +518,7 @@ def _accumulate(
     return sums.accumulate(frame.enter(bounds.forward(rows)), share)
 
 
-def _rules_by_sample(estimator: RandomFeatureSOSREP, rows: np.ndarray, weights: np.ndarray) -> Mapping[str, Rule]:
-    """Return the rules of the estimator, with "median" computed from the sample."""
-    rules = dict(estimator._rules())
+def _rules_by_sample(rules: Mapping[str, Rule], rows: np.ndarray, weights: np.ndarray) -> Mapping[str, Rule]:
+    """Return rules with "median" computed from a sample."""
     median = rules["median"]
     return {**rules, "median": lambda _rows, _weights: median(rows, weights)}

@@ -159,9 +159,9 @@ class FeatureSolution:
     share_below: float  # share of the weight where f is not above the noise of the features
 
     @property
-    def report(self) -> dict[str, float]:
-        """Fitted attributes of an estimator, by name."""
-        return {"residual_": self.residual, "n_iter_": self.n_iter, "share_below_noise_": self.share_below}
+    def facts(self) -> dict[str, float]:
+        """What a fitted value keeps of it, by name."""
+        return {"residual": self.residual, "n_iter": self.n_iter, "share_below_noise": self.share_below}
 
 
 def newton(sums_at: Pass, start: Array, tol: float = 1e-6, max_iter: int = 50) -> FeatureSolution:

@@ -54,6 +54,8 @@ class Section:
     @classmethod
     def of(cls, density: Any, columns: Any) -> Self:
         """Return the density itself if `columns` are all it has, and one of the same kind fitted to them if it has more."""
+        if hasattr(density, "category_scale_"):
+            raise InputError("plot draws densities of complete numeric tables; fit the numeric columns without gaps.")
         names = plain_names(density)
         chosen = _chosen(columns, names)
         for j in chosen:

@@ -29,6 +29,8 @@ class FrameDensity(ABC):
     def _backend(self) -> Backend:
         """The backend of the computation."""
 
+    coefficients: Any  # of the kernels or features
+
     def _evaluate(self, function: Callable[[Array], Array], z: np.ndarray) -> np.ndarray:
         """Evaluate `function` at rows `z` on the backend."""
         return np.asarray(to_numpy(function(self._backend.array(z))))
@@ -72,6 +74,11 @@ class ExpansionDensity(FrameDensity):
     """Density p defined by an expansion f."""
 
     expansion: KernelExpansion  # function f, with positive coefficients
+
+    @property
+    def coefficients(self) -> Array:
+        """Coefficients of the kernels."""
+        return self.expansion.coefficients
 
     @property
     def _backend(self) -> Backend:

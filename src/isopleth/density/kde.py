@@ -1,142 +1,19 @@
-"""KDE: kernel density estimation with the kernels, length-scale rules and methods of SOSREP, and its values on a grid."""
+"""KDE: kernel density estimation with the kernels, length-scale rules and methods of SOSREP."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import numpy as np
-from scipy import fft
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import check_is_fitted
 
-from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
-from isopleth.core.errors import InputError, refuse_too_large
-from isopleth.core.scales import Rule, deviations
-from isopleth.core.threads import DEFAULT_N_JOBS, slices
-from isopleth.density.debias import Drift, moved, scott_of_fourth_order
-from isopleth.density.frame_density import ExpansionDensity, FrameDensity, MixtureDensity
+from isopleth.core.threads import DEFAULT_N_JOBS
+from isopleth.density.debias import SharpenedSolver
+from isopleth.density.fitted import FromFit
+from isopleth.density.grid import GridDensity, density_on_grid
 from isopleth.density.row_kernels import RowKernelDensity
-from isopleth.kernels import Gaussian, Kernel, get_kernel
-
-# Nodes per length scale, at least, and length scales beyond which a Gaussian is below 2e-16 of its peak.
-_NODES, _REACH = 8, 8.5
-_ROWS = 2**15  # rows at once, so that their weights stay in the processor's cache
-_POINTS, _MARGIN = (1024, 128), 4.0  # points along each of one or two columns, and length scales beyond the rows
-_NODE_BYTES = 48  # a node is two numbers, and those of three transforms
-# Largest error of a cubic through four nodes, over the fourth derivative times the fourth power of the step; the largest fourth
-# derivative of a Gaussian; and the factor by which the cubics of one axis increase the error of the other.
-_CUBIC, _FOURTH, _LEBESGUE = 9.0 / 16.0 / 24.0, 3.0, 1.25
-
-
-class GridDensity(NamedTuple):
-    """A density on a regular grid.
-
-    Parameters
-    ----------
-    axes : tuple of ndarray
-        The coordinates along each column, in the units of the data.
-    density : ndarray of shape (len(axes[0]),) or (len(axes[0]), len(axes[1]))
-        The density at the nodes, per product of units, at least 0.
-    error : float
-        Bound on the absolute error at every node.
-    """
-
-    axes: tuple[Array, ...]
-    density: Array
-    error: float
-
-
-class _Axis:
-    """One axis: the points asked for and the nodes between and beyond them, on a circle long enough that its ends do not meet."""
-
-    def __init__(self, points: np.ndarray, length_scale: float) -> None:
-        step = (points[-1] - points[0]) / (len(points) - 1)
-        self.between = max(1, math.ceil(step * _NODES / length_scale))  # nodes from one point to the next
-        self.step = step / self.between
-        self.beyond = math.ceil(_REACH * length_scale / self.step) + 3
-        self.inner = (len(points) - 1) * self.between + 1
-        self.low, self.length_scale = points[0], length_scale
-        self.size = fft.next_fast_len(self.inner + 2 * self.beyond + 1, real=True)
-
-    def spread(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the node before each row, the weights (4, n) of the nodes around it, and which rows are near enough to count."""
-        place = np.clip((x - self.low) / self.step + self.beyond, 0.0, self.size - 1.0)
-        base = np.floor(place)
-        u = place - base
-        ahead, behind, last = u + 1.0, u - 1.0, u - 2.0
-        cubic = [
-            -u * behind * last / 6.0,
-            ahead * behind * last / 2.0,
-            -ahead * u * last / 2.0,
-            ahead * u * behind / 6.0,
-        ]
-        near = (base >= 1) & (base < self.inner + 2 * self.beyond - 3)
-        return base.astype(np.intp), np.stack(cubic), near
-
-    def transformed(self) -> np.ndarray:
-        """Return the transform of the kernel, which is even and therefore real."""
-        away = np.minimum(np.arange(self.size), self.size - np.arange(self.size)) * self.step / self.length_scale
-        return np.asarray(fft.fft(np.exp(-0.5 * away**2)).real)
-
-    @property
-    def error(self) -> float:
-        """Largest error of a kernel between nodes, over its peak."""
-        return _CUBIC * _FOURTH * (self.step / self.length_scale) ** 4
-
-
-def grid_points(rows: np.ndarray, scale: np.ndarray, shift: np.ndarray, n_points: Any, limits: Any) -> list[np.ndarray]:
-    """Return the points along each column, from what the caller asks for and the centred rows, or raise InputError."""
-    dim = len(scale)
-    count = np.asarray(_POINTS[dim - 1] if n_points is None else n_points)
-    if count.dtype.kind not in "iu" or count.shape not in ((), (dim,)) or (count < 2).any():
-        raise InputError(f"n_points = {n_points!r}: expected a number of points of at least 2, or one for each column.")
-    if limits is None:
-        ends = (
-            np.stack([rows.min(axis=0) - _MARGIN * scale, rows.max(axis=0) + _MARGIN * scale], axis=1) + shift[:, None]
-        )
-    else:
-        ends = np.asarray(limits, dtype=np.float64)
-    if ends.shape != (dim, 2) or not np.isfinite(ends).all() or (ends[:, 0] >= ends[:, 1]).any():
-        raise InputError(
-            f"limits = {limits!r}: expected a pair (low, high), low < high, for each of the {dim} columns."
-        )
-    return [
-        np.linspace(low, high, number)
-        for (low, high), number in zip(ends, np.broadcast_to(count, dim).tolist(), strict=True)
-    ]
-
-
-def gaussian_sum_on_grid(
-    rows: np.ndarray, shares: np.ndarray, length_scales: np.ndarray, points: list[np.ndarray], memory_limit: float
-) -> tuple[np.ndarray, float]:
-    """Return the sum of normal densities about weighted rows at the points of a regular grid, and a bound on its error."""
-    axes = [_Axis(*pair) for pair in zip(points, length_scales, strict=True)]
-    shape = [axis.size for axis in axes]
-    what = f"{' x '.join(f'{size:,}' for size in shape)} nodes of the grid, {_NODES} a length scale,"
-    refuse_too_large(what, _NODE_BYTES * math.prod(shape), memory_limit, "give narrower limits")
-    binned = np.zeros(math.prod(shape))
-    strides = [math.prod(shape[1:]), 1][-len(shape) :]
-    for part in slices(len(rows), _ROWS):
-        places, weights = np.zeros((1, 1), dtype=np.intp), shares[part][None]
-        kept = np.ones(weights.shape[1], dtype=bool)
-        for axis, stride, x in zip(axes, strides, rows[part].T, strict=True):
-            base, cubic, near = axis.spread(x)
-            kept &= near
-            places = (places[:, None] + (base + np.arange(-1, 3)[:, None]) * stride).reshape(-1, len(x))
-            weights = (weights[:, None] * cubic).reshape(-1, len(x))
-        binned += np.bincount(places[:, kept].ravel(), weights[:, kept].ravel(), minlength=len(binned))
-    half = axes[-1].size // 2 + 1
-    kernel = axes[-1].transformed()[:half]
-    if len(axes) > 1:
-        kernel = axes[0].transformed()[:, None] * kernel
-    total = fft.irfftn(fft.rfftn(binned.reshape(shape)) * kernel, shape)
-    inner = tuple(slice(axis.beyond, axis.beyond + axis.inner, axis.between) for axis in axes)
-    peak = 1.0 / float(np.prod(math.sqrt(2.0 * math.pi) * length_scales))
-    error = sum(_LEBESGUE**j * axis.error for j, axis in enumerate(axes)) + 1e-13
-    return np.maximum(total[inner], 0.0) * peak, float(error * peak * shares.sum())
+from isopleth.density.solver import MixtureSolver
+from isopleth.kernels import Kernel
 
 
 class KDE(RowKernelDensity):
@@ -324,84 +201,19 @@ class KDE(RowKernelDensity):
         >>> round(float(np.trapezoid(density, x)), 4), error < 2e-5
         (1.0, True)
         """
-        check_is_fitted(self)
-        if not self._on_scaled_columns():
-            raise InputError(
-                "evaluate_on_grid needs a sum of Gaussian kernels in one or two columns of numbers that vary: "
-                "KDE(frame='scale', kernel='gaussian') without bounds. Take score_samples at the points of the grid."
-            )
-        backend, scale, shift = Backend.of(self.centers_), self._frame.scale, self._frame.shift
-        rows = to_numpy(self.centers_) - shift
-        points = grid_points(rows, scale, shift, n_points, limits)
-        centred = [axis - middle for axis, middle in zip(points, shift, strict=True)]
-        found, error = gaussian_sum_on_grid(rows, to_numpy(self.dual_coef_), scale, centred, float(self.memory_limit))
-        return GridDensity(tuple(map(backend.array, points)), backend.array(found), error)
-
-    def _on_scaled_columns(self) -> bool:
-        """Tell whether the density is a sum of Gaussian kernels in one or two columns, each scaled."""
-        if self._is_stack or self._of_kinds or self.bounds is not None or not self._frame.keep.all():
-            return False
-        return isinstance(get_kernel(self.kernel), Gaussian) and self._frame.dim <= 2
-
-    _density_type: ClassVar[type[ExpansionDensity]] = MixtureDensity
+        return density_on_grid(self._value(), n_points, limits, float(self.memory_limit))
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RowKernelDensity._parameter_constraints,
         "debias": [None, HasMethods(["fit", "chosen"])],
     }
 
-    def _refuse(self, kernel: Kernel) -> None:
-        kernel.log_integral()
-        if self.debias is not None and not isinstance(kernel, Gaussian):
-            raise InputError(f"debias moves rows by the bias of the Gaussian kernel; take that in place of {kernel!r}.")
+    rows_, score_ = FromFit("unmoved"), FromFit()
 
-    def _why_scaled(self, kernel: Kernel) -> str | None:
-        return "debias moves rows by a score" if self.debias is not None else super()._why_scaled(kernel)
-
-    def _forget(self) -> None:
-        super()._forget()
-        for name in ("rows_", "score_"):
-            self.__dict__.pop(name, None)
-
-    def _takes_kinds(self) -> bool:
-        return self.debias is None and super()._takes_kinds()
-
-    def _refuse_kinds(self) -> None:
-        super()._refuse_kinds()
-        raise InputError("debias needs complete rows of numbers; leave it out for words and missing cells.")
-
-    @property
-    def _instead(self) -> str:
-        return "debias=None" if self.debias is not None else super()._instead
-
-    def _rules(self) -> Mapping[str, Rule]:
-        return {**super()._rules(), "auto": scott_of_fourth_order} if self.debias is not None else super()._rules()
-
-    def _drift(self, rows: np.ndarray, weights: np.ndarray) -> Drift | None:
+    def _solver(self) -> MixtureSolver:
         if self.debias is None:
-            return None
-        drift = Drift.of(self.debias, rows, weights)
-        self.score_ = drift.score
-        return drift
+            return MixtureSolver(self.memory_limit, self.n_jobs)
+        return SharpenedSolver(self.memory_limit, self.n_jobs, self.debias)
 
-    def _keep(
-        self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
-    ) -> None:
-        super()._keep(density, X, place, z, weights)
-        if self.debias is not None:
-            self.rows_ = self.centers_
-            self.centers_ = self._coordinates.leave(z)
-
-    def _fitted_rows(self) -> np.ndarray:
-        return to_numpy(self.rows_) if self.debias is not None else super()._fitted_rows()
-
-    def _refitted_rows(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        if self.debias is None:
-            return z
-        scale = self._frame.scale
-        own = self._frame.centre(self._bounds.forward(self._fitted_rows()))
-        drift = Drift(self.score_, deviations(own, to_numpy(self.weights_)), own)
-        return moved(z, drift.refitted(z * scale, weights), scale)
-
-    def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
-        return shares, {}
+    def _complete_for(self) -> str | None:
+        return None if self.debias is None else "debias"

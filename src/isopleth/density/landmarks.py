@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
-from isopleth.core.arrays import NUMPY
-from isopleth.core.errors import InputError, refuse_too_large
-from isopleth.core.parts import ColumnMoments, Parts, RowSample, positive_weight, take_columns
+from isopleth.core.errors import refuse_too_large
+from isopleth.core.parts import ColumnMoments, Parts, RowSample, positive_weight
 from isopleth.core.rows import merge_equal
 from isopleth.core.scales import bounded
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 from isopleth.frames import BoundedMap
-from isopleth.tables.checks import CheckedRows
-
-if TYPE_CHECKING:
-    from isopleth.density.sosrep import SOSREP
 
 # Rows in one block; larger blocks are not faster.
 _CHUNK = 4096
@@ -29,28 +24,6 @@ _ROUNDING = 1e-9
 
 # Copies of the landmarks in memory while chunks are merged and sorted, and while the density is fitted.
 _COPIES = 8
-
-
-def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
-    """Fit SOSREP with landmarks to rows in parts in three passes; only the landmarks and their weights are kept.
-
-    The first pass computes mean and standard deviation of each column, the second draws the landmarks, the third counts the rows
-    nearest to each. The model equals that of ``estimator.fit`` to all rows.
-    """
-    estimator._validate_params()
-    if estimator.landmarks is None:
-        raise InputError(
-            "landmarks is None, and SOSREP with all rows as centres cannot be fitted to rows in parts; give a number, for "
-            "example landmarks=500."
-        )
-    estimator._forget()
-    take_columns(estimator, parts)
-    rows, weights = choose_landmarks(
-        parts, int(estimator.landmarks), estimator.bounds, estimator.memory_limit, estimator.n_jobs
-    )
-    if not len(rows):
-        raise InputError("X has no rows of positive weight; expected at least two that differ.")
-    return estimator._fit_table(CheckedRows(rows, weights, NUMPY))
 
 
 def choose_landmarks(

@@ -4,159 +4,78 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import replace
-from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.core.errors import InputError, whole_number
+from isopleth.core.arrays import Backend
+from isopleth.core.errors import InputError
 from isopleth.core.laws import weighted_quantile
-from isopleth.core.parameters import on_host
 from isopleth.core.rows import folds_of
-from isopleth.core.scales import Rule, ScaledColumns
-from isopleth.core.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
+from isopleth.density.asked import Asked
 from isopleth.density.base import DensityEstimator
-from isopleth.density.column_density import ColumnDensity
-from isopleth.density.column_scales import (
-    LEAVE_ONE_OUT,
-    TableRows,
-    TableScales,
-    donors_of,
-    leave_one_out,
-    product_factor,
-    weights_of,
-)
-from isopleth.density.coordinates import ColumnCoordinates
-from isopleth.density.frame_density import ExpansionDensity, FrameDensity, RootDensity
-from isopleth.density.hot_deck import MOST_CENTERS, completed
+from isopleth.density.fitted import Fitted, FromFit
+from isopleth.density.fitting import fit_cells
 from isopleth.density.recording import Recording
-from isopleth.density.search import Search
-from isopleth.density.stack import FrameOptions, StackDensity, frames_by_name, rescaled
-from isopleth.density.stack_columns import StackColumns
+from isopleth.density.solver import RowSolver
 from isopleth.density.table_density import TableDensity
-from isopleth.expansion import KernelExpansion
-from isopleth.frames import BoundedMap, Marginal
-from isopleth.kernels import Kernel, get_kernel
-from isopleth.kernels.product import ColumnKernel
-from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
-from isopleth.sampling import Target
-from isopleth.tables.checks import CheckedRows, check_mass, column_names, enter, given_names
+from isopleth.tables.checks import CheckedRows, check_mass, enter
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema
-
-# Kernels that are products over columns, for sentences.
-_PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
-_KINDS = (
-    "of a table with words or missing cells each column is mapped by itself, by frame='auto', 'marginal' or 'scale'"
-)
 
 
 class RowKernelDensity(DensityEstimator):
     """Base class of densities with one kernel at each distinct row.
 
-    A subclass has the parameters `kernel`, `length_scale`, `bounds`, `memory_limit` and `n_jobs`, and defines
-    :attr:`_density_type`, :meth:`_refuse` and :meth:`_fit_frame`.
+    A subclass has the parameters of :class:`DensityEstimator` and those below, and defines :meth:`_solver`.
     """
-
-    # How the fitted sum of kernels defines a density.
-    _density_type: ClassVar[type[ExpansionDensity]]
 
     categorical: Any
     category_scale: Any
-    verbose: bool | int
+
+    centers_, weights_, category_scale_ = FromFit(), FromFit(), FromFit()
+    dual_coef_ = FromFit("coefficients")
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **DensityEstimator._parameter_constraints,
         "categorical": [None, str, "array-like"],
         "category_scale": [Real, str, "array-like"],
-        "verbose": ["verbose"],
     }
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.categorical = self._takes_kinds()
-        return tags
+    @abstractmethod
+    def _solver(self) -> RowSolver:
+        """Return how kernels at rows become a density."""
+
+    def _complete_for(self) -> str | None:
+        """Return the parameter that needs complete rows of numbers, where it is given."""
+        return None
 
     @property
-    def _squared(self) -> bool:
-        """Tell whether the density is the square of the sum of kernels."""
-        return self._density_type is RootDensity
-
-    def _rules(self) -> Mapping[str, Rule]:
-        factor = get_kernel(self.kernel).column_factor
-        if factor is None:
-            return super()._rules()
-        return {**super()._rules(), LEAVE_ONE_OUT: partial(leave_one_out, factor, self._squared)}
-
-    def _takes_kinds(self) -> bool:
-        """Tell whether words and missing cells can be fitted, or, after a fit in other frames, asked about."""
-        by_itself = self._only_scaled or self.frame == "auto" or self._marginal_of_kinds
-        return self._is_product() and (by_itself or self._is_stack)
-
-    @property
-    def _marginal_of_kinds(self) -> bool:
-        """Tell whether the numbers of a table with words or missing cells go through the marginal frame."""
-        of_columns = np.ndim(self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale)
-        return self.frame in ("auto", "marginal", Marginal()) and not of_columns
-
-    def _is_product(self) -> bool:
-        """Tell whether the kernel is a product over columns, which words and missing cells need."""
-        try:
-            return get_kernel(self.kernel).column_factor is not None
-        except InputError:
-            return False
-
-    def _refuse_kinds(self) -> None:
-        """Say which parameter words and missing cells need."""
-        product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
-        self._refuse_frame(_KINDS)
+    def _asked(self) -> Asked:
+        return Asked(self.frame, self.length_scale, self.kernel, self._complete_for())
 
     @property
     def _instead(self) -> str:
-        """Name the estimators that take missing cells."""
-        return "frame='auto'" if self._is_product() and not self._takes_kinds() else _PRODUCTS
+        """What takes missing cells, for sentences."""
+        return self._asked.instead
 
-    @abstractmethod
-    def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
-        """Return the coefficients of the kernels at rows `z`, of weights of sum 1, and further fitted attributes by name."""
-
-    def _fit_frame(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
-        coefficients, report = self._coefficients(kernel, z, weights / namespace(weights).sum(weights))
-        expansion = KernelExpansion(kernel, z, coefficients, self.memory_limit, self.n_jobs)
-        return self._density_type(expansion), report
-
-    def _fit_columns(
-        self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray
-    ) -> tuple[ColumnDensity, dict[str, Any]]:
-        """Fit a product kernel to rows of frame coordinates and codes, of which cells may be NaN."""
-        # The squares of sums with gaps are sums over all pairs of centres.
-        most = MOST_CENTERS if self._squared else len(z)
-        centers, shares, filled = completed(kernel, z, weights, most)
-        coefficients, report = self._coefficients(kernel, centers, shares)
-        return self._column_density(kernel, centers, coefficients, filled), report
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        asked = self._asked
+        # A density of complete rows answers for missing cells, also in frames that cannot be fitted to them.
+        tags.input_tags.allow_nan = tags.input_tags.categorical = (
+            asked.answers_cells if self.__sklearn_is_fitted__() else asked.cells
+        )
+        return tags
 
     # What kind of frame was fitted, for rows made like it. A fit to rows in parts sees no frame.
     _library: str | None = None
 
     def _forget(self) -> None:
         super()._forget()
-        for name in (
-            "schema_",
-            "_points",
-            "_filled",
-            "_recording",
-            "_constants",
-            "_library",
-            "category_scale_",
-            "weights_",
-            "unit_",
-        ):
+        for name in ("schema_", "_recording", "_library"):
             self.__dict__.pop(name, None)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -185,137 +104,39 @@ class RowKernelDensity(DensityEstimator):
         self._validate_params()
         self._forget()
         given = Given.of(X)
-        if not self._takes_kinds() and (self.categorical is not None or given.has_kinds):
-            self._refuse_kinds()
+        if self.categorical is not None or given.has_kinds:
+            self._asked.check_cells()
         table = enter(self, given, sample_weight, reset=True, min_samples=2)
         self._library = given.library
         if table.columns is None and not table.missing.any():
-            if self._is_product():
+            if self._asked.product:
                 self._recording = Recording.of_numbers(given.table, table.rows, table.weights)
-            return self._fit_table(self._reduce(table))
-        donors = self._fit_kinds(table)
-        recording = Recording.of(given.table, table.columns or self._number_columns(), table.rows, table.weights)
+            return self._fit_numbers(self._reduce(table))
+        columns = table.columns or self._columns
+        self._fitted = fit_cells(self, self._asked, self._solver(), table, columns)
+        recording = Recording.of(given.table, columns, table.rows, table.weights)
+        donors = self._fitted.facts.get("donors")
         self._recording = recording if donors is None else recording.with_gaps(*donors)
         return table.finish(self)
 
-    def _fit_kinds(self, table: CheckedRows) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """Fit a table with words or missing cells; if there are gaps, return rows with filled ones."""
-        if not self._marginal_of_kinds:
-            self._refuse_frame(_KINDS)
-        columns = table.columns or self._number_columns()
-        all_bounds = BoundedMap.of(self.bounds, column_names(self), given_names(self))
-        places = self._places(columns)
-        numeric = places[: table.n_numeric]
-        words = np.setdiff1d(np.arange(self.n_features_in_), numeric)
-        if np.isfinite(all_bounds.low[words]).any() or np.isfinite(all_bounds.high[words]).any():
-            raise InputError("bounds names a column that is no number; name numeric columns only.")
-        length_scale = on_host(self.length_scale, "length_scale")
-        if not isinstance(length_scale, (str, Real, Search)) and np.shape(length_scale) == (self.n_features_in_,):
-            length_scale = np.asarray(length_scale, dtype=np.float64)[numeric]
-        kernel, bounds = get_kernel(self.kernel), all_bounds.take(numeric)
-        factor = product_factor(kernel, "a fit with categories or missing cells")
-        rows = TableRows.of(table.rows, table.weights, columns, bounds, self._marginal_of_kinds)
-        if kernel.dim is not None:
-            kernel.bind(int(rows.keep.sum()))
-        search = length_scale if isinstance(length_scale, Search) else None
-        asked, what = (search.base, "base of the Search") if search else (length_scale, "length_scale")
-        scales = TableScales.of(rows, factor, asked, what, self.category_scale, self._squared)
-        times = 1.0
-        if search is not None:
-            self.search_path_ = scales.search(search, self._fit_columns, self.verbose)
-            times = self.search_path_.best_factor
-        product, z, _ = scales.at(times)
-        density, report = self._fit_columns(product, z, rows.weights)
-        complete = not np.isnan(z).any()
-        self._set_fit(product, ScaledColumns(rows.keep, rows.shift, times * scales.scale), rows.map, report)
-        self._points, self._filled, self._constants = density.centers, density.filled, rows.constants
-        if complete:
-            self.weights_ = weights_of(density.centers, z, rows.weights)
-        self.dual_coef_ = density.coefficients
-        self.length_scale_ = np.full(self.n_features_in_, np.nan)
-        self.length_scale_[numeric] = self._frame.by_column(self._frame.scale)
-        self.category_scale_ = np.full(self.n_features_in_, np.nan)
-        self.category_scale_[places[table.n_numeric :]] = product.rho
-        self.centers_ = np.full((len(self._points), self.n_features_in_), np.nan)
-        self.centers_[:, places] = self._coordinates.leave(self._points)
-        self.log_normalizer_ = density.log_normalizer + self._frame.log_volume
-        return None if complete else donors_of(product, z, rows.weights, rows.keep)
+    def _reduce(self, table: CheckedRows) -> CheckedRows:
+        """Return the rows and weights to fit; a subclass may select some of them."""
+        return table
 
-    def _number_columns(self) -> Schema:
-        """Return the columns of a table of numbers."""
+    @property
+    def _columns(self) -> Schema:
+        """The columns of the table of the fit."""
+        known: Schema | None = getattr(self, "schema_", None)
+        if known is not None:
+            return known
         named = hasattr(self, "feature_names_in_")
         names = list(self.feature_names_in_) if named else list(range(self.n_features_in_))
         return Schema.of_numbers(names, named)
 
-    def _places(self, columns: Schema) -> np.ndarray:
-        """Return where the encoded columns stand in the table of the fit."""
-        if columns.named:
-            labels = column_names(self)
-            used = [labels.index(repr(str(name))) for name in columns.names]
-        else:
-            used = [int(name) for name in columns.names]
-        return np.array(used, dtype=np.intp)[columns.order]
-
-    @property
-    def _of_kinds(self) -> bool:
-        """Tell whether the fit was to a table with words or missing cells."""
-        return hasattr(self, "_points")
-
     def _table_density(self) -> TableDensity:
-        """Return the density as one of a table, which answers for missing cells."""
-        columns = getattr(self, "schema_", None) or self._number_columns()
-        recording = getattr(self, "_recording", None)
-        found: Any
-        if self._of_kinds:
-            kernel = cast(ColumnKernel, self._kernel)
-            found = self._column_density(kernel, self._points, self.dual_coef_, self._filled)
-            return TableDensity(found, columns, self._coordinates, self._library, recording)
-        points = self._coordinates.enter(to_numpy(self.centers_))
-        if self._is_stack:
-            found = StackColumns.of(StackDensity(self.components_), points, self.memory_limit)
-        else:
-            factor = product_factor(self._kernel, "a question about some of the columns or about missing cells")
-            found = self._column_density(ColumnKernel(self._frame.dim, factor), points, self.dual_coef_)
-        return TableDensity(found, columns, self._coordinates, None, recording)
-
-    @property
-    def _coordinates(self) -> ColumnCoordinates:
-        constants = self._constants if self._of_kinds else to_numpy(self.centers_[:1, ...])[0]
-        return ColumnCoordinates(self._bounds, self._frame, constants)
-
-    def _column_density(
-        self, kernel: ColumnKernel, points: np.ndarray, coefficients: Array, filled: np.ndarray | None = None
-    ) -> ColumnDensity:
-        alpha = np.asarray(to_numpy(coefficients))
-        return ColumnDensity(kernel, points, alpha, self._squared, None, filled, self.memory_limit, self.n_jobs)
-
-    def _by_columns(self, table: CheckedRows) -> bool:
-        """Tell whether rows need the density of a table: for words, missing cells and kernels that are not radial."""
-        return self._of_kinds or bool(table.missing.any()) or self._kernel.by_columns
-
-    def _log_density(self, table: CheckedRows) -> np.ndarray:
-        if not self._by_columns(table):
-            return super()._log_density(table)
-        return self._table_density().log_density(table.rows)
-
-    def _gradient(self, table: CheckedRows) -> np.ndarray:
-        if not self._by_columns(table):
-            return super()._gradient(table)
-        out = np.full((len(table.rows), self.n_features_in_), np.nan)
-        density = self._table_density()
-        out[:, np.sort(self._places(density.columns))] = density.gradient(table.rows)
-        return out
-
-    def hyvarinen_loss(self, X: Any) -> float:
-        check_is_fitted(self, "log_normalizer_")
-        if self._kernel.by_columns:
-            raise InputError(
-                f"{self._kernel!r} has no Hyvarinen loss here; fit complete rows of numbers with kernel='gaussian', or compare "
-                "log densities with score."
-            )
-        return super().hyvarinen_loss(X)
-
-    hyvarinen_loss.__doc__ = DensityEstimator.hyvarinen_loss.__doc__
+        """Return the density as one of a table, in the words of the table."""
+        library = None if getattr(self, "schema_", None) is None else self._library  # rows of numbers alone are arrays
+        return TableDensity(self._value(), self._columns, library, getattr(self, "_recording", None))
 
     def marginal(self, columns: Any) -> TableDensity:
         """Return the density of some of the columns, exactly; the others are integrated and summed out.
@@ -336,7 +157,6 @@ class RowKernelDensity(DensityEstimator):
             If a column does not exist, was left out or is named twice, and for kernels that are no
             product over columns.
         """
-        check_is_fitted(self, "log_normalizer_")
         return self._table_density().marginal(columns)
 
     def conditional(self, given: Mapping[Any, Any]) -> TableDensity:
@@ -358,7 +178,6 @@ class RowKernelDensity(DensityEstimator):
             If a column does not exist, was constant or left out, a value is missing or on or beyond bounds, nothing is left, and
             for kernels that are no product over columns.
         """
-        check_is_fitted(self, "log_normalizer_")
         return self._table_density().conditional(given)
 
     def impute(self, X: Any, strategy: str = "mean", random_state: Any = None) -> Any:
@@ -392,36 +211,6 @@ class RowKernelDensity(DensityEstimator):
         filled = density.fill(table.rows, strategy, random_state, self.verbose)
         return density.write(given.table, table.rows, filled, table.backend)
 
-    def _keep(
-        self, density: FrameDensity, X: np.ndarray, place: np.ndarray, z: np.ndarray, weights: np.ndarray
-    ) -> None:
-        self.centers_ = np.empty((len(z), X.shape[1]))
-        self.centers_[place[place >= 0]] = X[place >= 0] + 0.0  # -0.0 is 0.0
-        self.weights_ = weights
-        if isinstance(density, StackDensity):
-            kernels = [one.density for one in density.components if isinstance(one.density, ExpansionDensity)]
-            found = [one.expansion.coefficients for one in kernels]
-            self.dual_coef_ = namespace(found[0]).stack(found)
-        else:
-            self.dual_coef_ = cast(ExpansionDensity, density).expansion.coefficients
-
-    def _parallel_copy(self, backend: Backend, rows: int, columns: int) -> tuple[Self, int]:
-        if backend != NUMPY:  # one fit keeps a device busy, and also a library with threads of its own
-            return self, 1
-        # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
-        need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
-        small = rows <= ROWS_OF_ONE_THREAD
-        workers = 1 if small else max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
-        one_fit = copy(self)
-        if workers > 1 or small:
-            one_fit.n_jobs, one_fit.memory_limit = 1, self.memory_limit / workers
-        return one_fit, workers
-
-    def _fitted_scaled(self) -> ExpansionDensity:
-        z = Backend.of(self.dual_coef_).array(self._coordinates.enter(to_numpy(self.centers_)))
-        expansion = KernelExpansion(self._kernel, z, self.dual_coef_, self.memory_limit, self.n_jobs)
-        return self._density_type(expansion)
-
     def level_set(self, mass: Any) -> Any:
         """Return the log-density threshold of the highest-density region that contains `mass` of the distribution of the rows.
 
@@ -444,46 +233,19 @@ class RowKernelDensity(DensityEstimator):
         InputError
             If `mass` is not between 0 and 1.
         """
-        check_is_fitted(self, "log_normalizer_")
+        fitted = self._value()
         backend = Backend.of(mass, "mass")
         asked = check_mass(mass)
-        if self._of_kinds and not hasattr(self, "weights_"):
+        if fitted.weights is None or fitted.points is None or fitted.rows is None:
             raise InputError(
                 "level_set compares complete rows, and the fit has rows with missing cells; fill them first."
             )
-        if self._of_kinds:
-            rows, z = self._coordinates.leave(self._points), self._points
-        else:
-            rows = self._fitted_rows()
-            z = self._coordinates.enter(rows)
-        weights = np.asarray(to_numpy(self.weights_))
-        held_out = cross_fitted(z, weights, lambda rows, w, test: self._refitted(rows, w).log_density(test))
-        held_out += self._coordinates.log_slopes(rows)
-        levels = weighted_quantile(held_out, weights, 1.0 - asked)
+        held_out = cross_fitted(
+            fitted.points, fitted.weights, lambda points, w, test: fitted.refit(points, w).log_density(test)
+        )
+        held_out += fitted.coordinates.log_slopes(fitted.rows)
+        levels = weighted_quantile(held_out, fitted.weights, 1.0 - asked)
         return backend.array(levels) if asked.ndim else float(levels)
-
-    def _refitted(self, z: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> Any:
-        """Fit rows in frame coordinates at the fitted length scales times a factor, which is 1 if columns are only scaled."""
-        if self._of_kinds:
-            return self._fit_columns(cast(ColumnKernel, self._kernel), z, weights)[0]
-        backend = Backend.of(self.dual_coef_)
-        if not self._is_stack:
-            centers = self._refitted_rows(z, weights)
-            return self._fit_frame(self._kernel, backend.array(centers), backend.array(weights))[0]
-        frames = frames_by_name(self.frame, self._kernel.bound_dim)
-        asked = self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale
-        rule = self._rules()[asked if isinstance(asked, str) else "scott"]
-        how = self._stack_rule(FrameOptions(frames, rule), self._kernel, backend, len(z))
-        members = StackDensity(self.components_).members
-        return how.fitted(members, z, weights, np.arange(len(z)), weights, wider)[0]
-
-    def _fitted_rows(self) -> np.ndarray:
-        """Return the distinct rows of the fit."""
-        return to_numpy(self.centers_)
-
-    def _refitted_rows(self, z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Return the centres of a fit to the rows `z` in frame coordinates at the fitted length scale."""
-        return z
 
     def sample(
         self,
@@ -528,43 +290,15 @@ class RowKernelDensity(DensityEstimator):
         A mixture of kernels (:class:`~isopleth.KDE`) draws a centre, then a row from its kernel. The square of a sum of kernels
         (:class:`~isopleth.SOSREP`) draws a pair of centres for the Gaussian kernel, and is sampled by rejection for all others.
         """
-        check_is_fitted(self, "log_normalizer_")
-        n_samples = whole_number("n_samples", n_samples)
+        density = self._table_density()
         if as_recorded:
-            density = replace(self._table_density(), library=self._library)
-            drawn = density.sample(n_samples, given, random_state, as_recorded, self.verbose)
-            return Backend.of(self.dual_coef_).array(drawn)
-        if self._of_kinds or given is not None or self._kernel.by_columns:
-            drawn = self._table_density().sample(n_samples, given, random_state)
-            return Backend.of(self.dual_coef_).array(drawn)
-        rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        z = cast(Any, self._fitted()).sample(n_samples, rng, self.verbose)
-        return Backend.of(self.dual_coef_).array(self._coordinates.leave(z))
+            density = replace(density, library=self._library)
+        drawn = density.sample(n_samples, given, random_state, as_recorded, self.verbose)
+        return self._fitted.backend.array(drawn)
 
-    def _sampling_target(self) -> Target:
+    def _sampling_target(self) -> Fitted:
         """Return what Markov chains draw from."""
-        check_is_fitted(self, "log_normalizer_")
-        if self._of_kinds or self._kernel.by_columns:
-            raise InputError(
-                "chains move in complete rows of numbers with kernels of distances; the sample method of this model draws "
-                "exactly from it."
-            )
-        z, weights = self._coordinates.enter(to_numpy(self.centers_)), to_numpy(self.weights_)
-        backend = Backend.of(self.dual_coef_)
-
-        def wider(factor: float) -> FrameDensity:
-            if self._is_stack:
-                return self._refitted(z, weights, factor)
-            density = self._fit_frame(self._kernel, backend.array(z / factor), backend.array(weights))[0]
-            return rescaled(density, factor, z.shape[1])
-
-        return Target(
-            self._fitted().evaluate,
-            z,
-            weights,
-            lambda factor: Target(wider(factor).evaluate, z, weights),
-            self._coordinates.leave,
-        )
+        return self._value()
 
     def plot(self, columns: Any = None, masses: Any = (0.5, 0.8, 0.95, 0.99), rows: Any = None, ax: Any = None) -> Any:
         """Draw one or two columns: the curve and the regions of highest density below it, or the isopleths of these regions.
@@ -598,9 +332,7 @@ class RowKernelDensity(DensityEstimator):
         MissingExtraError
             If matplotlib is not installed.
         """
-        check_is_fitted(self, "log_normalizer_")
-        if self._of_kinds:
-            raise InputError("plot draws densities of complete numeric tables; fit the numeric columns without gaps.")
+        self._value()
         from isopleth.density.figures import plot_density
 
         return plot_density(self, columns=columns, masses=masses, rows=rows, ax=ax)

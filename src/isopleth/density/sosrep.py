@@ -6,19 +6,17 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.core.arrays import Array
+from isopleth.core.arrays import NUMPY
+from isopleth.core.errors import InputError
+from isopleth.core.parts import ArrayParts, Parts, take_columns
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
-from isopleth.core.errors import InputError, warn_user
-from isopleth.core.parts import ArrayParts
 from isopleth.core.threads import DEFAULT_N_JOBS
-from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.density.row_kernels import RowKernelDensity
+from isopleth.density.solver import RootSolver
 from isopleth.kernels import Kernel
-from isopleth.operators import Operator
 from isopleth.solvers import SCALING_SOLVERS
 from isopleth.tables.checks import CheckedRows, given_names
 
@@ -180,7 +178,11 @@ class SOSREP(RowKernelDensity):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    _density_type: ClassVar[type[ExpansionDensity]] = RootDensity
+    def _solver(self) -> RootSolver:
+        return RootSolver(self.memory_limit, self.n_jobs, self.solver, self.tol)
+
+    def _complete_for(self) -> str | None:
+        return None if self.landmarks is None else "landmarks"
 
     def _reduce(self, table: CheckedRows) -> CheckedRows:
         if self.landmarks is None:
@@ -189,27 +191,24 @@ class SOSREP(RowKernelDensity):
         rows, weights = choose_landmarks(parts, int(self.landmarks), self.bounds, self.memory_limit, self.n_jobs)
         return replace(table, rows=rows, weights=weights)
 
-    def _refuse(self, kernel: Kernel) -> None:
-        kernel.self_convolution()
 
-    def _coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
-        op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
-        solution = SCALING_SOLVERS[self.solver](op, shares, self.tol)
-        if not solution.converged(self.tol):
-            warn_user(
-                f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
-                f"length_scale, a larger tol or weights of a smaller range may help.",
-                ConvergenceWarning,
-            )
-        return solution.coefficients, {"residual_": solution.residual, "n_iter_": solution.n_iter}
+def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
+    """Fit SOSREP with landmarks to rows in parts in three passes; only the landmarks and their weights are kept.
 
-    def _takes_kinds(self) -> bool:
-        return self.landmarks is None and super()._takes_kinds()
-
-    def _refuse_kinds(self) -> None:
-        super()._refuse_kinds()
-        raise InputError("landmarks needs complete rows of numbers; leave it out for words and missing cells.")
-
-    @property
-    def _instead(self) -> str:
-        return super()._instead if self.landmarks is None else "landmarks=None"
+    The first pass computes mean and standard deviation of each column, the second draws the landmarks, the third counts the rows
+    nearest to each. The model equals that of ``estimator.fit`` to all rows.
+    """
+    estimator._validate_params()
+    if estimator.landmarks is None:
+        raise InputError(
+            "landmarks is None, and SOSREP with all rows as centres cannot be fitted to rows in parts; give a number, for "
+            "example landmarks=500."
+        )
+    estimator._forget()
+    take_columns(estimator, parts)
+    rows, weights = choose_landmarks(
+        parts, int(estimator.landmarks), estimator.bounds, estimator.memory_limit, estimator.n_jobs
+    )
+    if not len(rows):
+        raise InputError("X has no rows of positive weight; expected at least two that differ.")
+    return estimator._fit_numbers(CheckedRows(rows, weights, NUMPY))

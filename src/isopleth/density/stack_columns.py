@@ -207,7 +207,7 @@ class StackColumns:
     columns: np.ndarray  # columns of the centres that belong to the density
 
     @classmethod
-    def of(cls, stack: StackDensity, y: np.ndarray, memory_limit: float) -> StackColumns:
+    def of(cls, stack: StackDensity, y: np.ndarray) -> StackColumns:
         """Read a stack whose kernels are at `y`."""
         kernels = [one.density for one in stack.components if not isinstance(one.density, NormalMixture)]
         if not (isinstance(kernels[0], ExpansionDensity) and isinstance(kernels[0].expansion.kernel, Gaussian)):
@@ -215,7 +215,7 @@ class StackColumns:
                 "questions about some of the columns need kernel='gaussian' in this frame; fit with it, or with frame='scale'.",
                 parameter="kernel",
             )
-        each = 8.0 * _MATRICES
+        each, memory_limit = 8.0 * _MATRICES, kernels[0].expansion.memory_limit
         most = int(math.sqrt(memory_limit / each))
         refuse_too_large(f"pairs of {len(y):,} centres", each * len(y) ** 2, memory_limit, "fit with landmarks", most)
         weights, parts = zip(*(part for one in stack.components for part in NormalColumns.of(one, y)), strict=True)
@@ -283,6 +283,10 @@ class StackColumns:
         parts = tuple(self.parts[k].conditional(places, values) for k in kept)
         rest = np.setdiff1d(np.arange(self.dim), places)
         return replace(self, parts=parts, log_weights=logs[kept] - logsumexp(logs[kept]), columns=self.columns[rest])
+
+    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+        """Draw independent rows."""
+        return self.draw(n_samples, rng)[0]
 
     def draw(
         self, n_samples: int, rng: np.random.Generator, *, evenly: bool = False

@@ -16,9 +16,9 @@ from isopleth.core.errors import InputError, probability, quoted, warn_user, who
 from isopleth.core.parameters import on_host
 from isopleth.core.progress import Progress
 from isopleth.density.column_answers import ColumnAnswers
-from isopleth.density.column_density import ColumnDensity
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.corrections import CANDIDATES, Calibration, Selection
+from isopleth.density.fitted import RowDensity
 from isopleth.density.recording import Drawn, Recording
 from isopleth.tables.cell_types import is_whole, write_cells
 from isopleth.tables.checks import encoded_rows
@@ -45,12 +45,10 @@ class TableDensity(ColumnAnswers):
 
     Parameters
     ----------
-    density : ColumnDensity
-        The density in frame coordinates, kept numeric columns before codes.
+    rows : RowDensity
+        The density of encoded rows.
     columns : Schema
         The columns of the table.
-    coordinates : ColumnCoordinates
-        Bounds, shift and scale of its numeric columns.
     library : str, optional
         Library of the frames that draws are returned as; None for arrays.
     recording : Recording, optional
@@ -67,11 +65,20 @@ class TableDensity(ColumnAnswers):
     True
     """
 
-    density: ColumnDensity
+    rows: RowDensity
     columns: Schema
-    coordinates: ColumnCoordinates
     library: str | None = None
     recording: Recording | None = None
+
+    @property
+    def density(self) -> Any:
+        """Density of points that may have missing cells."""
+        return self.rows.cells
+
+    @property
+    def coordinates(self) -> ColumnCoordinates:
+        """Bounds, shift and scale of the numeric columns."""
+        return self.rows.coordinates
 
     @property
     def names(self) -> list[Any]:
@@ -97,11 +104,11 @@ class TableDensity(ColumnAnswers):
 
     def log_density(self, rows: np.ndarray) -> np.ndarray:
         """Log density of the known cells of encoded rows."""
-        return self.coordinates.log_density(rows, self.density.log_density)
+        return self.rows.log_density(rows)
 
     def gradient(self, rows: np.ndarray) -> np.ndarray:
         """Gradient of :meth:`log_density` in the columns of the table; NaN in missing cells, words and rows outside bounds."""
-        return self._by_column(self.coordinates.gradient(rows, self.density.grad_log_density))
+        return self._by_column(self.rows.gradient(rows))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Compute the log density of the known cells of each row, the others being integrated and summed out.
@@ -280,8 +287,8 @@ class TableDensity(ColumnAnswers):
         where[self.columns.order] = np.arange(len(where))
         return where[list(places)]
 
-    def _some(self, places: list[int], density: Callable[[np.ndarray], ColumnDensity]) -> TableDensity:
-        """Return a density of some columns of the table; `density` returns that of columns by their places in this one."""
+    def _some(self, places: list[int], density: Callable[[np.ndarray, np.ndarray], RowDensity]) -> TableDensity:
+        """Return a density of columns of the table by that of their places among the numeric columns and among points."""
         columns = self.columns.take(places)
         encoded = self._encoded_places([places[i] for i in columns.order])
         frame, numeric = self.coordinates.frame, encoded[encoded < self.n_numeric]
@@ -292,9 +299,8 @@ class TableDensity(ColumnAnswers):
             names = quoted(columns.names)
             raise InputError(f"{names} had one value only at fit and no density; name a column that varied.")
         return TableDensity(
-            density(visible),
+            density(numeric, visible),
             columns,
-            self.coordinates.take(numeric),
             self.library,
             None if self.recording is None else self.recording.take(encoded, visible),
         )
@@ -320,7 +326,7 @@ class TableDensity(ColumnAnswers):
         places = [self._place(name, "columns") for name in asked]
         if not places or len(set(places)) < len(places):
             raise InputError(f"columns = {columns!r}: expected different columns, at least one.")
-        return self._some(places, self.density.marginal)
+        return self._some(places, self.rows.take)
 
     def _given(self, given: Any) -> dict[int, float]:
         """Encoded values by place of their column."""
@@ -382,7 +388,7 @@ class TableDensity(ColumnAnswers):
         if len(known) < len(values):
             text = "{parameter} names a column that was constant at fit and has no density; leave it out."
             raise InputError(text, parameter="given")
-        return self._some(rest, lambda visible: self.density.conditional(known))
+        return self._some(rest, lambda numeric, visible: self.rows.given(numeric, known))
 
     def sample(
         self,
@@ -440,21 +446,23 @@ class TableDensity(ColumnAnswers):
                     column=column.name,
                     hint=f"expected one of {quoted(column.levels)}",
                 )
+        if as_recorded and self.density is None:  # which refuses kernels that are no product over columns
+            raise ValueError("no density of columns")
         rest = self if given is None else self.conditional(given)
         known = self._encoded_places(list(values))
         others = np.setdiff1d(np.arange(len(self.columns.columns)), known)
         out = np.empty((int(n_samples), len(self.columns.columns)))
         out[:, known] = list(values.values())
         if not as_recorded or self.recording is None or rest.recording is None:
-            out[:, others] = rest._draws(int(n_samples), rng).rows
+            out[:, others] = rest._independent(int(n_samples), rng, verbose)
             return new_table(self.columns, self._by_column(out), self.library)
-        usual = self._draws(_REFERENCE, rng, evenly=True)
+        usual = self._draws(_REFERENCE, rng)
         selection = self._selection(self.recording, usual, rng)
         reference, place = usual.take(others), 0
         with Progress("samples", n_samples, verbose) as tick:
             while place < n_samples:
                 n = min(n_samples - place, _BATCH)
-                drawn = rest._draws(CANDIDATES * n, rng, evenly=True)
+                drawn = rest._draws(CANDIDATES * n, rng)
                 rows = np.tile(out[place], (len(drawn.rows), 1))
                 rows[:, others] = rest.recording.record(drawn, reference, rng)
                 out[place : place + n] = rows[selection.kept(rows, drawn.center, n, rng)]
@@ -484,9 +492,19 @@ class TableDensity(ColumnAnswers):
         points = self.coordinates.enter(rows), self.coordinates.enter(others)
         return cast(Recording, self.recording).missing(kernel, *points, rng, density.memory_limit, density.n_jobs)
 
-    def _draws(self, n: int, rng: np.random.Generator, *, evenly: bool = False) -> Drawn:
-        """Draw rows of known words, independently or `evenly` from the centres."""
-        points, first, second = self.density.draw(n, rng, evenly=evenly)
+    def _independent(self, n: int, rng: np.random.Generator, verbose: bool | int) -> np.ndarray:
+        """Draw independent rows of known words."""
+        points = self.rows.draw(n, rng, verbose)
+        for _ in range(_ROUNDS):
+            again = np.flatnonzero(self._unknown(points).any(axis=1))
+            if not len(again):
+                break
+            points[again] = self.rows.draw(len(again), rng)
+        return self.rows.leave(points)
+
+    def _draws(self, n: int, rng: np.random.Generator) -> Drawn:
+        """Draw rows of known words evenly from the centres."""
+        points, first, second = self.density.draw(n, rng, evenly=True)
         for _ in range(_ROUNDS):
             again = np.flatnonzero(self._unknown(points).any(axis=1))
             if not len(again):

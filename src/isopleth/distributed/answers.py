@@ -16,7 +16,7 @@ from isopleth.core.parts import Parts
 from isopleth.core.threads import processors_taken
 from isopleth.density import SOSREP, RandomFeatureSOSREP
 from isopleth.density.feature_sosrep import fit_parts as fit_features
-from isopleth.density.landmarks import fit_parts as fit_density
+from isopleth.density.sosrep import fit_parts as fit_density
 from isopleth.difference import LSDD
 from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.distributed.batches import BatchParts, is_batches, numbers, reader, record_batches

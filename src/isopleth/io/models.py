@@ -10,6 +10,7 @@ import json
 import os
 from copy import copy
 from dataclasses import is_dataclass
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -41,7 +42,7 @@ def with_numpy_arrays(value: Any) -> Any:
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if not (isinstance(value, BaseEstimator) or is_dataclass(value)):
         return value
-    state = {name: part for name, part in vars(value).items() if name != "_skl_callbacks"}
+    state = {name: part for name, part in vars(value).items() if not _is_passing(value, name, part)}
     found = with_numpy_arrays(state)
     if found is state and len(state) == len(vars(value)):
         return value
@@ -49,6 +50,12 @@ def with_numpy_arrays(value: Any) -> Any:
     vars(out).clear()
     vars(out).update(found)  # also for frozen dataclasses; `out` is a new copy
     return out
+
+
+def _is_passing(value: Any, name: str, part: Any) -> bool:
+    """Tell whether an attribute is no part of a model: callbacks, and what an answer has left for the next one."""
+    cached = isinstance(getattr(type(value), name, None), cached_property) and not isinstance(part, float)
+    return name == "_skl_callbacks" or cached
 
 
 def _same(some: Any, others: Any) -> bool:

@@ -16,7 +16,7 @@ from isopleth.core.progress import Progress
 from isopleth.core.threads import check_stopped
 from isopleth.sampling.chains import Chains
 from isopleth.sampling.steps import Adapted, Annealed, Hamiltonian, Jump, Langevin, Step, UnadjustedLangevin
-from isopleth.sampling.target import State, Target, Whitened, target_of
+from isopleth.sampling.target import State, Whitened, target_of
 
 METHODS = ("auto", "mala", "hmc", "ula", "annealed")
 
@@ -198,7 +198,7 @@ class _Run:
         return places, total / (count * thin), None if self.jump is None else jumped / count
 
 
-def _method(method: str, target: Target, state: State) -> str:
+def _method(method: str, target: Any, state: State) -> str:
     """Return the sampler that `method` stands for."""
     if method == "auto":
         return "ula" if state.log_density is None else "mala"

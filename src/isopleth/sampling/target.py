@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,24 @@ from isopleth.core.errors import InputError
 
 # For rows of shape (n, d): their log densities (n,), or None where there are none, and the gradients (n, d).
 Evaluation = tuple[np.ndarray | None, np.ndarray]
+
+
+class ChainDensity(Protocol):
+    """What chains ask of a fitted density or score, or of a :class:`Target`."""
+
+    @property
+    def start(self) -> np.ndarray:
+        """Points at which chains may start."""
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """Their weights."""
+
+    def evaluate(self, z: np.ndarray) -> Evaluation:
+        """Return log densities and gradients at points."""
+
+    def leave(self, z: np.ndarray) -> np.ndarray:
+        """Return the rows of points."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +83,13 @@ class Calls:
 class Whitened:
     """Target in coordinates in which the start rows have the identity as covariance: one step size suits all directions."""
 
-    target: Target
+    target: ChainDensity
     centre: np.ndarray  # (d,): mean of the start rows
     root: np.ndarray  # (d, d): lower triangular root of their covariance
     calls: Calls  # counts the places at which the target was evaluated
 
     @classmethod
-    def of(cls, target: Target) -> Whitened:
+    def of(cls, target: ChainDensity) -> Whitened:
         """Return the target in the coordinates of its start rows."""
         rows = target.start
         weights = np.ones(len(rows)) if target.weights is None else target.weights
@@ -87,8 +105,8 @@ class Whitened:
 
     def wider(self, factor: float) -> Whitened:
         """Return the target at wider length scales, in the same coordinates."""
-        assert self.target.wider is not None
-        return replace(self, target=self.target if factor == 1.0 else self.target.wider(factor))
+        target: Any = self.target  # whose `wider` a user may have left out, and `sample` has checked
+        return replace(self, target=target if factor == 1.0 else target.wider(factor))
 
     def starts(self, chains: int, rng: np.random.Generator) -> np.ndarray:
         """Draw start rows for the chains, without replacement as far as there are enough."""
@@ -134,8 +152,8 @@ class State:
         )
 
 
-def target_of(model: Any) -> Target:
-    """Return the target of a fitted estimator, or `model` itself if it is one."""
+def target_of(model: Any) -> ChainDensity:
+    """Return the target of a fitted estimator, a :class:`ChainDensity`, or `model` itself if it is a Target."""
     if isinstance(model, Target):
         return checked(model)
     find = getattr(model, "_sampling_target", None)
@@ -143,7 +161,7 @@ def target_of(model: Any) -> Target:
         raise InputError(
             f"{type(model).__name__} has nothing to draw from; pass a fitted SOSREP, KDE or score estimator, or a Target."
         )
-    found: Target = find()
+    found: ChainDensity = find()
     return found
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError
+from isopleth.density.fitted import Fitted
 from isopleth.density.frame_density import ExpansionDensity, RootDensity
 from isopleth.kernels import Kernel
 from isopleth.torch.checks import TensorFunction, check_points, computed, constant, first_derivatives
@@ -73,28 +74,35 @@ class _OfRows(TensorFunction):
         return *first_derivatives(compute, *ctx.saved_tensors, grad), None
 
 
-def log_density_of_rows(model: Any, X: Tensor) -> Tensor:
-    """Return the log density of a model at rows, with a graph for first derivatives."""
-    out: Tensor = _OfRows.apply(X, model)
-    return out
+def score_samples(model: Any, fitted: Fitted, X: Tensor) -> Tensor:
+    """Return the log density at rows, with a graph; that of a mixture over frames has first derivatives only.
 
-
-def score_samples(density: ExpansionDensity, frame: Any, log_normalizer: float, X: Tensor) -> Tensor:
-    """Return the log density at rows, with a graph. It is minus infinity where a kernel that can be negative sums to 0."""
-    z, centers, coefficients = _at(density, frame, X)
+    It is minus infinity where a kernel that can be negative sums to 0.
+    """
+    if fitted.facts.get("components") is not None:  # a mixture over frames
+        rows: Tensor = _OfRows.apply(X, model)
+        return rows
+    density = _sum_of_kernels(fitted)
+    z, centers, coefficients = _at(density, fitted.coordinates.frame, X)
     given = (density.expansion.kernel, z, centers)
     if density.expansion.kernel.nonnegative:
         log_sum = log_kernel_sum(*given, torch.log(coefficients), **_budget(density))
     else:
         log_sum = torch.log(kernel_product(*given, coefficients, **_budget(density)).abs())
-    return _power(density) * log_sum - log_normalizer
+    return _power(density) * log_sum - fitted.log_normalizer
 
 
-def grad_log_density(density: ExpansionDensity, frame: Any, X: Tensor) -> Tensor:
-    """Return the gradient of the log density at rows, with a graph; arguments are as for :func:`score_samples`.
+def grad_log_density(fitted: Fitted, X: Tensor) -> Tensor:
+    """Return the gradient of the log density at rows, with a graph.
 
     Where sums of kernels that can be negative underflow, it is NaN.
     """
+    if fitted.facts.get("components") is not None:  # a mixture over frames
+        raise InputError(
+            "X requires a gradient, and gradients of densities in frames have no derivatives; give X.detach(), or fit with "
+            "frame='scale'."
+        )
+    density, frame = _sum_of_kernels(fitted), fitted.coordinates.frame
     z, centers, coefficients = _at(density, frame, X)
     kernel, budget = density.expansion.kernel, _budget(density)
     far = None
@@ -109,6 +117,17 @@ def grad_log_density(density: ExpansionDensity, frame: Any, X: Tensor) -> Tensor
     kept = torch.as_tensor(np.flatnonzero(frame.keep), device=X.device)
     out = z.new_zeros((len(z), X.shape[1]))
     return out.index_copy(1, kept, _power(density) * slope / torch.as_tensor(frame.scale, device=X.device))
+
+
+def _sum_of_kernels(fitted: Fitted) -> ExpansionDensity:
+    """Return the density as a sum of kernels in scaled columns, which has derivatives of every order of its kernel."""
+    bounds, density = fitted.coordinates.bounds, fitted.density
+    if not isinstance(density, ExpansionDensity) or np.isfinite([bounds.low, bounds.high]).any():
+        raise InputError(
+            "X requires a gradient, which only sums of radial kernels over numeric columns without bounds pass on; give "
+            "X.detach()."
+        )
+    return density
 
 
 def _power(density: ExpansionDensity) -> float:

@@ -1,0 +1,105 @@
+"""What the parameters `frame` and `length_scale` of a density ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from isopleth.core.errors import InputError
+from isopleth.density.candidates import frames_by_name
+from isopleth.density.column_scales import product_factor
+from isopleth.density.search import Search
+from isopleth.density.solver import Solver
+from isopleth.frames import Frame, Marginal, Scale
+from isopleth.kernels import Kernel, get_kernel
+
+# Kernels that are products over columns, for sentences.
+_PRODUCTS = "kernel='gaussian' or ProductLaplacian()"
+_CELLS = (
+    "of a table with words or missing cells each column is mapped by itself, by frame='auto', 'marginal' or 'scale'"
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Frame and length scale that a user asks for, with the kernel and the solver that they are for."""
+
+    frame: Any
+    length_scale: Any
+    kernel: str | Kernel
+    complete_for: str | None = None  # parameter that needs complete rows of numbers, where it is given
+
+    @property
+    def scaled(self) -> bool:
+        """Whether columns are only shifted and scaled."""
+        return isinstance(self.frame, Scale) or self.frame == "scale"
+
+    @property
+    def marginal(self) -> bool:
+        """Whether the numbers of a table with words or missing cells go through the marginal frame."""
+        of_columns = np.ndim(self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale)
+        return self.frame in ("auto", "marginal", Marginal()) and not of_columns
+
+    @property
+    def product(self) -> bool:
+        """Whether the kernel is a product over columns, which words and missing cells need."""
+        try:
+            return get_kernel(self.kernel).column_factor is not None
+        except InputError:
+            return False
+
+    @property
+    def cells(self) -> bool:
+        """Whether words and missing cells can be fitted."""
+        return self.answers_cells and (self.scaled or self.frame == "auto" or self.marginal)
+
+    @property
+    def answers_cells(self) -> bool:
+        """Whether a fitted density answers for rows with missing cells."""
+        return self.complete_for is None and self.product
+
+    @property
+    def instead(self) -> str:
+        """What a user could ask for to fit missing cells."""
+        if self.complete_for is not None:
+            return f"{self.complete_for}=None"
+        return "frame='auto'" if self.product and not self.cells else _PRODUCTS
+
+    def frames(self, kernel: Kernel, solver: Solver) -> dict[str, Frame] | None:
+        """Return the frames of a fit to complete rows by name; None where columns are only shifted and scaled."""
+        if self.scaled:
+            return None
+        frames = frames_by_name(self.frame, kernel.bound_dim)
+        why = solver.scaled_columns_only(kernel)
+        if why is None:
+            return frames
+        self._refuse_frame(why)
+        return None
+
+    def check_cells(self) -> None:
+        """Refuse a fit to words or missing cells, which parameters exclude, and say which one."""
+        if self.cells:
+            return
+        product_factor(get_kernel(self.kernel), "a fit with categories or missing cells")
+        self._refuse_frame(_CELLS)
+        if self.complete_for is not None:
+            raise InputError(
+                f"{self.complete_for} needs complete rows of numbers; leave it out for words and missing cells."
+            )
+
+    def check_frame_of_cells(self) -> None:
+        """Refuse frames that mix the columns of a table with words or missing cells."""
+        if not self.marginal:
+            self._refuse_frame(_CELLS)
+
+    def _refuse_frame(self, why: str) -> None:
+        """Refuse what has one meaning in frame='scale' and another in the frame that is asked for."""
+        of_columns = not isinstance(self.length_scale, Real)  # such length scales have one meaning only
+        if not self.scaled and not (self.frame == "auto" and of_columns):
+            raise InputError(
+                f"frame = {self.frame!r} with length_scale = {self.length_scale!r}: {why}; take frame='scale', where length "
+                "scales are in the units of the columns."
+            )

@@ -1,0 +1,189 @@
+"""The value that a fit returns: a density of rows, which answers questions and can be fitted again to other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import Any, Protocol
+
+import numpy as np
+
+from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.errors import InputError
+from isopleth.density.column_density import ColumnDensity
+from isopleth.density.column_scales import product_factor
+from isopleth.density.coordinates import ColumnCoordinates
+from isopleth.density.frame_density import ExpansionDensity, RootDensity
+from isopleth.density.stack import StackDensity
+from isopleth.density.stack_columns import StackColumns
+from isopleth.kernels import Kernel
+from isopleth.kernels.product import ColumnKernel
+
+
+class Refit(Protocol):
+    """How a density was fitted, so that it can be fitted to other points at the same length scales."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, bound to the number of columns."""
+
+    def refit(self, rows: np.ndarray, weights: np.ndarray, backend: Backend, wider: float = 1.0) -> Any:
+        """Return the density of points, at length scales that are `wider` by this factor."""
+
+
+@singledispatch
+def cells_of(density: Any, points: np.ndarray | None) -> ColumnDensity | StackColumns:
+    """Return the density of some of the columns of points, or of points with missing cells."""
+    raise InputError("random features are no sum of kernels at rows, so they have no densities of some of the columns.")
+
+
+@cells_of.register
+def _(density: ColumnDensity, points: np.ndarray | None) -> ColumnDensity:
+    return density
+
+
+@cells_of.register
+def _(density: StackDensity, points: np.ndarray) -> StackColumns:
+    return StackColumns.of(density, points)
+
+
+@cells_of.register
+def _(density: ExpansionDensity, points: np.ndarray | None) -> ColumnDensity:
+    sums = density.expansion
+    factor = product_factor(sums.kernel, "a question about some of the columns or about missing cells")
+    centers, alpha = np.asarray(to_numpy(sums.centers)), np.asarray(to_numpy(sums.coefficients))
+    kernel, squared = ColumnKernel(centers.shape[1], factor), isinstance(density, RootDensity)
+    return ColumnDensity(kernel, centers, alpha, squared, memory_limit=sums.memory_limit, n_jobs=sums.n_jobs)
+
+
+@cells_of.register
+def _(density: StackColumns, points: np.ndarray | None) -> StackColumns:
+    return density
+
+
+@dataclass(frozen=True, eq=False)
+class RowDensity:
+    """A density of the encoded rows of a table, numbers first, then codes of words; rows are in the units of the table."""
+
+    coordinates: ColumnCoordinates  # map of encoded rows to points
+    density: Any  # density of points: FrameDensity, ColumnDensity or StackColumns
+    points: np.ndarray | None = None  # (m, d): points with kernels
+
+    @property
+    def cells(self) -> ColumnDensity | StackColumns:
+        """Density of points that may have missing cells, and of some of their columns."""
+        return cells_of(self.density, self.points)
+
+    def _at(self, rows: np.ndarray) -> Any:
+        """Return the density that answers for these rows."""
+        return self.cells if np.isnan(rows).any() else self.density
+
+    def log_density(self, rows: np.ndarray) -> np.ndarray:
+        """Return the log density of the known cells of rows."""
+        return self.coordinates.log_density(rows, self._at(rows).log_density)
+
+    def gradient(self, rows: np.ndarray) -> np.ndarray:
+        """Return the gradient of :meth:`log_density`, NaN in missing cells and for words."""
+        return self.coordinates.gradient(rows, self._at(rows).grad_log_density)
+
+    def draw(self, n: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+        """Draw points of independent rows without gaps."""
+        drawn: np.ndarray = self.density.sample(n, rng, verbose)
+        return drawn
+
+    def take(self, numeric: np.ndarray, visible: np.ndarray) -> RowDensity:
+        """Return the density of some of the columns: `numeric` ones of the table, `visible` ones of points."""
+        return RowDensity(self.coordinates.take(numeric), self.cells.marginal(visible))
+
+    def given(self, numeric: np.ndarray, known: Mapping[int, float]) -> RowDensity:
+        """Return the density of the other columns, `numeric` ones of the table, where columns of points have values."""
+        return RowDensity(self.coordinates.take(numeric), self.cells.conditional(known))
+
+    def leave(self, z: np.ndarray) -> np.ndarray:
+        """Return the rows of points."""
+        return self.coordinates.leave(z)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fitted(RowDensity):
+    """What a fit returns: a density of rows that can be fitted again, and that Markov chains can draw from."""
+
+    recipe: Refit
+    coefficients: Array  # of the kernels or features, in the array library of the rows of the fit
+    log_normalizer: float
+    places: np.ndarray  # place in the table of each encoded column
+    rows: np.ndarray | None = None  # (m, d): encoded rows with kernels; None if the density has none
+    weights: np.ndarray | None = None  # (m,): their weights; None if rows with gaps were filled
+    centers: np.ndarray | None = None  # (m, n_features): places of the kernels in the columns of the table
+    # by column of the table; None where they have no meaning:
+    length_scale: np.ndarray | None = None
+    unit: np.ndarray | None = None
+    category_scale: np.ndarray | None = None
+    times_loss: float = 1.0  # Hyvarinen loss in units of `unit` over that in the coordinates of points
+    facts: Mapping[str, Any] = field(default_factory=dict)  # what else the fit found, by name
+
+    @property
+    def backend(self) -> Backend:
+        """Array library and device of the rows of the fit."""
+        return Backend.of(self.coefficients)
+
+    def hyvarinen_loss(self, rows: np.ndarray) -> float:
+        """Return the mean Hyvarinen loss of complete rows, in columns over `unit`."""
+        at, kernel, inside = self.coordinates, self.recipe.kernel, self.coordinates.inside(rows)
+        if kernel.bound_dim == 1 and kernel.smoothness <= 0.5 and not kernel.by_columns:
+            raise InputError(
+                f"the Hyvarinen loss of {kernel!r} in one column leaves out its kinks at the centres; "
+                "fit with a smoother kernel, such as 'matern32', 'matern52' or 'gaussian'."
+            )
+        if not inside.all() or not self.density.positive(z := at.enter(rows)).all():
+            return float("inf")
+        terms = self.density.hyvarinen_terms(z)
+        if kernel.smoothness <= 1.0:
+            terms = terms[terms != -np.inf]
+        if not len(terms):
+            raise InputError(
+                f"every row of X is one that {kernel!r} was fitted to, where its Hyvarinen loss is minus infinity; pass other "
+                "rows, or fit with a smoother kernel, such as 'matern52' or 'gaussian'."
+            )
+        return self.times_loss * float(np.mean(terms))
+
+    def refit(self, points: np.ndarray, weights: np.ndarray) -> Any:
+        """Return the density of other points, fitted in the same way."""
+        return self.recipe.refit(points, weights, self.backend)
+
+    @property
+    def start(self) -> np.ndarray | None:
+        """Points at which chains may start."""
+        return self.points
+
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the log density of points, up to a constant, and its gradient."""
+        found: tuple[np.ndarray, np.ndarray] = self.density.evaluate(z)
+        return found
+
+    def wider(self, factor: float) -> Fitted:
+        """Return the density with all length scales multiplied by a factor, in the same coordinates."""
+        assert self.points is not None
+        assert self.weights is not None
+        return replace(self, density=self.recipe.refit(self.points, self.weights, self.backend, factor))
+
+
+class FromFit:
+    """Attribute of an estimator that its fitted value knows, in the array library of the rows of the fit."""
+
+    def __init__(self, source: str = "") -> None:
+        self._source = source
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+        self._source = self._source or name.rstrip("_")
+
+    def __get__(self, model: Any, owner: type | None = None) -> Any:
+        if model is None:
+            return self
+        fitted: Fitted | None = vars(model).get("_fitted")
+        found = None if fitted is None else getattr(fitted, self._source, fitted.facts.get(self._source))
+        if fitted is None or found is None:
+            raise AttributeError(f"{type(model).__name__!r} object has no attribute {self.name!r}")
+        return fitted.backend.array(found) if isinstance(found, np.ndarray) else found

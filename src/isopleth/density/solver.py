@@ -1,0 +1,186 @@
+"""How weighted rows become a density: the coefficients of kernels at the rows, and what a fit needs to know to choose scales."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.errors import warn_user
+from isopleth.core.scales import RULES, Rule
+from isopleth.core.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
+from isopleth.density.column_density import ColumnDensity
+from isopleth.density.column_scales import LEAVE_ONE_OUT, leave_one_out
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity, MixtureDensity, RootDensity
+from isopleth.density.hot_deck import MOST_CENTERS, completed
+from isopleth.density.search import Mover
+from isopleth.expansion import KernelExpansion
+from isopleth.kernels import Kernel
+from isopleth.kernels.product import ColumnKernel
+from isopleth.operators import Operator
+from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
+from isopleth.solvers import SCALING_SOLVERS
+
+# Most rows with kernels in other frames than that of scaled columns.
+MOST_KERNELS = 4096
+
+# Residual of the fits that are only compared.
+ROUGH = 1e-3
+
+
+@dataclass(frozen=True)
+class Solver(ABC):
+    """Fit of a density to rows in coordinates in which the length scale is 1. A fitted value keeps it to fit other rows."""
+
+    memory_limit: float
+    n_jobs: int | None
+
+    most_kernels: ClassVar[int] = MOST_KERNELS
+
+    @abstractmethod
+    def check(self, kernel: Kernel) -> None:
+        """Raise InputError, before any computation, if the bound kernel is unsuitable or memory does not suffice."""
+
+    @abstractmethod
+    def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        """Fit a density to distinct rows `z` on their backend; return it and facts of the fit by name."""
+
+    def begun(self, kernel: Kernel) -> Self:
+        """Return the solver with its random numbers, which all densities of a fit share; most solvers need none."""
+        return self
+
+    def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
+        """Return the rules for length scales by name."""
+        return RULES
+
+    def scaled_columns_only(self, kernel: Kernel) -> str | None:
+        """Say what needs frame='scale', if something does."""
+        return f"{kernel!r} has no distances of rows" if kernel.by_columns else None
+
+    def rough(self) -> Self:
+        """Return a solver for fits that are only compared."""
+        return self
+
+    def for_folds(self, backend: Backend, rows: int, columns: int) -> tuple[Self, int]:
+        """Return a solver for folds of so many rows, and how many of its fits run at once in threads."""
+        return self, 1
+
+    def informed(self, rows: np.ndarray, weights: np.ndarray) -> Self:
+        """Return the solver after a look at centred rows; most solvers need none."""
+        return self
+
+    def mover(self, rows: np.ndarray, weights: np.ndarray) -> Mover | None:
+        """Return how the rows of a search are moved before each of its fits, if they are."""
+        return None
+
+    def in_units(self, scale: np.ndarray) -> Self:
+        """Return the solver for rows that are divided by `scale`."""
+        return self
+
+    def finished(self, fitted: Any) -> Any:
+        """Return a fitted value with what only this kind of density knows."""
+        return fitted
+
+    def fit_numpy(self, backend: Backend, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> FrameDensity:
+        """Fit NumPy rows and weights on a backend."""
+        return self.fit(kernel, backend.array(z), backend.array(weights))[0]
+
+
+@dataclass(frozen=True)
+class RowSolver(Solver):
+    """Fit of one kernel at each row."""
+
+    # How the sum of kernels defines a density.
+    density: ClassVar[type[ExpansionDensity]]
+
+    @abstractmethod
+    def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
+        """Return the coefficients of kernels at rows of weights of sum 1, and facts of the fit by name."""
+
+    @property
+    def squared(self) -> bool:
+        """Tell whether the density is the square of the sum of kernels."""
+        return self.density is RootDensity
+
+    def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
+        factor = kernel.column_factor
+        found = super().rules(kernel)
+        return found if factor is None else {**found, LEAVE_ONE_OUT: partial(leave_one_out, factor, self.squared)}
+
+    def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
+        coefficients, facts = self.coefficients(kernel, z, weights / namespace(weights).sum(weights))
+        return self.density(KernelExpansion(kernel, z, coefficients, self.memory_limit, self.n_jobs)), facts
+
+    def fit_cells(
+        self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray
+    ) -> tuple[ColumnDensity, dict[str, Any]]:
+        """Fit a product kernel to rows of frame coordinates and codes, of which cells may be NaN."""
+        # The squares of sums with gaps are sums over all pairs of centres.
+        most = MOST_CENTERS if self.squared else len(z)
+        centers, shares, filled = completed(kernel, z, weights, most)
+        coefficients, facts = self.coefficients(kernel, centers, shares)
+        return self.of_columns(kernel, centers, coefficients, filled), facts
+
+    def of_columns(
+        self, kernel: ColumnKernel, points: np.ndarray, coefficients: Array, filled: np.ndarray | None = None
+    ) -> ColumnDensity:
+        """Return the density of columns with a product kernel at each point."""
+        alpha = np.asarray(to_numpy(coefficients))
+        return ColumnDensity(kernel, points, alpha, self.squared, None, filled, self.memory_limit, self.n_jobs)
+
+    def for_folds(self, backend: Backend, rows: int, columns: int) -> tuple[Self, int]:
+        if backend != NUMPY:  # one fit keeps a device busy, and also a library with threads of its own
+            return self, 1
+        # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
+        need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
+        small = rows <= ROWS_OF_ONE_THREAD
+        workers = 1 if small else max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
+        if workers > 1 or small:
+            return replace(self, n_jobs=1, memory_limit=self.memory_limit / workers), workers
+        return self, workers
+
+
+@dataclass(frozen=True)
+class MixtureSolver(RowSolver):
+    """Kernels with the weights of the rows: a mixture, for which no equations are solved."""
+
+    density: ClassVar[type[ExpansionDensity]] = MixtureDensity
+
+    def check(self, kernel: Kernel) -> None:
+        kernel.log_integral()
+
+    def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
+        return shares, {}
+
+
+@dataclass(frozen=True)
+class RootSolver(RowSolver):
+    """Kernels whose coefficients solve the scaling equations: the root of a density."""
+
+    method: str = "auto"  # name of a solver of the equations
+    tol: float = 1e-8
+
+    density: ClassVar[type[ExpansionDensity]] = RootDensity
+
+    def check(self, kernel: Kernel) -> None:
+        kernel.self_convolution()
+
+    def rough(self) -> Self:
+        return replace(self, tol=max(ROUGH, self.tol))
+
+    def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
+        op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
+        solution = SCALING_SOLVERS[self.method](op, shares, self.tol)
+        if not solution.converged(self.tol):
+            warn_user(
+                f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
+                f"length_scale, a larger tol or weights of a smaller range may help.",
+                ConvergenceWarning,
+            )
+        return solution.coefficients, {"residual": solution.residual, "n_iter": solution.n_iter}
