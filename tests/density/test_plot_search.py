@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, Search
-from isopleth.density.figures import plot_search
 from isopleth.density.search import SearchPath
+from isopleth.density.search_figure import plot_search
 
 pytest.importorskip("matplotlib")
 

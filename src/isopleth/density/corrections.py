@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -28,10 +28,6 @@ from isopleth.core.covariance import oracle_shrunk_correlation
 from isopleth.core.rows import distinct_rows, evenly_drawn, folds_of, sample_places
 from isopleth.core.threads import check_stopped
 from isopleth.density.hot_deck import log_kernels
-
-if TYPE_CHECKING:
-    from isopleth.density.column_density import ColumnDensity
-
 
 # Power of the kernels: a mean needs wider ones than a density. Gaussian kernels become 3.2 times as wide.
 _POWER = 0.1
@@ -126,8 +122,8 @@ class Calibration:
         return 0.5 - half, 0.5 + half
 
     @classmethod
-    def of(cls, density: ColumnDensity, share: np.ndarray) -> Calibration:
-        """Predict known cells; `share` has the weights of the centres."""
+    def of(cls, density: Any, share: np.ndarray) -> Calibration:
+        """Predict known cells of the centres of a ColumnDensity; `share` has the weights of the centres."""
         centers, d = density.centers[:, density.columns], density.dim
         gone = np.zeros(centers.shape, dtype=bool) if density.filled is None else density.filled[:, density.columns]
         # Centres that were made of one row by filling its gaps leave together.
@@ -153,7 +149,7 @@ def _sorted(pairs: list[tuple[float, float]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _predict(
-    density: ColumnDensity,
+    density: Any,
     rows: np.ndarray,
     mass: np.ndarray,
     others: np.ndarray,

@@ -1,4 +1,4 @@
-"""Plot densities, isopleths around given masses for two columns and a curve for one, and searches for a length scale."""
+"""Plot densities: isopleths around given masses for two columns, and a curve for one."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ import numpy as np
 from sklearn.base import clone
 
 from isopleth.core.arrays import to_numpy
-from isopleth.core.errors import InputError, require
+from isopleth.core.errors import InputError
 from isopleth.density.search import Search
 from isopleth.frames import BoundedMap
 from isopleth.results.charts import Chart, Contours, dots, robust_range, some
 from isopleth.results.figures import (
     BLUE,
-    GREY,
     MASSES,
-    VERMILLION,
     beyond_frame,
     column_label,
     draw_contours,
     draw_series,
     fills,
     given_or_new,
-    halo,
     percent,
     quietly,
     write_note,
@@ -251,95 +248,3 @@ def _draw_curve(axes: Axes, isopleths: Isopleths, low: np.ndarray, high: np.ndar
     axes.legend(title="region holding", frameon=False, fontsize=8, title_fontsize=8)
     axes.set_xlim(x[0], x[-1])
     axes.set_ylim(bottom=0.0)
-
-
-# The frame reaches so many times as high above the best loss as that of the largest scale: losses of small scales can
-# be thousands of times larger.
-_HEADROOM = 2.0
-
-
-def plot_search(path: Any, ax: Axes | None = None) -> Axes:
-    """Draw the held-out losses of a search; the method ``plot`` of :class:`~isopleth.density.SearchPath` describes them."""
-    ax = given_or_new(ax, 4.2)
-    finite = np.isfinite(path.losses)
-    low, high = _frame(path, finite)
-    style: dict[str, Any] = {
-        "fmt": "o-",
-        "color": BLUE,
-        "markersize": 4,
-        "linewidth": 0.9,
-        "elinewidth": 0.9,
-        "capsize": 2,
-    }
-    # NaN breaks the line: nothing is known between a loss and an infinite one.
-    losses, errors = np.where(finite, path.losses, np.nan), np.nan_to_num(path.standard_errors)
-    ax.errorbar(path.factors, losses, errors, **style, label="loss, one standard error each way")
-    ax.axvline(path.best_factor, color=VERMILLION, linewidth=0.9, linestyle="--")
-    best: dict[str, Any] = {
-        "color": VERMILLION,
-        "markersize": 7,
-        "zorder": 4,
-        "label": f"chosen: {path.best_factor:.4g}",
-    }
-    ax.plot([path.best_factor], [path.losses[path.best_index]], "o", **best)
-    ax.set_ylim(low, high)
-    _mark(ax, path.factors[finite & (path.losses > high)], 0.97, "^", "loss beyond the frame")
-    _mark_infinite(ax, path)
-    _mark(ax, path.factors[np.isnan(path.losses)], 0.03, "|", "not computed")
-    _label(ax, path.criterion)
-    return ax
-
-
-def _frame(path: Any, finite: np.ndarray) -> tuple[float, float]:
-    """Return the smallest and largest loss to show."""
-    losses = path.losses[finite]
-    best = path.losses[path.best_index]
-    error = np.nan_to_num(path.standard_errors[path.best_index])
-    place = int(np.sum(finite[: path.best_index]))
-    # If the largest scale is the best, the next smaller one shows how steep the losses are.
-    beside = losses[-1] if place < len(losses) - 1 else losses[max(place - 1, 0)]
-    span = max(beside - best, error)
-    if not span > 0:  # the only loss, or all are equal
-        return best - 1.0, best + 1.0
-    high = min(best + _HEADROOM * span, losses.max() + 0.2 * span)
-    lowest = min(losses.min(), best - error)
-    # Below the dots there is space for the marks of scales that were left out.
-    return lowest - 0.15 * (high - lowest), high
-
-
-def _mark(axes: Axes, factors: np.ndarray, height: float, marker: str, label: str) -> None:
-    """Mark scales at a given height of the frame."""
-    if len(factors):
-        heights = np.full(len(factors), height)
-        style: dict[str, Any] = {"color": GREY, "linestyle": "none", "markersize": 6, "label": label}
-        axes.plot(factors, heights, marker=marker, transform=axes.get_xaxis_transform(), **style)
-
-
-def _mark_infinite(axes: Axes, path: Any) -> None:
-    infinite = np.isposinf(path.losses)
-    reason = "" if path.criterion == "likelihood" else "f ≤ 0 or "
-    _mark(
-        axes,
-        path.factors[infinite],
-        0.97,
-        "x",
-        f"infinite loss: {reason}no finite loss\nat this share of held-out rows",
-    )
-    style: dict[str, Any] = {"ha": "center", "va": "top", "rotation": 90, "fontsize": 8, "color": GREY}
-    for factor, share in zip(path.factors[infinite], path.share_not_positive[infinite], strict=True):
-        text = axes.text(factor, 0.93, f"{share:.2%}", transform=axes.get_xaxis_transform(), **style)
-        text.set_path_effects(halo())
-
-
-def _label(axes: Axes, criterion: str) -> None:
-    loss = "minus log density (nats)" if criterion == "likelihood" else "Hyvärinen loss"
-    axes.set(xscale="log", xlabel="length scale, in multiples of the base scale", ylabel=f"held-out {loss}")
-    axes.set_title(
-        "Search for the length scale" + ", stable minimum" * (criterion == "stable_minimum"), loc="left", fontsize=10
-    )
-    ticker = require("matplotlib.ticker", "plot", "Plotting")
-    # A grid seldom spans a power of ten, and multiples such as 0.5 and 2 are what people think in.
-    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-    axes.xaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
-    axes.legend(frameon=False, fontsize=8)

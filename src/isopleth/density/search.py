@@ -430,6 +430,6 @@ class SearchPath:
         MissingExtraError
             If matplotlib is not installed.
         """
-        from isopleth.density.figures import plot_search
+        from isopleth.density.search_figure import plot_search
 
         return plot_search(self, ax)

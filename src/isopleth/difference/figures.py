@@ -31,7 +31,6 @@ from isopleth.tables.checks import check_mass, enter, plain_names
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from isopleth.difference.lsdd import LSDD
 
 _GRID, _CONFIDENCE = 120, 0.95
 # Of the range of the centres: no wider is the rim, which has the width of a length scale.
@@ -48,7 +47,7 @@ _REDS = ("#FCEBDD", "#F9D3B8", "#F3B88F", "#EA9A66")
 class _Picture:
     """Fitted difference over its one or two varying columns, between `low` and `high`, with thresholds (2, k) of its regions."""
 
-    difference: LSDD
+    difference: Any
     columns: np.ndarray
     names: list[str]
     low: np.ndarray
@@ -64,7 +63,7 @@ class _Picture:
 
 
 def plot_difference(
-    difference: LSDD,
+    difference: Any,
     masses: Sequence[float] = (0.5, 0.8, 0.95),
     rows: Any = None,
     labels: Sequence[str] = ("X", "Y"),
@@ -92,7 +91,7 @@ def plot_difference(
     return ax
 
 
-def _samples(difference: LSDD, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
+def _samples(difference: Any, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
     if rows is None:
         return [np.empty((0, len(columns)))] * 2
     if isinstance(rows, np.ndarray) or len(rows) != 2:
@@ -112,7 +111,7 @@ def _frame(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(low, centers[shown].min(axis=0)), np.minimum(high, centers[shown].max(axis=0))
 
 
-def _picture(difference: LSDD, columns: np.ndarray, masses: Sequence[float]) -> _Picture:
+def _picture(difference: Any, columns: np.ndarray, masses: Sequence[float]) -> _Picture:
     asked = -np.sort(-np.atleast_1d(check_mass(masses)))
     if not 1 <= asked.size <= len(_REDS):
         raise InputError(f"masses = {masses!r}: expected one to {len(_REDS)} numbers between 0 and 1.")
@@ -168,7 +167,7 @@ def _title(picture: _Picture, names: list[str]) -> str:
     return f"Regions with {shares} of the excess\nof {names[0]} (blue) and of {names[1]} (vermillion)"
 
 
-def _distance_note(difference: LSDD) -> str:
+def _distance_note(difference: Any) -> str:
     low, high = difference.squared_l2_interval(_CONFIDENCE)
     doubt = ": equal densities are not excluded" if low == 0.0 else ""
     return f"squared L2 distance {low:.3g} to {high:.3g} ({percent(_CONFIDENCE)}){doubt}"
