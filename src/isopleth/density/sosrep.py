@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import NUMPY
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.parts import ArrayParts, Parts, take_columns
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.density.row_kernels import RowKernelDensity
