@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cli.shell import fine, refused, run
+from isopleth import read_table
 
 N = 60
 
@@ -95,6 +96,26 @@ def test_the_wrong_cell_of_a_column_that_is_said_to_hold_numbers_is_named(path):
     most = run("anomalies", path, "--numeric", "kind").stderr
     assert "column 'kind' holds" in most
     assert "expected a number" in most
+
+
+def test_a_line_of_units_is_one_cause(tmp_path):
+    path = tmp_path / "logger.csv"
+    rows = [f"2022-03-01 00:{i:02d}:00,{5 + i % 7 / 3:.3f},{60 + i % 11 / 3:.1f}" for i in range(50)]
+    path.write_text("\n".join(["when,T,RH", "TS,Deg C,%", ",Avg,Smp", *rows, ""]))
+    said = refused("compare", path, path)
+    assert said.endswith(
+        "line 2 to line 3 hold units or a second header ('TS', 'Deg C', '%') and no row; delete what is no row.\n"
+    )
+    assert "hold units or a second header" in " ".join(fine("describe", path).stdout.split())
+
+
+def test_words_that_repeat_are_not_wrong_cells(tmp_path):
+    path = tmp_path / "t.csv"
+    cells = ["empty" if i % 9 == 3 else "1O" if i == 7 else str(3 * i) for i in range(60)]
+    path.write_text("a,b\n" + "".join(f"{cell},{i % 5}\n" for i, cell in enumerate(cells)))
+    unread = read_table(path, warn=False).odd.unread["a"]
+    assert (len(unread), unread.wrong.rows.tolist(), unread.wrong.texts) == (8, [7], ("1O",))
+    assert "--missing empty,1O" in refused("compare", path, path)
 
 
 def test_limits_are_recognised_and_not_used_in_silence(tmp_path):

@@ -145,6 +145,7 @@ READ = {
         None,
     ),
     "digits with underscores": ("a,b\n1_0,1\n2_0,2\n", {"a": ["1_0", "2_0"], "b": [1, 2]}, None),
+    "a line that names the delimiter": ("sep=;\na;b\n1,5;2\n3,25;4\n", {"a": [1.5, 3.25], "b": [2, 4]}, [3, 4]),
     "utf-16": ("a,w\n1,é\n2,b\n".encode("utf-16"), {"a": [1, 2], "w": ["é", "b"]}, None),
 }
 
@@ -177,6 +178,31 @@ REFUSED = {
     "short row": ("a,b\n1,2\n3\n", ["line 3", "1 cell ", "has 2"], {}),
     "long row": ("a,b\n1,2\n3,4,5\n", ["line 3", "3 cells", "has 2"], {}),
     "short row far down": ("a,b\n" + "1,2\n" * 3000 + "\n3\n", ["line 3003", "1 cell"], {}),
+    "one cell more, an empty one": (
+        "a;b\n" + "1;2;\n" * 9,
+        ["every line has one cell more than the header: they end with ';'"],
+        {},
+    ),
+    "one cell more, as R writes names of rows": (
+        '"a" "b"\n' + '"n1" 1 2\n' * 9,
+        [
+            "every line has one cell more than the header",
+            "no name for the first column",
+            "put a name and a blank before it",
+        ],
+        {},
+    ),
+    "one cell less": ("a,b,\n" + "1,2\n" * 9, ["the header in line 1 ends with ',' and no other line does"], {}),
+    "a logger with four lines of head": (
+        "TOA5,CR1000,7,x,y\nTIMESTAMP,T,RH\nTS,C,%\n,Avg,Smp\n" + "2024-01-01,1.5,2.5\n" * 9,
+        ["line 2: 3 cells where the first line has 5", "delete line 1 and lines 3 to 4"],
+        {},
+    ),
+    "a title above semicolons": (
+        "Sales\nof 2024\n\na;b;c\n" + "1,5;2,5;x\n" * 9,
+        ["line 4: 3 cells where the first line has 1", "delete lines 1 to 2"],
+        {},
+    ),
     "names twice": ("a,b,a\n1,2,3\n4,5,6\n", ["'a'", "more than once"], {"parameter": "columns"}),
     "header or row": ("5.1,setosa\n4.9,setosa\n", ["'setosa'", "'5.1'", "neither a header nor a row"], {}),
     "long row with a vertical tab": ("a,b\n1,2\n3,4\x0b5,6\n", ["line 3", "3 cells", "has 2"], {}),

@@ -7,6 +7,8 @@ first; from a place with such quotes on, Python's csv rewrites it, and where Arr
 from __future__ import annotations
 
 import csv
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from io import StringIO, TextIOWrapper
@@ -29,6 +31,7 @@ _SAMPLE_LINES, _FIRST_BYTES, _SAMPLE_BYTES = 500, 2**17, 2**22
 # In the order of preference: commas are also met inside numbers and sentences, tabs hardly ever.
 _DELIMITERS = ("\t", ";", "|", ",")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_SEPARATOR = re.compile(r'"?sep=(.)"?')
 _NEWLINE, _RETURN, _QUOTE, _COMMENT, _BLANK = 10, 13, 34, 35, 32
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 
@@ -90,13 +93,18 @@ def recognised(source: Source, delimiter: str | None, decimal: str | None) -> Di
     lines, above, whole, start = _sample(source)
     if not any(map(str.strip, lines)):
         raise InputError(f"{source} is empty; a table is needed.")
+    commented = above > 0
+    named = _SEPARATOR.fullmatch(lines[0].strip())
+    if named:  # Excel takes the delimiter from such a line
+        delimiter, above = named[1], above + 1
+        start, lines = Place(0, start.byte + len(lines[0].encode()), above), lines[1:]
     delimiter = delimiter or find_delimiter(lines, whole)
+    refuse_head(source, lines, delimiter, above, whole)
     first, used = _first_record(source, lines, delimiter, above)
     numerals = numerals_of(_cells(lines, delimiter, above), source, decimal, delimiter=delimiter)
     names = header_names(source, first, numerals)
     lengths = [len(line.encode()) for line in lines[:used]]
     place = start if names is None else Place(0, start.byte + sum(lengths), start.line + used)
-    commented = above > 0 and start.line > 0
     found = names or [f"x{j + 1}" for j in range(len(first))]
     return Dialect(delimiter, numerals, found, names is not None, first, place, commented, source.encoding)
 
@@ -154,20 +162,102 @@ def find_delimiter(lines: list[str], whole: bool) -> str:
             return delimiter
     if max(found[0] if found else 0 for found in widths.values()) == 1 and _is_cut_by_blanks(lines, whole):
         return " "
+    usual = {delimiter: _usual(found) for delimiter, found in widths.items()}  # below a title
+    best = max(reversed(_DELIMITERS), key=lambda d: usual[d][1] if usual[d][0] > 1 else 0.0)
+    if usual[best][0] > 1 and usual[best][1] >= _USUAL:
+        return best
     return max(reversed(_DELIMITERS), key=lambda d: widths[d][0] if widths[d] else 0)
 
 
+# Least share of records with one number of cells among those of a table with a head or title.
+_USUAL = 0.8
+
+
+def _usual(widths: Sequence[int]) -> tuple[int, float]:
+    """Return the usual number of cells of a record, and the share of the records that have it."""
+    if not widths:
+        return 0, 0.0
+    width, count = Counter(widths).most_common(1)[0]
+    return width, count / len(widths)
+
+
 def _is_cut_by_blanks(lines: list[str], whole: bool) -> bool:
-    """Return whether blanks cut every record into the same number of cells, numbers only below the first record."""
+    """Return whether blanks cut every record into the same number of cells, numbers only below the first record.
+
+    The first record may lack a cell, as in tables of R, and the first cells of the others be names.
+    """
     rows = [line.split() for line in lines if line.strip()]
     rows = rows if whole else rows[:-1]
+    if len(rows) < 2 or len({len(row) for row in rows[1:]}) != 1:
+        return False
+    short = len(rows[1]) - len(rows[0])
     # A time such as 2024-01-31 12:00 is no pair of numbers, and neither is a name of two words.
-    return (
-        len(rows) > 1
-        and len({len(row) for row in rows}) == 1
-        and len(rows[0]) > 1
-        and all(kind_of(cell) in ("number", "missing") for row in rows[1:] for cell in row)
+    numbers = all(kind_of(cell) in ("number", "missing") for row in rows[1:] for cell in row[max(short, 0) :])
+    return short in (0, 1) and len(rows[1]) > 1 and numbers
+
+
+def refuse_head(source: object, lines: list[str], delimiter: str, above: int, whole: bool) -> None:
+    """Refuse a text whose first lines have other numbers of cells than nearly all lines below, and say why that may be."""
+    records = _records_of(lines, delimiter, above, whole)
+    if len(records) < _FEWEST_RECORDS:
+        return
+    (line, first), body = records[0], records[1:]
+    width, share = _usual([len(record) for _, record in body])
+    if len(first) == width or share < _USUAL:
+        return
+    sign = _IN_WORDS.get(delimiter, repr(delimiter))
+    titled = _lines_without_values([record for _, record in body]) > 0
+    if len(first) == width - 1 and share == 1.0 and not titled:
+        if all(not record[-1].strip() for _, record in body):
+            why = f"they end with {sign} and the header in line {line} does not; end the header with it, too"
+        else:
+            why = (
+                f"the header in line {line} has no name for the first column, as tables of R have it; put a name and {sign} "
+                "before it"
+            )
+        raise InputError(f"{source}: every line has one cell more than the header: {why}.")
+    if len(first) == width + 1 and share == 1.0 and not first[-1].strip():
+        raise InputError(
+            f"{source}: the header in line {line} ends with {sign} and no other line does; delete it there."
+        )
+    start = next(i for i, (_, record) in enumerate(body) if len(record) == width)
+    head = [number for number, _ in records[: start + 1]]
+    extra = _lines_without_values([record for _, record in body[start + 1 :]])
+    more = [number for number, _ in body[start + 1 : start + 1 + extra]]
+    parts = [_in_lines(some) for some in (head, more) if some]
+    raise InputError(
+        f"{source}, line {body[start][0]}: {width} cells where the first line has {len(first)}, as in nearly all lines below; "
+        f"if the names stand there, delete {' and '.join(parts)}, a title or the head of a logger, or begin them with #."
     )
+
+
+# Records below which widths say nothing.
+_FEWEST_RECORDS = 4
+_IN_WORDS = {"\t": "a tab", " ": "a blank"}
+
+
+def _records_of(lines: list[str], delimiter: str, above: int, whole: bool) -> list[tuple[int, list[str]]]:
+    """Return the sampled records with their lines, as far as the text is cut into cells at all."""
+    reader = _parser(iter(lines), delimiter)
+    found: list[tuple[int, list[str]]] = []
+    try:
+        for record in reader:
+            if record:
+                found.append((above + reader.line_num, record))
+    except csv.Error:
+        return found
+    return found if whole else found[:-1]
+
+
+def _lines_without_values(records: Sequence[Sequence[str]]) -> int:
+    """Return how many records at the beginning hold no digit, where most of the others do."""
+    digits = [any(c.isdigit() for cell in record for c in cell) for record in records]
+    without = next((i for i, has in enumerate(digits) if has), 0)
+    return without if sum(digits) >= _USUAL * len(digits[without:]) else 0
+
+
+def _in_lines(numbers: Sequence[int]) -> str:
+    return f"line {numbers[0]}" if len(numbers) == 1 else f"lines {numbers[0]} to {numbers[-1]}"
 
 
 def _widths(lines: list[str], delimiter: str, whole: bool) -> list[int]:

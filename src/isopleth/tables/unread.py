@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,6 +13,7 @@ from isopleth.core.errors import Hint, Message, listed
 
 _SHOWN = 3  # cells of a column that a sentence shows
 _MOST_WORDS = 3  # different words that an advice names
+_OFTEN = 5  # cells with a word that stands for missing ones
 
 Place = Callable[[int], str]
 
@@ -45,9 +47,26 @@ class UnreadCells:
         place, hit = _found(self.rows, rows)
         return type(self)(np.flatnonzero(hit), tuple(self.texts[i] for i in place[hit]), self.kind, self.asked)
 
+    def below(self, depth: int) -> Self:
+        """Return the cells below the first rows."""
+        first = int(np.searchsorted(self.rows, depth))
+        return replace(self, rows=self.rows[first:], texts=self.texts[first:])
+
+    @property
+    def wrong(self) -> Self:
+        """The cells without those whose text has no digit and repeats, as "empty" does: such words stand for missing cells."""
+        counts = Counter(self.texts)
+        keep = np.array([counts[text] < _OFTEN or any(map(str.isdigit, text)) for text in self.texts], dtype=bool)
+        texts = tuple(text for text, kept in zip(self.texts, keep, strict=True) if kept)
+        return replace(self, rows=self.rows[keep], texts=texts)
+
     def shown(self, place: Place) -> str:
-        """Return the first cells with their places."""
-        cells = [f"{text!r} in {place(int(row))}" for row, text in zip(self.rows[:_SHOWN], self.texts, strict=False)]
+        """Return the first cells of different texts with their places."""
+        firsts: dict[str, int] = {}
+        for row, text in zip(self.rows.tolist(), self.texts, strict=True):
+            if len(firsts) < _SHOWN:
+                firsts.setdefault(text, row)
+        cells = [f"{text!r} in {place(row)}" for text, row in firsts.items()]
         more = len(self) - len(cells)
         return ", ".join(cells) + (f" and {more:,} more such cell{'s' * (more > 1)}" if more else "")
 
@@ -176,10 +195,9 @@ class OddCells:
 
     def notes(self, place: Place) -> list[Message]:
         """Return a sentence for each column: which of its cells count as missing."""
-        if head := self._head(place):
-            return [Message(f"{head}: its cells count as missing", hint="delete what is no row")]
-        said = []
-        for name, cells in self.unread.items():
+        head, others = self._head(place)
+        said = [Message(f"{head}: its cells count as missing", hint="delete what is no row")] if head else []
+        for name, cells in others.unread.items():
             count = f"{len(cells):,} cell{'s' * (len(cells) > 1)}"
             verb = "are" if len(cells) > 1 else "is"
             missing = f"count{'s' * (len(cells) == 1)} as missing: {cells.shown(place)}."
@@ -192,19 +210,22 @@ class OddCells:
             said.append(Message(text, column=name, row=int(limits.rows[0]), value=limits.texts[0]))
         return said
 
-    def _head(self, place: Place) -> str:
-        """Return a sentence about a first line that holds no row, but the units of several columns or a second header."""
-        first = {name: cells for name, cells in self.unread.items() if cells.rows[0] == 0}
-        if len(first) < 2 or len(first) < len(self.unread):
-            return ""
-        rows = {len(cells) for cells in first.values()}
-        depth = min(rows)
-        if len(rows) > 1 or any(cells.rows[-1] != depth - 1 for cells in first.values()):
-            return ""
-        words = listed([repr(cells.texts[0]) for cells in first.values()], 4)
+    def _head(self, place: Place) -> tuple[str, Self]:
+        """Return a sentence about first lines that hold the units of several columns or a second header, and the other cells."""
+        depth = 0
+        while True:
+            here = [cells for cells in self.unread.values() if depth in cells.rows]
+            if len(here) < 2 or 2 * len(here) < len(self.unread):
+                break
+            depth += 1
+        if not depth:
+            return "", self
+        words = [repr(cells.texts[0]) for cells in self.unread.values() if cells.rows[0] == 0]
         where = place(0) if depth == 1 else f"{place(0)} to {place(depth - 1)}"
         verb = "holds" if depth == 1 else "hold"
-        return f"{where} {verb} units or a second header ({words}) and no row"
+        unread = {name: cells.below(depth) for name, cells in self.unread.items()}
+        others = type(self)({name: cells for name, cells in unread.items() if len(cells)}, self.censored)
+        return f"{where} {verb} units or a second header ({listed(words, 4)}) and no row", others
 
 
 NO_ODD_CELLS = OddCells({}, {})
@@ -239,35 +260,41 @@ def refusal(found: Sequence[tuple[str, OddCells, Place]], *, categories: bool = 
     found = [each for each in found if len(each[1])]
     if not found:
         return None
-    source, odd, place = found[0]
-    columns = [name for _, cells, _ in found for name in (*cells.unread, *cells.censored)]
-    columns = list(dict.fromkeys(columns))
-    texts = [text for _, cells, _ in found for each in cells.unread.values() for text in each.texts]
+    source, odd, _ = found[0]
     name = next(iter((*odd.unread, *odd.censored)))
     first: UnreadCells | CensoredCells = odd.unread[name] if name in odd.unread else odd.censored[name]
-    about: dict[str, Any] = {"column": name, "row": int(first.rows[0]), "value": first.texts[0], "source": source}
-    if len(found) == 1 and (head := odd._head(place)):
-        return Message(head, hint="delete that line, or begin it with # if the header stands below it", **about)
-    parts = [part for one, cells, where in found for part in _parts(cells, where, one if len(found) > 1 else "")]
-    end = ""
-    if len(parts) == 1 and isinstance(first, UnreadCells):
-        end = "; expected a time such as 2024-01-31 12:00" if first.asked and first.kind == "times" else ""
-        end = end or (f"; expected {_EXPECTED.get(first.kind, first.kind)}" if first.asked else "")
-        end = f", and {first.kind} were expected" if first.kind.startswith("dates") else end
-        end = end or f", and nearly all other cells are {first.kind}"
-    return Message("; ".join(parts) + end, hint=_advice(columns, texts, categories, _asked(found)), **about)
+    about: dict[str, Any] = {"column": name, "row": int(first.rows[0]), "value": first.texts[0]}
+    about["source"] = source if len(found) == 1 else None
+    parts: list[str] = []
+    left = []
+    for source, cells, place in found:
+        head, others = cells._head(place)
+        said = [head] * bool(head) + _parts(others, place)
+        parts += [f"{source}: {said[0]}" if len(found) > 1 else said[0], *said[1:]]
+        left.append(others)
+    if not any(map(len, left)):
+        return Message("; ".join(dict.fromkeys(parts)), hint="delete what is no row", **about)
+    end = _expected(first) if len(parts) == 1 and isinstance(first, UnreadCells) else ""
+    return Message("; ".join(dict.fromkeys(parts)) + end, hint=_advice(left, categories), **about)
 
 
-_EXPECTED = {"numbers": "a number or an empty cell", "truth values": "a truth value or an empty cell"}
+_EXPECTED = {
+    "numbers": "a number or an empty cell",
+    "times": "a time such as 2024-01-31 12:00",
+    "truth values": "a truth value or an empty cell",
+}
 
 
-def _asked(found: Sequence[tuple[str, OddCells, Place]]) -> bool:
-    return any(cells.asked for _, odd, _ in found for cells in odd.unread.values())
+def _expected(cells: UnreadCells) -> str:
+    """Return what was expected in the place of cells of a single column."""
+    if cells.kind.startswith("dates"):
+        return f", and {cells.kind} were expected"
+    return f"; expected {_EXPECTED[cells.kind]}" if cells.asked else f", and nearly all other cells are {cells.kind}"
 
 
-def _parts(odd: OddCells, place: Place, source: str) -> list[str]:
+def _parts(odd: OddCells, place: Place) -> list[str]:
     """Return what each column holds that is not of its kind."""
-    alone = len(odd) == 1 and not source
+    alone = len(odd) == 1
     parts = []
     for name, cells in odd.unread.items():
         kind = "" if alone else f" ({cells.kind})"
@@ -276,19 +303,23 @@ def _parts(odd: OddCells, place: Place, source: str) -> list[str]:
         parts.append(
             f"column {str(name)!r} holds limits in the place of numbers, {limits.shown(place)}, which are not used yet"
         )
-    if source:
-        parts[0] = f"{source}: {parts[0]}"
     return parts
 
 
-def _advice(columns: Sequence[Any], texts: Sequence[str], categories: bool, asked: bool) -> Hint:
+def _advice(odd: Sequence[OddCells], categories: bool) -> Hint:
     """Return the ways out, in words that can be pasted into a shell."""
+    unread = [cells for each in odd for cells in each.unread.values()]
+    columns = list(dict.fromkeys(name for each in odd for name in (*each.unread, *each.censored)))
+    texts = [text for cells in unread for text in cells.texts]
+    asked = any(cells.asked for cells in unread)
     words = list(dict.fromkeys(texts))
+    if len(words) > _MOST_WORDS:
+        words = [text for text, count in Counter(texts).items() if count >= _OFTEN and not any(map(str.isdigit, text))]
     settings: dict[str, Any] = {"bad_cells": "missing"}
     ways = ["correct them" if len(texts) > 1 else "correct it"] * bool(texts)
     ways.append("take them as missing with {bad_cells}" if len(texts) != 1 else "take it as missing with {bad_cells}")
     if 0 < len(words) <= _MOST_WORDS:
-        ways[-1] += " or {missing}"
+        ways[-1] += " or {missing}" if len(words) == len(set(texts)) else " (some of them with {missing})"
         settings["missing"] = words
     if asked:
         return Hint(" or ".join(ways), **settings)
