@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
 import forked
+from cli import shell
 from isopleth import DensityImputer, read_table
 from isopleth.core import parts
 from isopleth.core.errors import DataWarning, InputError
@@ -368,6 +369,21 @@ def test_a_first_column_of_rising_numbers_without_a_name_has_the_labels_of_the_r
     assert read_table(path, columns=["v", header or "x1"]).names == ["v", header or "x1"]
     second = written(tmp_path, "v,\n" + "".join(f"{i % 7}.5,{i}\n" for i in labels), "second.csv")
     assert not read_table(second).schema.left_out
+
+
+def test_repeated_names_can_be_changed_from_the_shell_and_in_python(tmp_path):
+    path = written(tmp_path, "a,b,a\n" + "".join(f"{i % 3},{i % 5},{i % 7}\n" for i in range(20)))
+    said = "the column name 'a' occurs more than once; give columns names of their own, as with"
+    assert f"{said} `rename={{3: 'a_2'}}`" in str(refused(path))
+    assert f"{said} --rename 3=a_2" in shell.refused("describe", path)
+    assert read_table(path, rename={3: "a_2", "b": "c"}).names == ["a", "c", "a_2"]
+    assert "has 2 columns 'a' (rename): say which by its number, 1, 3." in str(refused(path, rename={"a": "c"}))
+    assert "has no column 'z' (rename)" in str(refused(path, rename={"z": "c"}))
+    shell.fine("fill", path, "--rename", "3=a_2", "--out", tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_text().startswith("a,b,a_2\n")
+    other = written(tmp_path, "a,b,c\n" + "".join(f"{i % 3},{i % 5},{i % 7}\n" for i in range(20)), "other.csv")
+    assert "'c'" in shell.fine("compare", path, other, "--rename", "3=a_2").stdout
+    assert "--rename has 'a'; write a column and its new name" in shell.refused("describe", path, "--rename", "a")
 
 
 class TestPacked:

@@ -199,6 +199,16 @@ def written_to_standard_output(ctx: click.Context, writes: str) -> Iterator[None
             shutil.copyfileobj(file, sys.stdout.buffer)
 
 
+def _renames(parts: list[str]) -> dict[str, str]:
+    """Return the names of --rename by those that they replace."""
+    pairs = [part.rpartition("=") for part in parts]
+    if wrong := next(
+        (part for part, (old, _, new) in zip(parts, pairs, strict=True) if not old or not new.strip()), None
+    ):
+        raise InputError(f"--rename has {wrong!r}; write a column and its new name, as in --rename 3=price.")
+    return {old.strip(): new.strip() for old, _, new in pairs}
+
+
 _TABLE_OPTIONS = [
     click.option("--exclude", type=ColumnList(), help="Leave these columns out."),
     click.option("--id", "identifiers", type=ColumnList(), help="These columns identify rows: leave them out."),
@@ -209,6 +219,14 @@ _TABLE_OPTIONS = [
         "--missing", type=WordList(), help="Words that mean a missing cell.  [default: NA, N/A, NaN, null, ?, ...]"
     ),
     click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of text files.  [default: recognised]"),
+    click.option(
+        "--rename",
+        type=ColumnList(),
+        callback=lambda ctx, param, parts: None if parts is None else _renames(parts),
+        metavar="OLD=NEW,...",
+        help="Other names of columns; OLD is a name, or a number from 1 where several columns have one name.",
+    ),
+    click.option("--sheet", metavar="NAME|NUMBER", help="Sheet of a workbook.  [default: the first visible one]"),
     click.option("--time-columns", type=ColumnList(), help="Take these columns as times."),
     click.option("--encoding", help="Encoding of text files, such as latin-1, or auto.  [default: UTF-8]"),
     click.option(

@@ -115,6 +115,7 @@ class ShellWording(Wording):
         if value is ...:
             return self._options[name]
         text = StringIO()
+        value = [f"{key}={new}" for key, new in value.items()] if isinstance(value, dict) else value
         parts = value if isinstance(value, list) else [value]
         csv.writer(text, lineterminator="").writerow("..." if part is ... else part for part in parts)
         return f"{self._options[name]} {shlex.quote(text.getvalue())}"

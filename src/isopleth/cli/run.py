@@ -67,6 +67,8 @@ class Run:
         }
         inputs = {shown[name]: ctx.params[name] for name in reads}
         reading = Reading(**{name: value for name, value in how.items() if value is not None})
+        if sum(kind == "file" and ctx.params[name] is not None for name, kind in reads.items()) > 1:
+            reading = replace(reading, rename_each=False)
         run = cls([str(ctx.command.name), *ctx.obj], inputs, Stages(stages), writes, reading, **shared)
         run.check()
         return run, own

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from isopleth.core.errors import Hint, InputError, Message, one_of, quoted, warn_user
+from isopleth.files import readers
 from isopleth.files.delimited import (
     Dialect,
     Text,
@@ -20,7 +21,7 @@ from isopleth.files.delimited import (
     recognised,
 )
 from isopleth.files.file_table import FileTable, refuse_odd_cells, refuse_other_kinds
-from isopleth.files.readers import READERS, Columns, mapped, parquet_batches, parquet_shape, table_of_array
+from isopleth.files.readers import Columns, mapped, parquet_batches, parquet_shape, table_of_array
 from isopleth.files.source import (
     PACKED_SUFFIXES,
     Source,
@@ -28,13 +29,17 @@ from isopleth.files.source import (
     check_beginning,
     opened,
     positions,
+    renamed,
 )
+from isopleth.files.workbook import read_workbook
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD, hold_codes
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Choices, Schema
 from isopleth.tables.text_types import days_of, trimmed, typed, without_codes, without_missing
 from isopleth.tables.unread import CensoredCells, OddCells, UnreadCells
 
+# First bytes and reader of each format but text, by suffix.
+READERS = {**readers.READERS, ".xlsx": ((b"PK\x03\x04",), read_workbook)}
 # Delimiters of text files by suffix; None means that it is found from the text.
 _DELIMITERS = {".csv": None, ".txt": None, ".tsv": "\t"}
 # Rows of a file larger than memory by which the kinds of its columns are decided.
@@ -59,6 +64,9 @@ class Reading:
     encoding: str | None = None
     schema: Schema | None = None
     max_unpacked: int | None = None
+    rename: Mapping[str | int, str] | None = None
+    rename_each: bool = True  # whether every column of `rename` has to be in the table, and not in another one
+    sheet: str | int | None = None
 
     @property
     def said_missing(self) -> frozenset[str] | None:
@@ -76,7 +84,17 @@ class Reading:
 
     def of_schema(self, schema: Schema) -> Reading:
         """Return how the columns of a schema are read; what was said of columns was for those of another table."""
-        names = ("columns", "missing", "bad_cells", "decimal", "encoding", "max_unpacked")
+        names = (
+            "columns",
+            "missing",
+            "bad_cells",
+            "decimal",
+            "encoding",
+            "max_unpacked",
+            "rename",
+            "rename_each",
+            "sheet",
+        )
         kept = {name: getattr(self, name) for name in names}
         return Reading(**kept, schema=schema)
 
@@ -99,13 +117,15 @@ def read_table(
     schema: Schema | None = None,
     min_rows: int = 1,
     max_unpacked: int | None = None,
+    rename: Mapping[str | int, str] | None = None,
+    sheet: str | int | None = None,
     warn: bool = True,
 ) -> FileTable:
     """Read a table with columns of all kinds: numbers, words, truth values, times and missing cells.
 
     The suffix decides the format: .csv and .txt (cells between tabs, semicolons, bars, commas or blanks; a first line without
     numbers is the header, and lines that begin with # above it are comments), .tsv, .jsonl (one object a line), .parquet,
-    .feather and .arrow, .xlsx (the first sheet), .npy, and .npz (its array ``X``, or its only two-dimensional one). A further
+    .feather and .arrow, .xlsx (one sheet), .npy, and .npz (its array ``X``, or its only two-dimensional one). A further
     suffix .gz, .bz2, .xz or .zst says that the file is compressed. The path ``-`` is standard input. The file is opened once.
 
     A column holds numbers, times or truth values if nearly all cells that are not missing (four in five) are so, times in one
@@ -148,6 +168,10 @@ def read_table(
     max_unpacked : int, optional
         Bytes that a compressed file may have when it is unpacked, and that a table in a workbook, an archive or JSONL may take;
         1 GiB by default.
+    rename : mapping of str or int to str, optional
+        Other names of columns, by their names, or where several have one name by their numbers, counted from 1.
+    sheet : str or int, optional
+        Sheet of a workbook, by its name or its number among those that are visible, counted from 1; the first by default.
     warn : bool, default=True
         Whether warnings say which columns are left out and what was recognised. It is in :attr:`FileTable.notes` in any case.
 
@@ -190,6 +214,8 @@ def read_table(
         encoding=encoding,
         schema=schema,
         max_unpacked=max_unpacked,
+        rename=rename,
+        sheet=sheet,
     )
     table = Reader(path, how).read(min_rows)
     if warn:
@@ -227,10 +253,15 @@ class Reader:
         elif source.suffix == ".parquet":
             (self._rows, offered), self.named = parquet_shape(source), True
         else:
-            self._whole = READERS[source.suffix][1](source)
+            self._whole = self._read_whole()
             offered, self.named = list(self._whole.data.column_names), self._whole.named
+        if how.sheet is not None and source.suffix != ".xlsx":
+            raise InputError(f"{source} is no workbook and has no sheets; leave {{parameter}} out.", parameter="sheet")
+        offered = renamed(source, offered, how.rename or {}, each=how.rename_each)
         # Names as they stand in the file, which may be empty there.
-        self._header = list(self.text.dialect.first) if self.text is not None and self.named else list(offered)
+        first = self.text.dialect.first if self.text is not None and self.named else offered
+        names = offered if self.text is None else self.text.dialect.names
+        self._header = [old if name == new else new for old, name, new in zip(first, names, offered, strict=True)]
         self._refuse_unknown_labels(offered)
         labels = [offered.index(name) for name in how.labels]
         self.where = [j for j in self._chosen(offered) if j not in labels]
@@ -240,6 +271,12 @@ class Reader:
         own = {} if how.schema is None else how.schema.day_first
         theirs = [] if how.schema is None else map(str, how.schema.names)
         self._day_first = {mine: own[name] for mine, name in zip(self.names, theirs, strict=False) if name in own}
+
+    def _read_whole(self) -> Columns:
+        """Read a file that is not read in pieces."""
+        if self.source.suffix == ".xlsx":
+            return read_workbook(self.source, self.how.sheet)
+        return READERS[self.source.suffix][1](self.source)
 
     def _refuse_unknown_labels(self, offered: list[str]) -> None:
         for name in self.how.labels:
@@ -311,7 +348,7 @@ class Reader:
         if self._whole is None:
             if most is not None and self._rows > most:
                 return next(self._joined(self._pieces(most, 0), most))[0]
-            self._whole = READERS[self.source.suffix][1](self.source)
+            self._whole = self._read_whole()
         whole = self._whole
         cells = None if whole.cells is None else whole.cells.select(self.where).slice(0, most)
         lines_ = None if whole.lines is None else whole.lines[:most]
@@ -348,7 +385,8 @@ class Reader:
         schema = how.schema or Schema.of_numbers(self.names, True)
         of_file = (columns.lines, self._notes(), choices, labels, self.dialect)
         table = FileTable(data, schema, self.source.shown, named, *of_file, odd=odd)
-        said = [note.located(self.source, table.place) for note in [*read.notes, *odd.notes(table.place)]]
+        notes = [*self._notes_of_workbook(), *read.notes, *odd.notes(table.place)]
+        said = [note.located(self.source, table.place) for note in notes]
         table = replace(table, notes=(*table.notes, *said))
         if how.schema is not None:
             return table
@@ -406,11 +444,17 @@ class Reader:
                 notes.append("lines that begin with # are taken as comments.")
         return tuple(Message(note, source=str(self.source)) for note in notes)
 
+    def _notes_of_workbook(self) -> list[Message]:
+        """Return what is said of the sheet and of columns that are read."""
+        notes = () if self._whole is None else self._whole.notes
+        return [note for note in notes if note.column is None or note.column in self.names]
+
     @property
     def _written(self) -> tuple[str, ...]:
         """Columns that hold everything as words: all of a text, those of several types of other formats."""
         mixed = () if self._whole is None else self._whole.mixed
-        return tuple(name for name in self.names if self.text is not None or name in mixed)
+        places = zip(self.names, self.where, strict=False)  # labels come behind
+        return tuple(name for name, j in places if self.text is not None or j in mixed)
 
     def _typed(self, columns: Columns, wanted: Mapping[str, str]) -> TypedColumns:
         numerals, missing = Numerals() if self.text is None else self.text.dialect.numerals, self.how.said_missing

@@ -5,22 +5,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any, Literal
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as arrow_json
 
-from isopleth.core.errors import InputError, require
+from isopleth.core.errors import InputError, Message
 from isopleth.files.source import Source
 from isopleth.io.input_files import ArrayHeader, read_array_header
-from isopleth.tables.cells import ALL_INTEGERS, number_word
+from isopleth.tables.cells import ALL_INTEGERS
 
 # Prefix of the column in which pandas stores the labels of the rows.
 _INDEX = "__index_level_"
@@ -33,14 +32,16 @@ _NULL = re.compile(rb"^[ \t]*[^{\s]", re.MULTILINE)
 class Columns:
     """Columns as a format gives them: an Arrow table, whether the file names them, and the lines of rows if it has lines.
 
-    Columns with cells of several types are text; `mixed` names them. `cells` are those of a workbook as text.
+    Columns with cells of several types are text; `mixed` has their positions. `cells` are those of a workbook as text, and
+    `notes` say what is doubtful about it.
     """
 
     data: Any
     named: bool = True
     lines: np.ndarray | None = None
-    mixed: frozenset[str] = frozenset()
+    mixed: frozenset[int] = frozenset()
     cells: Any = None
+    notes: tuple[Message, ...] = ()
 
 
 def table_of_array(values: np.ndarray) -> Any:
@@ -107,8 +108,8 @@ def _json_records(source: Source) -> Columns:
     if not columns:
         raise InputError(f"{source} is empty; a table is needed.")
     where = np.array(lines, dtype=np.int64)
-    arrays = {name: _of_objects(source, name, cells, lines) for name, cells in columns.items()}
-    return Columns(pa.table(arrays), True, where, _mixed(arrays, columns.values()))
+    arrays = {name: array_of(source, name, cells, lines) for name, cells in columns.items()}
+    return Columns(pa.table(arrays), True, where, mixed_columns(arrays.values(), columns.values()))
 
 
 def _record(source: Source, number: int, line: bytes) -> dict[str, Any]:
@@ -133,7 +134,7 @@ def _record(source: Source, number: int, line: bytes) -> dict[str, Any]:
     return record
 
 
-def _of_objects(source: Source, name: str, cells: list[Any], lines: Sequence[int]) -> Any:
+def array_of(source: Source, name: str, cells: list[Any], lines: Sequence[int]) -> Any:
     """Return Python objects as an Arrow array; objects of several types become words."""
     for line, cell in zip(lines, cells, strict=True):
         if isinstance(cell, (list, dict)):
@@ -155,12 +156,12 @@ def _of_objects(source: Source, name: str, cells: list[Any], lines: Sequence[int
         ) from None
 
 
-def _mixed(arrays: Mapping[str, Any], cells: Iterable[list[Any]]) -> frozenset[str]:
-    """Return the columns of text in which some cells are none."""
-    each = zip(arrays.items(), cells, strict=True)
+def mixed_columns(arrays: Iterable[Any], cells: Iterable[list[Any]]) -> frozenset[int]:
+    """Return the positions of columns of text in which some cells are none."""
+    each = enumerate(zip(arrays, cells, strict=True))
     return frozenset(
-        name
-        for (name, array), held in each
+        j
+        for j, (array, held) in each
         if pa.types.is_string(array.type) and not all(cell is None or isinstance(cell, str) for cell in held)
     )
 
@@ -171,61 +172,6 @@ def _is_no_text(word: Any) -> bool:
     except UnicodeEncodeError:
         return True
     return False
-
-
-def read_workbook(source: Source) -> Columns:
-    """Read the first sheet of a workbook: names in its first row, a row of the table in each other one."""
-    openpyxl = require("openpyxl", "xlsx", "Reading workbooks")
-    source.file.seek(0)
-    try:
-        with ZipFile(source.file) as archive:
-            source.refuse_beyond(sum(member.file_size for member in archive.infolist()), "the unpacked workbook")
-        source.file.seek(0)
-        book = openpyxl.load_workbook(source.file, read_only=True, data_only=True)
-        rows = list(_sheet_rows(source, book.worksheets[0]))
-    except InputError:
-        raise
-    except (BadZipFile, KeyError, IndexError, ValueError, OSError):
-        raise InputError(f"{source} is damaged, or no workbook with a sheet; save it again.") from None
-    if len(rows) < 2:
-        raise InputError(f"{source}: the first sheet has no rows below a header; a table is needed.")
-    (first, header), body = rows[0], rows[1:]
-    width = max(len(row) for _, row in rows)
-    names = [str(cell).strip() if cell is not None else f"x{j + 1}" for j, cell in enumerate(header)]
-    names += [f"x{j + 1}" for j in range(len(names), width)]
-    for line, row in body:
-        if row == header:
-            raise InputError(f"{source}, line {line} repeats the header of line {first}; delete that line.")
-    lines = [line for line, _ in body]
-    cells = [[row[j] if j < len(row) else None for _, row in body] for j in range(width)]
-    arrays = [_of_objects(source, name, column, lines) for name, column in zip(names, cells, strict=True)]
-    mixed = _mixed(dict(zip(names, arrays, strict=True)), cells)
-    texts = pa.table([pa.array(map(_shown, column), pa.string()) for column in cells], names=names)
-    return Columns(pa.table(arrays, names=names), True, np.array(lines, dtype=np.int64), mixed, texts)
-
-
-def _shown(cell: Any) -> str | None:
-    """Return the cell of a workbook as a workbook shows it."""
-    if isinstance(cell, bool):
-        return str(cell).upper()
-    if isinstance(cell, float):
-        return number_word(cell)
-    if isinstance(cell, datetime):
-        return cell.isoformat(sep=" ").removesuffix(" 00:00:00")
-    return None if cell is None else str(cell)
-
-
-def _sheet_rows(source: Source, sheet: Any) -> Iterator[tuple[int, tuple]]:
-    """Yield the rows that are not empty. One cell in the last corner of a sheet makes 17 thousand million of them."""
-    sheet.reset_dimensions()
-    width = 0
-    for line, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-        if any(cell is not None for cell in row):
-            while row and row[-1] is None:
-                row = row[:-1]
-            width = max(width, len(row))
-            source.refuse_beyond(line * width * _CELL, "the cells of the first sheet up to the last one that is filled")
-            yield line, row
 
 
 @contextmanager
@@ -372,7 +318,6 @@ def _checked(source: Source, what: str, array: Any) -> np.ndarray:
 
 READERS: dict[str, tuple[tuple[bytes, ...], Callable[[Source], Columns]]] = {
     ".jsonl": ((), read_json),
-    ".xlsx": ((b"PK\x03\x04",), read_workbook),
     ".parquet": ((b"PAR1",), read_parquet),
     ".feather": ((b"ARROW1",), read_arrow),
     ".arrow": ((b"ARROW1",), read_arrow),

@@ -14,12 +14,12 @@ import sys
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from isopleth.core.errors import MANY_NAMES, Hint, InputError, quoted
+from isopleth.core.errors import MANY_NAMES, Hint, InputError, listed, quoted
 from isopleth.io.input_files import check_source
 
 # A file that holds more than this once it is unpacked, or needs more memory than this for being wide or sparse, is refused:
@@ -252,7 +252,10 @@ def choice(names: Sequence[str]) -> list[Any]:
 
 def positions(source: object, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
     """Return the positions of the chosen columns among `names`, in the given order; all for None."""
-    _refuse_repeated(f"{source}: the column name", names, "give every column its own name")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        last = max(j for j, name in enumerate(names) if name == twice[0]) + 1
+        hint = Hint("give columns names of their own, as with {rename}", rename={last: f"{twice[0]}_2"})
+        _refuse_repeated(f"{source}: the column name", names, hint)
     if columns is not None:
         if not columns:
             how = Hint("name at least one, or leave {columns} out to use all of them", columns=...)
@@ -271,7 +274,29 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
     return [where[name] for name in left]
 
 
-def _refuse_repeated(subject: str, names: Sequence[str], advice: str) -> None:
+def renamed(source: object, names: Sequence[str], rename: Mapping[str | int, str], *, each: bool = True) -> list[str]:
+    """Return names of columns with others in the place of some, which are given by name or, of repeated names, by number from 1.
+
+    With `each`, every one has to be there.
+    """
+    found, counts = list(names), Counter(names)
+    for key, new in rename.items():
+        places = [j for j, name in enumerate(names) if name == key]
+        if not places and str(key).isdigit() and 1 <= int(key) <= len(names) and counts[names[int(key) - 1]] > 1:
+            places = [int(key) - 1]
+        if len(places) > 1:
+            numbers = listed([str(j + 1) for j in places])
+            text = f"{source} has {len(places)} columns {key!r} ({{parameter}}): say which by its number, {numbers}."
+            raise InputError(text, parameter="rename", column=str(key))
+        if not places and each:
+            text = f"{source} has no column {key!r} ({{parameter}}); it has {quoted(names)}."
+            raise InputError(text, parameter="rename", column=str(key))
+        if places:
+            found[places[0]] = new
+    return found
+
+
+def _refuse_repeated(subject: str, names: Sequence[str], advice: str | Hint) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         some, occur = (subject, "occurs") if len(repeated) == 1 else (f"{subject}s", "occur")
