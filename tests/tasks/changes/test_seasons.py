@@ -10,6 +10,7 @@ from scipy.signal import lfilter
 from isopleth import ChangePointDetector, InputError
 from isopleth.tasks.changes.autocorrelation import cycle_of
 from isopleth.tasks.changes.periods import Cycle, period_of_differences, seasonal, seasons_of
+from isopleth.tasks.changes.seasons_beside import SizedSeason
 
 HOURS = 8 * 168
 
@@ -193,3 +194,37 @@ def test_the_period_of_a_short_season_is_its_own_and_not_that_of_a_peak_nearby()
     assert cycle_of(slow, 30.0) == pytest.approx(29.5, abs=0.1)
     quick = np.sin(2.0 * np.pi * np.arange(600) / 7.4)[:, None]
     assert cycle_of(quick, 8.0) == pytest.approx(7.4, abs=0.1)
+
+
+def test_a_doubled_rate_with_days_and_weeks_is_one_change():
+    """The first season, of days only, leaves weekends that look like levels; its size doubles, too."""
+    times = pd.date_range("2024-03-04", periods=28 * 24, freq="h")
+    base = (2.0 + np.sin(2.0 * np.pi * (times.hour - 8) / 24.0)) * np.where(times.day_of_week >= 5, 0.6, 1.0)
+    for seed, place in ((0, 453), (3, 440)):
+        noise = 0.2 * np.random.default_rng(seed).normal(size=len(times))
+        series = base * np.where(np.arange(len(times)) >= place, 2.0, 1.0) + noise
+        found = ChangePointDetector(random_state=0).fit(series, times=times)
+        assert found.kinds_.tolist() == ["level"]
+        assert abs(found.change_points_[0] - place) <= 1
+        assert found.periods_.max() == 168.0
+
+
+def test_a_large_step_hides_no_season_and_makes_none():
+    steps = np.arange(1000)
+    noise = 0.3 * np.random.default_rng(2).normal(size=1000)
+    found = ChangePointDetector(random_state=0).fit(
+        2.0 * np.sin(2.0 * np.pi * steps / 25.0) + noise - 10.0 * (steps >= 500)
+    )
+    assert found.change_points_.tolist() == [500]
+    assert found.periods_.tolist() == [25.0]
+
+
+def test_a_season_has_a_size_and_a_level_of_its_own_between_changes():
+    wave = np.sin(2.0 * np.pi * np.arange(600) / 24.0)
+    sizes, levels = np.repeat([1.0, 0.0, 2.0], 200), np.repeat([0.0, 1.0, -1.0], 200)
+    column = sizes * wave + levels + 0.1 * np.random.default_rng(0).normal(size=600)
+    column[50:60] = np.nan
+    found = SizedSeason.of(column, wave, np.array([100, 200, 300, 400, 590]), 48.0)
+    assert found.bounds == [0, 200, 400, 600]
+    np.testing.assert_allclose(found.sizes, sizes, atol=0.05)
+    np.testing.assert_allclose(found.levels, levels, atol=0.05)

@@ -50,7 +50,7 @@ class Described:
 
 def described(series: Series, rng: np.random.Generator) -> Described:
     """Describe a series by segments, each of which saves more than the best change in a series without any."""
-    found = describe(series.values)
+    found = series.first or describe(series.values)
     unchanged = found if series.reference is None else unbroken(series.reference)
     series.tick(TIME)
     # Simulations that cannot change the answer are left out, so each has random numbers of its own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from numbers import Real
@@ -238,12 +238,31 @@ def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) 
     options = [option for one in whole for option in _options([], one)]
     # A season that grows is no change; one that changes at once is seen by the scan of shapes, which keeps a found season.
     first = chosen_seasons(column, [[*options, *(replace(one, growing=True) for one in options)]], given=False)
-    if not first or _DAYS * first[0].period > n / _FOUND:
-        return first
-    longer = Cycle.of_steps(n, _DAYS * first[0].period)
-    if seconds is not None and abs(first[0].period - _of_calendar("day", seconds).period) < 0.5:
-        longer = _of_calendar("week", seconds)
-    return chosen_seasons(column, [first, _options(first, longer)], given=False)
+    longer = _week_of(first, n, seconds)
+    return first if longer is None else chosen_seasons(column, [first, _options(first, longer)], given=False)
+
+
+def _week_of(found: Sequence[Cycle], length: int, seconds: np.ndarray | None) -> Cycle | None:
+    """Return the cycle of seven of a single cycle, which is the week of a day; None if it does not occur four times."""
+    if len(found) != 1 or _DAYS * found[0].period > length / _FOUND:
+        return None
+    if seconds is not None and abs(found[0].period - _of_calendar("day", seconds).period) < 0.5:
+        return _of_calendar("week", seconds)
+    return Cycle.of_steps(length, _DAYS * found[0].period)
+
+
+def with_weeks(seasons: Seasons, values: np.ndarray, seconds: np.ndarray | None) -> Iterator[Seasons]:
+    """Yield the seasons with a week beside the day of a column, even where it costs more: the cheapest, and levels of days."""
+    days = [list(own[:1]) for own in seasons]
+    longer = [_week_of(own, len(values), seconds) for own in days]
+    if not any(longer):
+        return
+    columns = [*zip(values.T, days, longer, strict=True)]
+    for last in (slice(None), slice(-1, None)):
+        yield [
+            own if week is None else chosen_seasons(column, [own, _options(own, week)[last]], given=True)
+            for column, own, week in columns
+        ]
 
 
 def period_of_differences(column: np.ndarray) -> int | None:

@@ -139,8 +139,8 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 def _autoregression(column: np.ndarray) -> tuple[float, float]:
     r"""Return the lag-1 autocorrelation and the standard deviation of the innovations.
 
-    Changes of level make a series look as if it wandered about its median. The mean squares :math:`V_1, V_2` of clipped differences
-    hardly see them, and those of an autoregression have :math:`V_2 = (1 + \phi) V_1`; the smaller autocorrelation is taken.
+    Changes of level make a series look as if it wandered about its median. The mean squares :math:`V_1, V_2` of clipped
+    differences hardly see them, and those of an autoregression have :math:`V_2 = (1 + \phi) V_1`; the smaller one is taken.
     """
     pairs = ~np.isnan(column[1:]) & ~np.isnan(column[:-1])
     center = np.nanmedian(column)

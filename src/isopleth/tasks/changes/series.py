@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from isopleth.core.progress import unheard
-from isopleth.tasks.changes.description_length import logs_of_growth
+from isopleth.tasks.changes.description_length import Description, logs_of_growth
 from isopleth.tasks.changes.periods import Seasons, season_beside_levels, seasonal, seasons_of
 from isopleth.tasks.changes.preparation import filled_gaps, without_absurd_values
-
-# Range of a series without its seasons, relative to that with them, which is rounding.
-_ROUNDING = 1e-9
+from isopleth.tasks.changes.seasons_beside import Seasonal, SeasonSearch
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +25,7 @@ class Series:
     rate: float  # false alarm rate
     reference: np.ndarray | None = None  # (m, d): stretch without a change, without its seasons
     season: float | None = None  # period of the season that is left in `shapes`
+    first: Description | None = None  # description of `values` by segments, if it is known
     periods: tuple[float, ...] = ()  # mean lengths in steps of the seasons that were subtracted
     memory_limit: float = 2.0**30
     tick: Callable[[int], None] = unheard
@@ -52,40 +51,47 @@ def prepared(
 ) -> Series:
     """Subtract the seasons of a series whose gaps are filled; `options` are fields of the result."""
     level = logs_of_growth(values)
-    cells = np.where(missing, np.nan, level)
-    seasons, season, rest = _without_seasons(cells, seasons_of(cells, period, seconds), rng)
-    if not any(seasons) or (np.ptp(rest, axis=0) <= _ROUNDING * np.ptp(level, axis=0)).any():
+    fit = _without_seasons(np.where(missing, np.nan, level), period, seconds, rng)
+    if fit is None:
         return Series(values, level, missing, reference=reference, **options)
-    periods = np.unique([cycle.period for cycles in seasons for cycle in cycles])
-    if reference is not None:
-        reference, n = logs_of_growth(values, reference), len(reference)
-        within = [[one.over(n) for one in own if 2 * one.period <= n] for own in seasons]
-        reference = reference - seasonal(reference, within)
-    level = np.where(missing, rest + season, level)
-    # Around 0, so that no logarithm is taken of it.
-    rest = rest - rest.mean(axis=0)
+    periods = np.unique([cycle.period for cycles in fit.seasons for cycle in cycles])
+    level = np.where(missing, fit.rest + fit.season, level)
     # The scans keep a single season that was found.
     kept = float(periods[0]) if isinstance(period, str) and period == "auto" and len(periods) == 1 else None
     return Series(
-        rest,
-        rest if kept is None else level,
+        fit.rest,
+        fit.rest if kept is None else level,
         missing,
-        reference=reference,
+        reference=None if reference is None else _reference(values, reference, fit.seasons),
         season=kept,
         periods=tuple(periods.tolist()),
+        first=fit.found,
         **options,
     )
 
 
+def _reference(values: np.ndarray, reference: np.ndarray, seasons: Seasons) -> np.ndarray:
+    """Return the reference without the seasons that it holds twice."""
+    reference, n = logs_of_growth(values, reference), len(reference)
+    return reference - seasonal(reference, [[one.over(n) for one in own if 2 * one.period <= n] for own in seasons])
+
+
 def _without_seasons(
-    cells: np.ndarray, seasons: Seasons, rng: np.random.Generator
-) -> tuple[Seasons, np.ndarray, np.ndarray]:
-    """Return the seasons, their sum, and the rest with its gaps filled."""
-    if not any(seasons):
-        return seasons, np.zeros_like(cells), cells
+    cells: np.ndarray, period: Any, seconds: np.ndarray | None, rng: np.random.Generator
+) -> Seasonal | None:
+    """Return the seasons of cells, NaN where unknown, and what they leave; None if there are none."""
+    search = SeasonSearch(cells, seconds, rng)
+    seasons = seasons_of(cells, period, seconds)
+    season = np.zeros_like(cells)
+    if any(seasons):
 
-    def fill(columns: np.ndarray) -> np.ndarray:
-        return np.column_stack([filled_gaps(column, rng) for column in columns.T])
+        def fill(columns: np.ndarray) -> np.ndarray:
+            return np.column_stack([filled_gaps(column, rng) for column in columns.T])
 
-    season = season_beside_levels(cells, seasons, fill)
-    return seasons, season, fill(cells - season)
+        season = season_beside_levels(cells, seasons, fill)
+    elif period is None:
+        return None
+    for first in search.fitted(seasons, season):
+        best = search.best(first) if isinstance(period, str) and period == "auto" else first
+        return best if any(best.seasons) else None
+    return None
