@@ -10,8 +10,11 @@ import numpy as np
 
 # Values are equal if they differ by rounding only: by less than this share of the range of most of them, or of the whole range if
 # they agree in eleven digits, because most values may be one. If most are 0, there is no range and are no digits: a share of the
-# range of the others decides. If all agree in eleven digits, the column is constant.
+# range of the others decides. If all agree in eleven digits, the column is constant. Whole numbers are exact: they have no
+# rounding, however many digits they share.
 _ROUNDING, _DIGITS, _OF_OTHERS = 1e-9, 4e-12, 2e-11
+# Whole numbers below this are exact.
+_EXACT = 2.0**53
 
 
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -139,7 +142,7 @@ def rounding_of(ordered: np.ndarray) -> np.ndarray:
 def differ(ordered: np.ndarray) -> np.ndarray:
     """Tell of each value, in ascending order along the last axis, whether it differs from the one before beyond rounding."""
     every = _ROUNDING * ordered[..., -1:] - _ROUNDING * ordered[..., :1]
-    digits = _DIGITS * np.abs(ordered[..., 1:])
+    digits = np.where(_whole(ordered)[..., None], 0.0, _DIGITS * np.abs(ordered[..., 1:]))
     digits = np.where(every > _ROUNDING * digits[..., -1:], np.minimum(digits, every), digits[..., -1:])
     apart = rounding_of(ordered)
     for j in np.argwhere(apart <= _OF_OTHERS * every[..., 0]):
@@ -147,6 +150,12 @@ def differ(ordered: np.ndarray) -> np.ndarray:
         apart[tuple(j)] = np.where(apart[tuple(j)] <= _ROUNDING * least, least, apart[tuple(j)])
     with np.errstate(over="ignore"):
         return np.asarray(np.diff(ordered) > np.maximum(apart[..., None], digits))
+
+
+def _whole(values: np.ndarray) -> np.ndarray:
+    """Tell along the last axis whether all values are whole numbers."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(((values == np.rint(values)) & (np.abs(values) < _EXACT)).all(axis=-1))
 
 
 def _inner_range(ordered: np.ndarray) -> float:
@@ -179,7 +188,7 @@ class Rounding:
         if len(ordered) < 2:
             return ordered[:0], ordered[:0]
         starts = np.concatenate([[True], differ(ordered)])
-        if constants and ordered[-1] - ordered[0] <= _DIGITS * abs(ordered[-1]):
+        if constants and ordered[-1] - ordered[0] <= _DIGITS * abs(ordered[-1]) and not _whole(ordered):
             starts[1:] = False
         first = ordered[starts][np.cumsum(starts) - 1]
         changed = first != ordered

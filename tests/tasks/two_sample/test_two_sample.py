@@ -589,3 +589,13 @@ def test_no_two_sentences_of_an_answer_contradict_each_other():
         found["given"] += any(result.witness.given_others.texts) and not result.witness.columns()
     assert found["shown"] > found["alone"] > 20
     assert found["given"] > 10
+
+
+def test_values_that_share_their_first_digits_are_compared_or_told():
+    rng = np.random.default_rng(0)
+    X, Y = 10**13 + rng.integers(0, 9, (40, 1)), 10**13 + 20 + rng.integers(0, 9, (40, 1))
+    assert two_sample_test(X, Y, **FEW).pvalue == two_sample_test(X - 10**13, Y - 10**13, **FEW).pvalue == 0.01
+    X, Y = (1e13 + shift + rng.normal(size=(40, 1)) for shift in (0.0, 5.0))
+    with pytest.warns(DataWarning, match="column 0 share their first eleven digits"):
+        assert two_sample_test(X, Y, **FEW).pvalue == 1.0
+    assert two_sample_test(X - 1e13, Y - 1e13, **FEW).pvalue == 0.01

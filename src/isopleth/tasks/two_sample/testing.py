@@ -19,13 +19,24 @@ from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.difference.samples import enter_both
-from isopleth.tables.checks import TIMES_APART, CheckedRows, TakesKinds, numbered_groups, times_apart, used_names
+from isopleth.tables.checks import (
+    TIMES_APART,
+    CheckedRows,
+    TakesKinds,
+    in_quotes,
+    numbered_groups,
+    times_apart,
+    used_names,
+)
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TwoSampleResult
+
+# Numbers that differ by more than so many units in the last place may differ by more than rounding.
+_ULPS = 64
 
 
 class TwoSampleTest(TakesKinds, BaseEstimator):
@@ -137,6 +148,23 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
     else:
         return
     warn_user(message)
+
+
+def _warn_of_digits(problem: TwoSampleProblem) -> None:
+    """Warn of columns whose values share so many digits that their differences are taken as rounding."""
+    rows = np.vstack(problem.tables)
+    found = []
+    for cell, block in zip(problem.encoding.cells, problem.blocks, strict=True):
+        known = rows[~np.isnan(rows[:, cell.place]), cell.place]
+        if cell.kind == "categorical" or not len(known) or problem.varying[block.start]:
+            continue
+        if known.max() - known.min() > _ULPS * np.spacing(np.abs(known).max()):
+            found.append(in_quotes(cell.name))
+    if found:
+        warn_user(
+            f"the values of {listed(found)} share their first eleven digits, and what is beyond these is taken as rounding; "
+            "subtract a constant from them if the differences are meant."
+        )
 
 
 def two_sample_test(
@@ -271,4 +299,5 @@ def two_sample_test(
     }
     problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
     _check_assignments(problem)
+    _warn_of_digits(problem)
     return TwoSampleResult.of(problem, names, aside).like(X.table, Y.table)
