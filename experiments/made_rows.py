@@ -35,8 +35,9 @@ import pandas as pd
 from experiments.mixed_data import OneHot, is_words, read_table, some_rows
 from experiments.resumed import resumed
 from isopleth import KDE, SOSREP, two_sample_test
-from isopleth.density.recording import NumberFormat
 from isopleth.kernels.product import ProductLaplacian
+from isopleth.tables.number_formats import NumberFormat
+from isopleth.tasks import make_rows
 
 # The tables, with the column that is to be predicted.
 TARGETS = {"credit_a": "class", "credit_g": "class", "hypothyroid": "Class", "abalone": "Sex", "diabetes": "target"}
@@ -55,7 +56,7 @@ def drawn(density: Callable[[], SOSREP | KDE]) -> Maker:
     """Return how rows are drawn from a density."""
 
     def make(frame: pd.DataFrame, seed: int) -> pd.DataFrame:
-        return density().fit(frame).sample(len(frame), random_state=seed, as_recorded=True)
+        return make_rows(density().fit(frame), len(frame), random_state=seed)
 
     return make
 

@@ -391,7 +391,7 @@ PACKAGES = (
 )
 
 # Packages of the plan whose folders may not be there yet.
-PLANNED = frozenset({"context", "tasks/cellwise", "tasks/made_rows"})
+PLANNED = frozenset({"context", "tasks/cellwise"})
 
 _BY_PATH = {package.path: package for package in PACKAGES}
 

@@ -37,14 +37,14 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
-from isopleth.density.corrections import Selection
 from isopleth.difference import KDEDifference
 from isopleth.difference.fitted import KINDS
 from isopleth.frames import FRAMES
 from isopleth.kernels import KERNELS, ProductLaplacian
 from isopleth.sampling import sample
 from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein
-from isopleth.tasks import AnytimeDriftMonitor, sliding_lsdd
+from isopleth.tasks import AnytimeDriftMonitor, make_rows, sliding_lsdd
+from isopleth.tasks.made_rows.selection import Selection
 
 # Functions that make what a case found, by its name.
 CASES: dict[str, Callable[[], dict[str, Any]]] = {}
@@ -177,7 +177,7 @@ def every_draw() -> AbstractContextManager[Any]:
 def times() -> dict[str, Any]:
     table = tables.visits()
     with every_draw():
-        return {"draws": KDE().fit(table).sample(8, random_state=0, as_recorded=True)}
+        return {"draws": make_rows(KDE().fit(table), 8, random_state=0)}
 
 
 @case("density, recorded")
@@ -185,9 +185,9 @@ def recorded_draws() -> dict[str, Any]:
     rows = np.round(tables.bent(), 1)
     with every_draw():
         of_models = {str(k): one.fit(rows) for k, one in enumerate((SOSREP(), KDE(frame="scale")))}
-        out = {k: model.sample(8, random_state=0, as_recorded=True) for k, model in of_models.items()}
+        out = {k: make_rows(model, 8, random_state=0) for k, model in of_models.items()}
         gaps = tables.people()
-        return out | {"gaps": SOSREP().fit(gaps).sample(8, random_state=0, as_recorded=True)}
+        return out | {"gaps": make_rows(SOSREP().fit(gaps), 8, random_state=0)}
 
 
 @case("density, grid")

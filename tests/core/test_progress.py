@@ -33,7 +33,7 @@ from isopleth.core.progress import Progress
 from isopleth.core.threads import map_threads
 from isopleth.kernels import ProductLaplacian
 from isopleth.score import SSGE, NuMethod
-from isopleth.tasks import AnytimeDriftMonitor
+from isopleth.tasks import AnytimeDriftMonitor, make_rows
 
 
 @pytest.fixture
@@ -239,7 +239,7 @@ LONG = {
         ["filling of gaps"],
     ),
     "draws that look like rows of the fit": (
-        lambda X, Y, v: KDE("gaussian", 0.5, verbose=v, frame="scale").fit(X).sample(9, None, 0, as_recorded=True),
+        lambda X, Y, v: make_rows(KDE("gaussian", 0.5, frame="scale").fit(X), 9, None, 0, verbose=v),
         ["samples"],
     ),
     "Search in a table": (

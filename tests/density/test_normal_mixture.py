@@ -10,6 +10,7 @@ from sklearn.covariance import ledoit_wolf
 from isopleth import KDE, SOSREP
 from isopleth.density.normal_mixture import NormalMixture, _products, fit_normal_mixture, shrunken_normal
 from isopleth.density.stack_columns import StackColumns
+from isopleth.tasks import make_rows
 
 MEANS = np.array([[0.0, 0.0], [6.0, 1.0], [-2.0, 7.0]])
 ROOTS = np.array([[[0.3, 0.0], [0.1, 0.2]], [[1.0, 0.0], [-0.6, 0.5]], [[1.5, 0.0], [0.0, 1.2]]])
@@ -138,4 +139,4 @@ def test_draws_of_normal_densities_name_a_near_row() -> None:
     np.testing.assert_array_equal(first, second)
     apart = np.linalg.norm(rows[:, None] - table.density.centers, axis=2)
     assert np.mean(apart[np.arange(50), first] <= np.quantile(apart, 0.1, axis=1)) > 0.95
-    assert model.sample(30, random_state=0, as_recorded=True).shape == (30, 2)
+    assert make_rows(model, 30, random_state=0).shape == (30, 2)

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from isopleth.cli.run import Run
 from isopleth.density import DensityImputer
-from isopleth.density.recording import NumberFormat
 from isopleth.files.file_table import FileTable
+from isopleth.tables.number_formats import NumberFormat
 from isopleth.tasks.expected_values import FilledCells
 
 

@@ -15,17 +15,17 @@ from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
 from isopleth.core.errors import InputError, printable
 from isopleth.density import KDE
-from isopleth.density.row_kernels import RowKernelDensity
+from isopleth.density.base import DensityEstimator
 from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reading
 from isopleth.io import load
 from isopleth.kernels.product import ProductLaplacian
 from isopleth.results.text import counted
 from isopleth.tables.relations import in_order, kept, relations_of
+from isopleth.tasks import MadeRows, make_rows
 from isopleth.tasks.description import broken_relations_of, relations_in_words
-from isopleth.tasks.made_rows import MadeRows
 
-Density = TypeVar("Density", bound=RowKernelDensity)
+Density = TypeVar("Density", bound=DensityEstimator)
 
 # Rows of a table with gaps that can be fitted in ten to twenty seconds, cubed. A row with a pattern of gaps of its own takes as
 # long as ten others.
@@ -108,10 +108,10 @@ def _affordable(gaps: np.ndarray) -> int:
     return int((_CUBED_ROWS / (1.0 + _OWN_PATTERN * share)) ** (1 / 3))
 
 
-def load_density(path: Path) -> RowKernelDensity:
+def load_density(path: Path) -> DensityEstimator:
     """Load a fitted density from which rows can be drawn as their table records them."""
     density = load(path)
-    if not isinstance(density, RowKernelDensity) or not hasattr(density, "_recording"):
+    if not isinstance(density, DensityEstimator) or not hasattr(density, "sample"):
         raise InputError(
             f"{path} holds a {type(density).__name__} that says nothing of how its table records values; use a density of "
             "isopleth sample --save, or a fitted SOSREP or KDE with kernel='gaussian' or ProductLaplacian()."
@@ -119,13 +119,13 @@ def load_density(path: Path) -> RowKernelDensity:
     return density
 
 
-def drawn(density: RowKernelDensity, rows: int, seed: int, known: dict[str, Any], *, complete: bool) -> Any:
+def drawn(density: DensityEstimator, rows: int, seed: int, known: dict[str, Any], *, complete: bool) -> Any:
     """Return drawn rows as an Arrow table, with the known values in every row."""
     import narwhals as nw
 
     named = hasattr(density, "feature_names_in_")
     given = {name if named else int(name[1:]) - 1: value for name, value in known.items()}
-    made = density.sample(rows, given or None, seed, as_recorded="complete" if complete else True)
+    made = make_rows(density, rows, given or None, seed, complete, density.verbose)
     names = [f"x{j + 1}" for j in range(made.shape[1])]
     if isinstance(made, np.ndarray):
         names = list(map(str, getattr(density, "feature_names_in_", names)))

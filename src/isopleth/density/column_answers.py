@@ -264,7 +264,7 @@ class ColumnAnswers(ABC):
 
     def _decoded(self, encoded: np.ndarray, ordered: bool = False) -> dict[Any, Any]:
         """Return the numbers and times of an encoded row by name; `ordered` as the columns of the table."""
-        row = (encoded if ordered else self._by_column(encoded))[0]  # type: ignore[attr-defined]
+        row = (encoded if ordered else self.by_column(encoded))[0]  # type: ignore[attr-defined]
         return {
             column.name: _plain(column, row[j])
             for j, column in enumerate(self.columns.columns)

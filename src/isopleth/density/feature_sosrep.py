@@ -339,7 +339,7 @@ class FeatureSolver(Solver):
         return replace(
             fitted,
             coefficients=one.coefficients,
-            **dict.fromkeys(("rows", "points", "weights", "centers")),
+            **dict.fromkeys(("rows", "points", "weights", "centers", "fit_rows")),
             coordinates=replace(fitted.coordinates, constants=np.full(len(fitted.places), np.nan)),
             facts={**fitted.facts, "approximation_error": error},
         )

@@ -63,12 +63,30 @@ def _(density: StackColumns, points: np.ndarray | None) -> StackColumns:
 
 
 @dataclass(frozen=True, eq=False)
+class FitRows:
+    """Rows of a fit, from which new rows get their digits, their words and their gaps."""
+
+    rows: np.ndarray  # (m, k): encoded rows in the units of the table, NaN where a cell is missing
+    weights: np.ndarray  # (m,)
+    # Of a table with missing cells at most 2,000 rows: their points with filled gaps, which encoded cells were missing, weights.
+    filled: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
+
+    def take(self, encoded: np.ndarray, visible: np.ndarray) -> FitRows:
+        """Return some of the encoded columns, which are `visible` ones of points."""
+        filled = self.filled
+        if filled is not None:
+            filled = filled[0][:, visible], filled[1][:, encoded], filled[2]
+        return FitRows(self.rows[:, encoded], self.weights, filled)
+
+
+@dataclass(frozen=True, eq=False)
 class RowDensity:
     """A density of the encoded rows of a table, numbers first, then codes of words; rows are in the units of the table."""
 
     coordinates: ColumnCoordinates  # map of encoded rows to points
     density: Any  # density of points: FrameDensity, ColumnDensity or StackColumns
     points: np.ndarray | None = None  # (m, d): points with kernels
+    fit_rows: FitRows | None = None  # rows of the fit
 
     @property
     def cells(self) -> ColumnDensity | StackColumns:
@@ -92,13 +110,19 @@ class RowDensity:
         drawn: np.ndarray = self.density.sample(n, rng, verbose)
         return drawn
 
-    def take(self, numeric: np.ndarray, visible: np.ndarray) -> RowDensity:
-        """Return the density of some of the columns: `numeric` ones of the table, `visible` ones of points."""
-        return RowDensity(self.coordinates.take(numeric), self.cells.marginal(visible))
+    def take(self, encoded: np.ndarray, numeric: np.ndarray, visible: np.ndarray) -> RowDensity:
+        """Return the density of some of the encoded columns: `numeric` ones of the table, `visible` ones of points."""
+        return self._part(self.cells.marginal(visible), encoded, numeric, visible)
 
-    def given(self, numeric: np.ndarray, known: Mapping[int, float]) -> RowDensity:
-        """Return the density of the other columns, `numeric` ones of the table, where columns of points have values."""
-        return RowDensity(self.coordinates.take(numeric), self.cells.conditional(known))
+    def given(
+        self, known: Mapping[int, float], encoded: np.ndarray, numeric: np.ndarray, visible: np.ndarray
+    ) -> RowDensity:
+        """Return the density of the other columns, which are named as for :meth:`take`, where columns of points have values."""
+        return self._part(self.cells.conditional(known), encoded, numeric, visible)
+
+    def _part(self, density: Any, encoded: np.ndarray, numeric: np.ndarray, visible: np.ndarray) -> RowDensity:
+        fit_rows = None if self.fit_rows is None else self.fit_rows.take(encoded, visible)
+        return RowDensity(self.coordinates.take(numeric), density, None, fit_rows)
 
     def leave(self, z: np.ndarray) -> np.ndarray:
         """Return the rows of points."""

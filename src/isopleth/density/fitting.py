@@ -13,7 +13,7 @@ import numpy as np
 from isopleth.core.arrays import Backend
 from isopleth.core.errors import InputError
 from isopleth.core.parameters import on_host
-from isopleth.core.rows import distinct_rows, sample_places
+from isopleth.core.rows import distinct_rows, merge_with_gaps, sample_places
 from isopleth.core.scales import ScaledColumns, bounded, deviations, loss_units, resolve_length_scale
 from isopleth.core.threads import interruptible
 from isopleth.density.asked import Asked
@@ -21,10 +21,10 @@ from isopleth.density.candidates import FrameCandidates, Recipe
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import TableRows, TableScales, donors_of, product_factor, weights_of
 from isopleth.density.coordinates import ColumnCoordinates
-from isopleth.density.fitted import Fitted, cells_of
+from isopleth.density.fitted import FitRows, Fitted, cells_of
 from isopleth.density.landmarks import mass_near
 from isopleth.density.search import Search, run_search
-from isopleth.density.solver import RowSolver, Solver
+from isopleth.density.solver import MOST_KERNELS, RowSolver, Solver
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.kernels.product import ColumnKernel
@@ -69,6 +69,7 @@ class RealRows:
         places = np.arange(given.shape[1])
         points = coordinates.enter(given)
         held: dict[str, Any] = {"rows": given, "points": points, "weights": weights, "centers": given}
+        held["fit_rows"] = FitRows(given, weights)
         return Fitted(coordinates=coordinates, places=places, **held, **found)
 
 
@@ -202,7 +203,7 @@ def fit_cells(model: Any, asked: Asked, solver: RowSolver, table: CheckedRows, c
     of_numbers, of_words = np.full((2, n_features), np.nan)
     of_numbers[numeric], of_words[places[table.n_numeric :]] = frame.by_column(frame.scale), product.rho
     complete = not np.isnan(z).any()
-    donors = {} if complete else {"donors": donors_of(product, z, rows.weights, rows.keep)}
+    donors = None if complete else donors_of(product, z, rows.weights, rows.keep)
     return Fitted(
         coordinates=coordinates,
         density=density,
@@ -216,8 +217,17 @@ def fit_cells(model: Any, asked: Asked, solver: RowSolver, table: CheckedRows, c
         centers=centers,
         length_scale=of_numbers,
         category_scale=of_words,
-        facts=path | facts | donors,
+        facts=path | facts,
+        fit_rows=_fit_rows(table, donors),
     )
+
+
+def _fit_rows(table: CheckedRows, donors: tuple[np.ndarray, np.ndarray, np.ndarray] | None) -> FitRows:
+    """Return distinct rows of a table in its units, of many a part that does not depend on their order."""
+    counted = table.weights > 0.0
+    rows, weights, _ = merge_with_gaps(table.rows[counted] + 0.0, table.weights[counted])
+    chosen = sample_places(len(rows), MOST_KERNELS)
+    return FitRows(rows[chosen], weights[chosen], donors)
 
 
 def _of_numbers(model: Any, numeric: np.ndarray) -> tuple[BoundedMap, Any]:

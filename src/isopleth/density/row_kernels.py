@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -18,9 +17,9 @@ from isopleth.density.asked import Asked
 from isopleth.density.base import DensityEstimator
 from isopleth.density.fitted import Fitted, FromFit
 from isopleth.density.fitting import fit_cells
-from isopleth.density.recording import Recording
 from isopleth.density.solver import RowSolver
 from isopleth.density.table_density import TableDensity
+from isopleth.tables.cell_types import types_of
 from isopleth.tables.checks import CheckedRows, check_mass, enter
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema
@@ -70,12 +69,12 @@ class RowKernelDensity(DensityEstimator):
         )
         return tags
 
-    # What kind of frame was fitted, for rows made like it. A fit to rows in parts sees no frame.
-    _library: str | None = None
+    # Library and types of the columns of the frame that was fitted, for rows made like it. A fit to rows in parts sees no frame.
+    _frame_of_fit: tuple[str | None, dict[str, str]] = (None, {})
 
     def _forget(self) -> None:
         super()._forget()
-        for name in ("schema_", "_recording", "_library"):
+        for name in ("schema_", "_frame_of_fit"):
             self.__dict__.pop(name, None)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -107,16 +106,10 @@ class RowKernelDensity(DensityEstimator):
         if self.categorical is not None or given.has_kinds:
             self._asked.check_cells()
         table = enter(self, given, sample_weight, reset=True, min_samples=2)
-        self._library = given.library
+        self._frame_of_fit = given.library, types_of(given.table)
         if table.columns is None and not table.missing.any():
-            if self._asked.product:
-                self._recording = Recording.of_numbers(given.table, table.rows, table.weights)
             return self._fit_numbers(self._reduce(table))
-        columns = table.columns or self._columns
-        self._fitted = fit_cells(self, self._asked, self._solver(), table, columns)
-        recording = Recording.of(given.table, columns, table.rows, table.weights)
-        donors = self._fitted.facts.get("donors")
-        self._recording = recording if donors is None else recording.with_gaps(*donors)
+        self._fitted = fit_cells(self, self._asked, self._solver(), table, table.columns or self._columns)
         return table.finish(self)
 
     def _reduce(self, table: CheckedRows) -> CheckedRows:
@@ -135,8 +128,8 @@ class RowKernelDensity(DensityEstimator):
 
     def _table_density(self) -> TableDensity:
         """Return the density as one of a table, in the words of the table."""
-        library = None if getattr(self, "schema_", None) is None else self._library  # rows of numbers alone are arrays
-        return TableDensity(self._value(), self._columns, library, getattr(self, "_recording", None))
+        library = None if getattr(self, "schema_", None) is None else self._frame_of_fit[0]  # numbers alone are arrays
+        return TableDensity(self._value(), self._columns, library, self._frame_of_fit)
 
     def marginal(self, columns: Any) -> TableDensity:
         """Return the density of some of the columns, exactly; the others are integrated and summed out.
@@ -252,7 +245,6 @@ class RowKernelDensity(DensityEstimator):
         n_samples: int = 1,
         given: Mapping[Any, Any] | None = None,
         random_state: Any = None,
-        as_recorded: bool | str = False,
     ) -> Any:
         """Draw independent rows from the density.
 
@@ -264,14 +256,6 @@ class RowKernelDensity(DensityEstimator):
             Values that some columns have in every row, by name or number: draws from :meth:`conditional`.
         random_state : int, RandomState or None
             Seed.
-        as_recorded : bool or "complete", default=False
-            Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
-            With True, every column has about the distribution that it has in the table: range, decimals, values that many rows
-            share, and shares of words; of ten draws that one is likeliest to be kept which trees take for a row of the table.
-            Rows come evenly from the rows of the table, about one from each of as many; they are not independent of each other.
-            Cells are missing about as often and in the same patterns (with "complete" none is), and
-            the result is a frame of the library of the training rows, with the types of their columns. This needs a kernel that
-            is a product over columns.
 
         Returns
         -------
@@ -290,10 +274,7 @@ class RowKernelDensity(DensityEstimator):
         A mixture of kernels (:class:`~isopleth.KDE`) draws a centre, then a row from its kernel. The square of a sum of kernels
         (:class:`~isopleth.SOSREP`) draws a pair of centres for the Gaussian kernel, and is sampled by rejection for all others.
         """
-        density = self._table_density()
-        if as_recorded:
-            density = replace(density, library=self._library)
-        drawn = density.sample(n_samples, given, random_state, as_recorded, self.verbose)
+        drawn = self._table_density().sample(n_samples, given, random_state, self.verbose)
         return self._fitted.backend.array(drawn)
 
     def _sampling_target(self) -> Fitted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -17,18 +17,13 @@ from isopleth.core.parameters import on_host
 from isopleth.core.progress import Progress
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.coordinates import ColumnCoordinates
-from isopleth.density.corrections import CANDIDATES, Calibration, Selection
+from isopleth.density.corrections import Calibration
 from isopleth.density.fitted import RowDensity
-from isopleth.density.recording import Drawn, Recording
-from isopleth.tables.cell_types import is_whole, write_cells
+from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import encoded_rows
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
 
-# Draws by which the distribution of draws in each column is known.
-_REFERENCE = 4000
-# Rows that are made at once.
-_BATCH = 1000
 # Rounds in which draws of unknown words are made again.
 _ROUNDS = 1000
 
@@ -51,8 +46,8 @@ class TableDensity(ColumnAnswers):
         The columns of the table.
     library : str, optional
         Library of the frames that draws are returned as; None for arrays.
-    recording : Recording, optional
-        How the table of the fit records its values.
+    frame_of_fit : tuple of str and dict
+        Library of the frame of the fit, and the types of its columns by name.
 
     Examples
     --------
@@ -68,7 +63,7 @@ class TableDensity(ColumnAnswers):
     rows: RowDensity
     columns: Schema
     library: str | None = None
-    recording: Recording | None = None
+    frame_of_fit: tuple[str | None, Mapping[str, str]] = (None, {})
 
     @property
     def density(self) -> Any:
@@ -96,7 +91,7 @@ class TableDensity(ColumnAnswers):
         given = Given.of(X)
         return encoded_rows(given, self.columns), given.backend
 
-    def _by_column(self, encoded: np.ndarray) -> np.ndarray:
+    def by_column(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded cells in the order of the columns of the table."""
         out = np.empty_like(encoded)
         out[:, self.columns.order] = encoded
@@ -108,7 +103,7 @@ class TableDensity(ColumnAnswers):
 
     def gradient(self, rows: np.ndarray) -> np.ndarray:
         """Gradient of :meth:`log_density` in the columns of the table; NaN in missing cells, words and rows outside bounds."""
-        return self._by_column(self.rows.gradient(rows))
+        return self.by_column(self.rows.gradient(rows))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Compute the log density of the known cells of each row, the others being integrated and summed out.
@@ -178,7 +173,7 @@ class TableDensity(ColumnAnswers):
             raise InputError(f"row {int(np.argmin(inside))} of X is on or beyond the bounds, where the density is 0.")
         return self.coordinates.enter(rows)
 
-    def _unknown(self, points: np.ndarray) -> np.ndarray:
+    def unknown(self, points: np.ndarray) -> np.ndarray:
         """Mask of the codes that stand for words which no training row has."""
         return np.asarray(points[:, self.coordinates.frame.dim :] == np.array(self._known_sizes, dtype=float))
 
@@ -193,11 +188,11 @@ class TableDensity(ColumnAnswers):
         """Fill gaps by words of the training rows only: by the likeliest one, or by draws that are made again."""
         asked = np.isnan(points[:, self.coordinates.frame.dim :])
         for _ in range(_ROUNDS if strategy == "draw" else 0):
-            again = np.flatnonzero((self._unknown(found) & asked).any(axis=1))
+            again = np.flatnonzero((self.unknown(found) & asked).any(axis=1))
             if not len(again):
                 return found
             found[again] = self.density.impute(points[again], "draw", rng, None if own is None else own[again])
-        wrong = self._unknown(found) & asked
+        wrong = self.unknown(found) & asked
         for j in np.flatnonzero(wrong.any(axis=0)):
             rows = np.flatnonzero(wrong[:, j])
             place = self.coordinates.frame.dim + int(j)
@@ -236,8 +231,8 @@ class TableDensity(ColumnAnswers):
 
     def write(self, X: Any, rows: np.ndarray, filled: np.ndarray, backend: Backend) -> Any:
         """Return `X` with the gaps of its encoded `rows` filled."""
-        gaps = self._by_column(np.isnan(rows))
-        return backend.array(write_cells(on_host(X, "X"), self.columns, self._by_column(filled), gaps))
+        gaps = self.by_column(np.isnan(rows))
+        return backend.array(write_cells(on_host(X, "X"), self.columns, self.by_column(filled), gaps))
 
     def like(self, X: Any, values: np.ndarray, backend: Backend) -> Any:
         """Return numbers and times by column as a frame if X is one."""
@@ -262,7 +257,7 @@ class TableDensity(ColumnAnswers):
         for end in self.density.intervals(points, confidence_level, own, *moved):
             found = np.where(np.isnan(rows), self.coordinates.leave(end), rows)
             found[:, self.n_numeric :] = np.nan
-            ends.append(self._by_column(found))
+            ends.append(self.by_column(found))
         return ends[0], ends[1]
 
     # ---- other densities --------------------------------------------------------------------------------------------
@@ -287,8 +282,8 @@ class TableDensity(ColumnAnswers):
         where[self.columns.order] = np.arange(len(where))
         return where[list(places)]
 
-    def _some(self, places: list[int], density: Callable[[np.ndarray, np.ndarray], RowDensity]) -> TableDensity:
-        """Return a density of columns of the table by that of their places among the numeric columns and among points."""
+    def _some(self, places: list[int], density: Callable[..., RowDensity]) -> TableDensity:
+        """Return a density of columns of the table, by their places among encoded columns, numeric ones and those of points."""
         columns = self.columns.take(places)
         encoded = self._encoded_places([places[i] for i in columns.order])
         frame, numeric = self.coordinates.frame, encoded[encoded < self.n_numeric]
@@ -299,10 +294,10 @@ class TableDensity(ColumnAnswers):
             names = quoted(columns.names)
             raise InputError(f"{names} had one value only at fit and no density; name a column that varied.")
         return TableDensity(
-            density(numeric, visible),
+            density(encoded, numeric, visible),
             columns,
             self.library,
-            None if self.recording is None else self.recording.take(encoded, visible),
+            self.frame_of_fit,
         )
 
     def marginal(self, columns: Sequence[Any]) -> TableDensity:
@@ -388,14 +383,13 @@ class TableDensity(ColumnAnswers):
         if len(known) < len(values):
             text = "{parameter} names a column that was constant at fit and has no density; leave it out."
             raise InputError(text, parameter="given")
-        return self._some(rest, lambda numeric, visible: self.rows.given(numeric, known))
+        return self._some(rest, lambda *columns: self.rows.given(known, *columns))
 
     def sample(
         self,
         n_samples: int = 1,
         given: Mapping[Any, Any] | None = None,
         random_state: Any = None,
-        as_recorded: bool | str = False,
         verbose: bool | int = False,
     ) -> Any:
         """Draw independent rows.
@@ -408,20 +402,13 @@ class TableDensity(ColumnAnswers):
             Values that some columns have in every row, as for :meth:`conditional`.
         random_state : int, RandomState or None
             Seed.
-        as_recorded : bool or "complete", default=False
-            Whether the rows look like those of the fit. By default they are exact draws from the density, without gaps.
-            With True, every column has about the distribution that it has in the table: range, decimals, values that many rows
-            share, and shares of words; of ten draws that one is likeliest to be kept which trees take for a row of the table.
-            Rows come evenly from the rows of the table, about one from each of as many; they are not independent of each other.
-            Cells are missing about as often and in the same patterns (with "complete" none
-            is), and columns have the types of the table.
         verbose : bool or int, default=False
-            Whether to show the progress of draws that look like rows of the fit.
+            Whether to show the progress of draws by rejection.
 
         Returns
         -------
         data frame or ndarray of shape (n_samples, n_columns)
-            A frame of the library of the training rows, if those were one with words, times or gaps, or if `as_recorded`.
+            A frame of the library of the training rows, if those were one with words, times or gaps.
             Words are those of the training rows: draws of the category for other words are made again. Constant columns
             keep their value.
 
@@ -432,13 +419,15 @@ class TableDensity(ColumnAnswers):
         """
         n_samples = whole_number("n_samples", n_samples)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        out, others, rest = self.begin(n_samples, given)
+        out[:, others] = rest._draw(n_samples, rng, verbose)
+        return new_table(self.columns, self.by_column(out), self.library)
+
+    def begin(self, n: int, given: Mapping[Any, Any] | None) -> tuple[np.ndarray, np.ndarray, TableDensity]:
+        """Return encoded rows with the given values, the places of the other columns, and the density of these."""
         values = {} if given is None else self._given(given)
-        types = self.recording.types if as_recorded and self.recording else {}
         for place, value in values.items():
             column = self.columns.columns[place]
-            if is_whole(types.get(str(column.name), "")) and value % 1.0:
-                text = "{parameter} has {value} for {column}, which holds whole numbers; give a whole number."
-                raise InputError(text, parameter="given", column=column.name, value=value)
             if column.kind == "categorical" and value == len(column.levels):
                 raise InputError(
                     "{parameter} has a word for {column} that no training row has",
@@ -446,69 +435,28 @@ class TableDensity(ColumnAnswers):
                     column=column.name,
                     hint=f"expected one of {quoted(column.levels)}",
                 )
-        if as_recorded and self.density is None:  # which refuses kernels that are no product over columns
-            raise ValueError("no density of columns")
         rest = self if given is None else self.conditional(given)
         known = self._encoded_places(list(values))
-        others = np.setdiff1d(np.arange(len(self.columns.columns)), known)
-        out = np.empty((int(n_samples), len(self.columns.columns)))
+        out = np.full((n, len(self.columns.columns)), np.nan)
         out[:, known] = list(values.values())
-        if not as_recorded or self.recording is None or rest.recording is None:
-            out[:, others] = rest._independent(int(n_samples), rng, verbose)
-            return new_table(self.columns, self._by_column(out), self.library)
-        usual = self._draws(_REFERENCE, rng)
-        selection = self._selection(self.recording, usual, rng)
-        reference, place = usual.take(others), 0
-        with Progress("samples", n_samples, verbose) as tick:
-            while place < n_samples:
-                n = min(n_samples - place, _BATCH)
-                drawn = rest._draws(CANDIDATES * n, rng)
-                rows = np.tile(out[place], (len(drawn.rows), 1))
-                rows[:, others] = rest.recording.record(drawn, reference, rng)
-                out[place : place + n] = rows[selection.kept(rows, drawn.center, n, rng)]
-                place += n
-                tick(n)
-        if self.recording.gaps is not None and as_recorded != "complete":
-            gaps = self._gaps(out, usual.rows, rng)
-            gaps[:, known] = False
-            out[gaps] = np.nan
-        return self.recording.typed(new_table(self.columns, self._by_column(out), self.library))
+        return out, np.setdiff1d(np.arange(out.shape[1]), known), rest
 
-    def _selection(self, recording: Recording, usual: Drawn, rng: np.random.Generator) -> Selection:
-        """Return what tells draws from the rows of the table, whose gaps are filled."""
-        density = self.density
-        if recording.points is not None and recording.weights is not None:
-            points, weights = recording.points, recording.weights
-        else:
-            points, weights = density.centers[:, density.columns], density.row_weights()
-        sizes = (0,) * self.n_numeric + self.columns.sizes
-        rows, drawn = recording.exact(self.coordinates.leave(points)), recording.record(usual, usual, rng)
-        return Selection.of(rows, weights, drawn, sizes, int(rng.integers(2**31)))
-
-    def _gaps(self, rows: np.ndarray, others: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw which cells of drawn rows are missing."""
-        density = self.density
-        kernel = density.kernel.take(density.columns)
-        points = self.coordinates.enter(rows), self.coordinates.enter(others)
-        return cast(Recording, self.recording).missing(kernel, *points, rng, density.memory_limit, density.n_jobs)
-
-    def _independent(self, n: int, rng: np.random.Generator, verbose: bool | int) -> np.ndarray:
+    def _draw(self, n: int, rng: np.random.Generator, verbose: bool | int) -> np.ndarray:
         """Draw independent rows of known words."""
         points = self.rows.draw(n, rng, verbose)
         for _ in range(_ROUNDS):
-            again = np.flatnonzero(self._unknown(points).any(axis=1))
+            again = np.flatnonzero(self.unknown(points).any(axis=1))
             if not len(again):
                 break
             points[again] = self.rows.draw(len(again), rng)
         return self.rows.leave(points)
 
-    def _draws(self, n: int, rng: np.random.Generator) -> Drawn:
-        """Draw rows of known words evenly from the centres."""
+    def draw_evenly(self, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw points of known words evenly from the centres, and return the places of the two centres of each."""
         points, first, second = self.density.draw(n, rng, evenly=True)
         for _ in range(_ROUNDS):
-            again = np.flatnonzero(self._unknown(points).any(axis=1))
+            again = np.flatnonzero(self.unknown(points).any(axis=1))
             if not len(again):
                 break
             points[again], first[again], second[again] = self.density.draw(len(again), rng)
-        centers = self.coordinates.leave(self.density.centers[:, self.density.columns])
-        return Drawn(self.coordinates.leave(points), centers[first], centers[second], first)
+        return points, first, second

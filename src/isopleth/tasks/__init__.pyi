@@ -16,7 +16,8 @@ from .expected_values import Expectation as Expectation
 from .expected_values import FilledCells as FilledCells
 from .goodness_of_fit import SteinTestResult as SteinTestResult
 from .goodness_of_fit import stein_test as stein_test
-from .made_rows import MadeRows as MadeRows
+from .made_rows.drawing import make_rows as make_rows
+from .made_rows.result import MadeRows as MadeRows
 from .two_sample.result import ConfidenceInterval as ConfidenceInterval
 from .two_sample.result import TwoSampleResult as TwoSampleResult
 from .two_sample.result import Witness as Witness

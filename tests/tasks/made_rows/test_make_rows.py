@@ -13,9 +13,11 @@ from scipy.stats import ks_2samp
 from isopleth import KDE, SOSREP, load, save
 from isopleth.core.errors import InputError
 from isopleth.core.rows import evenly_drawn
-from isopleth.density.corrections import Selection, _chances
-from isopleth.density.recording import NumberFormat
 from isopleth.kernels.product import ProductLaplacian
+from isopleth.tables.number_formats import NumberFormat
+from isopleth.tasks import make_rows
+from isopleth.tasks.made_rows.drawing import _Maker
+from isopleth.tasks.made_rows.selection import Selection, _chances
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -91,11 +93,7 @@ def test_weights_are_repetitions():
 )
 def test_every_column_keeps_its_distribution(kind, kernel):
     frame = shop()
-    made = (
-        kind(kernel, length_scale="leave_one_out", frame="scale")
-        .fit(frame)
-        .sample(4000, random_state=0, as_recorded=True)
-    )
+    made = make_rows(kind(kernel, length_scale="leave_one_out", frame="scale").fit(frame), 4000, random_state=0)
     assert made.dtypes.equals(frame.dtypes)
     assert list(made) == list(frame)
     for name in ("speed", "count", "paid"):
@@ -120,7 +118,7 @@ def test_exact_relations_survive_and_rows_are_not_repeated(frame):
     table = pd.DataFrame(
         {"smokes": smokes, "packs": packs, "age": age, "x": x, "y": x + rng.normal(0.0, 0.1, size=300)}
     )
-    made = SOSREP(length_scale="leave_one_out", frame=frame).fit(table).sample(300, random_state=0, as_recorded=True)
+    made = make_rows(SOSREP(length_scale="leave_one_out", frame=frame).fit(table), 300, random_state=0)
     assert ((made["smokes"] == "no") != (made["packs"] == 0)).mean() < 0.05
     unit = table.std(numeric_only=True)
     rows, new = ((part[unit.index] / unit).to_numpy() for part in (table, made))
@@ -132,11 +130,8 @@ def test_exact_relations_survive_and_rows_are_not_repeated(frame):
 def test_times_are_drawn_at_the_step_of_the_table(unit):
     rng = np.random.default_rng(0)
     when = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 999, 60), unit=unit)
-    drawn = (
-        KDE(frame="scale")
-        .fit(pd.DataFrame({"when": when, "x": rng.normal(size=60)}))
-        .sample(99, random_state=0, as_recorded=True)
-    )
+    density = KDE(frame="scale").fit(pd.DataFrame({"when": when, "x": rng.normal(size=60)}))
+    drawn = make_rows(density, 99, random_state=0)
     steps = (drawn["when"] - pd.Timestamp("2024-01-01")) / pd.Timedelta(1, unit)
     assert (steps % 1 == 0).all()
     assert (steps % 2 == 1).any()
@@ -146,55 +141,55 @@ def test_plain_draws_are_those_of_the_density(model):
     plain = model.sample(300, random_state=0)
     assert not plain.isna().any(axis=None)
     assert (plain["count"] % 1.0 != 0.0).any()
-    full = model.sample(300, random_state=0, as_recorded="complete")
+    full = make_rows(model, 300, random_state=0, complete=True)
     assert not full.isna().any(axis=None)
     assert full["count"].dtype == np.int64
 
 
 def test_frames_of_all_libraries_and_model_files(model, tmp_path):
     frame = shop()
-    expected = model.sample(50, random_state=1, as_recorded=True)
+    expected = make_rows(model, 50, random_state=1)
     for X in (pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)):
         other = SOSREP(frame="scale").fit(X)
-        made = other.sample(50, random_state=1, as_recorded=True)
+        made = make_rows(other, 50, random_state=1)
         assert type(made) is type(X)
         rows = made.to_pandas()
         assert rows["count"].tolist() == expected["count"].tolist()
         assert rows["kind"].tolist() == expected["kind"].tolist()
         assert rows["paid"].isna().tolist() == expected["paid"].isna().tolist()
         save(other, tmp_path / "m")
-        assert load(tmp_path / "m").sample(50, random_state=1, as_recorded=True).equals(made)
+        assert make_rows(load(tmp_path / "m"), 50, random_state=1).equals(made)
     assert made.schema.field("count").type == pa.int64()
 
 
 def test_frames_and_arrays_of_complete_numbers():
     frame = shop()[["speed", "count"]]
-    made = KDE(frame="scale").fit(frame).sample(100, random_state=0, as_recorded=True)
+    made = make_rows(KDE(frame="scale").fit(frame), 100, random_state=0)
     assert made.dtypes.equals(frame.dtypes)
-    array = KDE(frame="scale").fit(frame.to_numpy()).sample(100, random_state=0, as_recorded=True)
+    array = make_rows(KDE(frame="scale").fit(frame.to_numpy()), 100, random_state=0)
     assert isinstance(array, np.ndarray)
     np.testing.assert_allclose(array[:, 1], np.rint(array[:, 1]))
 
 
 def test_given_values_and_marginals():
     model = SOSREP(length_scale="leave_one_out", frame="scale").fit(shop())
-    cars = model.sample(500, given={"kind": "car", "count": 3}, random_state=0, as_recorded=True)
+    cars = make_rows(model, 500, given={"kind": "car", "count": 3}, random_state=0)
     assert set(cars["kind"]) == {"car"}
     assert set(cars["count"]) == {3}
     assert cars["speed"].median() == pytest.approx(60, abs=6)
-    some = model.marginal(["paid", "kind"]).sample(500, random_state=0, as_recorded=True)
+    some = make_rows(model.marginal(["paid", "kind"]), 500, random_state=0)
     assert list(some) == ["paid", "kind"]
     assert some["paid"].isna().groupby(some["kind"]).mean()["bike"] > 0.3
-    one = model.conditional({"kind": "car"}).sample(100, random_state=0, as_recorded=True)
+    one = make_rows(model.conditional({"kind": "car"}), 100, random_state=0)
     assert one["count"].dtype == np.int64
 
 
 def test_seeds_and_kernels_that_are_no_product(model):
-    one, other = (model.sample(20, random_state=3, as_recorded=True) for _ in range(2))
+    one, other = (make_rows(model, 20, random_state=3) for _ in range(2))
     assert one.equals(other)
     radial = SOSREP("matern52", frame="scale").fit(np.random.default_rng(0).normal(size=(30, 2)))
     with pytest.raises(InputError, match="no product over columns"):
-        radial.sample(5, as_recorded=True)
+        make_rows(radial, 5)
 
 
 def test_marginals_remember_which_cells_were_filled():
@@ -218,12 +213,12 @@ def test_nullable_whole_numbers_and_tensors():
     frame = shop()
     frame["count"] = frame["count"].astype("Int64")
     frame.loc[::5, "count"] = pd.NA
-    made = SOSREP(frame="scale").fit(frame).sample(300, random_state=0, as_recorded=True)
+    made = make_rows(SOSREP(frame="scale").fit(frame), 300, random_state=0)
     assert str(made["count"].dtype) == "Int64"
     assert made["count"].isna().mean() == pytest.approx(0.2, abs=0.08)
     torch = pytest.importorskip("torch")
     rows = torch.from_numpy(np.random.default_rng(0).normal(size=(40, 2)).round(1))
-    tensor = KDE(frame="scale").fit(rows).sample(5, random_state=0, as_recorded=True)
+    tensor = make_rows(KDE(frame="scale").fit(rows), 5, random_state=0)
     assert isinstance(tensor, torch.Tensor)
     assert torch.allclose(tensor, torch.round(tensor, decimals=1))
 
@@ -237,7 +232,7 @@ def test_category_scales_of_0_are_refused():
 def test_made_rows_come_evenly_from_the_rows_of_the_fit(options):
     """Independent draws leave out a row in e, and repeat as many: trees tell them by the repetitions."""
     rng = np.random.default_rng(0)
-    drawn = KDE(**options).fit(rng.normal(size=(300, 2)))._table_density()._draws(3000, rng)
+    drawn = _Maker.of(KDE(**options).fit(rng.normal(size=(300, 2)))._table_density())._draws(3000, rng)
     counts = np.bincount(drawn.center, minlength=300)
     assert counts.std() < 2.0  # 3.2 of independent draws
     alike = SimpleNamespace(decision_function=lambda features: np.zeros(len(features)))
@@ -263,7 +258,5 @@ def test_made_times_have_the_resolution_of_the_table(unit):
     stamps = np.datetime64("2024-01-01") + rng.integers(0, 10**6, 60).astype("timedelta64[s]")
     table = pl.DataFrame({"at": stamps.astype(f"datetime64[{unit}]"), "x": rng.normal(size=60)})
     for frame in (table, table.to_pandas()):
-        made = (
-            KDE(ProductLaplacian(), length_scale="leave_one_out").fit(frame).sample(5, random_state=0, as_recorded=True)
-        )
+        made = make_rows(KDE(ProductLaplacian(), length_scale="leave_one_out").fit(frame), 5, random_state=0)
         assert made["at"].dtype == frame["at"].dtype
