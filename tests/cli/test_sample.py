@@ -203,9 +203,7 @@ def test_what_is_unclear_is_one_sentence(file, tmp_path):
     assert "ends in none of" in refused(file, "-n", 5, "--out", tmp_path / "o.doc")
     density = SOSREP("laplacian", frame="scale").fit(np.random.default_rng(0).normal(size=(20, 2)))
     save(density, tmp_path / "m.model")
-    assert "says nothing of how its table records values" in refused(
-        "-n", 5, "--out", out, "--model", tmp_path / "m.model"
-    )
+    assert "no product over columns" in refused("-n", 5, "--out", out, "--model", tmp_path / "m.model")
     options = ("--model", tmp_path / "m.model", "--save", tmp_path / "other.model")
     assert "--save and --model exclude each other" in refused("-n", 5, "--out", out, *options)
     assert "leave out the options of columns" in refused(

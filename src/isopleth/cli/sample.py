@@ -113,7 +113,7 @@ def load_density(path: Path) -> DensityEstimator:
     density = load(path)
     if not isinstance(density, DensityEstimator) or not hasattr(density, "sample"):
         raise InputError(
-            f"{path} holds a {type(density).__name__} that says nothing of how its table records values; use a density of "
+            f"{path} holds a {type(density).__name__}, from which no rows can be drawn; use a density of "
             "isopleth sample --save, or a fitted SOSREP or KDE with kernel='gaussian' or ProductLaplacian()."
         )
     return density

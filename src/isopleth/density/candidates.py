@@ -120,7 +120,7 @@ class Recipe:
         maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
         everywhere = Mapped(rows)
         mapped = everywhere if len(chosen) == len(rows) else Mapped(rows[chosen])
-        with Progress("fits in frames", len(self.members), verbose) as tick:
+        with Progress("fits in frames", len(self.members), verbose if len(self.members) > 1 else False) as tick:
             for name, factor, share in self.members:
                 if math.isnan(factor):
                     one = _normals(name, maps[name], everywhere.at(maps[name]).rows, weights, wider)
