@@ -117,8 +117,9 @@ def door() -> Walk:
     from isopleth.tables.checks import enter
 
     frame = mixed_frame()
-    enter(AnomalyDetector(), frame, reset=True)
-    return walk(lambda: enter(AnomalyDetector(), frame, reset=True))
+    detector = AnomalyDetector()
+    enter(detector, frame, reset=True)
+    return walk(lambda: enter(detector, frame, reset=True))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from isopleth.density.fitted import RowDensity
 from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import encoded_rows
 from isopleth.tables.given import Given
-from isopleth.tables.schema import Schema, decode_cells, encode_cell, new_table
+from isopleth.tables.schema import Attached, Schema, decode_cells, encode_cell, new_table
 
 # Rounds in which draws of unknown words are made again.
 _ROUNDS = 1000
@@ -89,7 +89,8 @@ class TableDensity(ColumnAnswers):
 
     def _read(self, X: Any) -> tuple[np.ndarray, Backend]:
         given = Given.of(X)
-        return encoded_rows(given, self.columns), given.backend
+        given.refuse_kinds(times=True)
+        return encoded_rows(given, self.columns, typed=Attached.of(given) is not None), given.backend
 
     def by_column(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded cells in the order of the columns of the table."""

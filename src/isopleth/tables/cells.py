@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -64,7 +64,7 @@ class SourceTable:
     @classmethod
     def of(cls, X: Any, typed: bool = False, odd: OddCells = NO_ODD_CELLS) -> Self:
         """Read a frame or array; of one that a reader has `typed`, `odd` are the cells that are not as the others."""
-        given = Given.of(X)
+        given = X if isinstance(X, Given) else Given.of(X)
         if given.frame is not None:
             return cls(given.names or [], len(given.frame), given.frame.get_column, True, typed, odd)
         given.refuse_no_table(np.shape(given.table))
@@ -79,7 +79,11 @@ class SourceTable:
             if column.dtype in (nw.String, nw.Object):
                 cells = enumerate(column.head(_SAMPLED).to_list())
                 texts += [(i, j, cell) for i, cell in cells if isinstance(cell, str)]
-        return numerals_of(texts, "X", where="row")
+        return numerals_of(texts, "X", where="row") if texts else Numerals()
+
+    def read(self, asked: Iterable[tuple[Any, frozenset[str], Numerals, bool | None, str | None]]) -> list[Cells]:
+        """Return the cells of several columns, for each of which there are the arguments of :meth:`cells`."""
+        return [self.cells(*how) for how in asked]
 
     def cells(
         self,
@@ -115,6 +119,7 @@ class Cells:
     unread: UnreadCells | None = None  # cells that are not of the kind of the column
     censored: CensoredCells | None = None  # cells that say a limit in the place of a number
     notes: tuple[Message, ...] = ()  # what was recognised
+    known: int = field(init=False)  # number of cells that are not missing
 
     @classmethod
     def of(
@@ -272,10 +277,19 @@ class Cells:
                 return replace(read, mixed=mixed)
         return replace(cls.of_words(name, texts, missing), mixed=mixed, other=other)
 
+    def __post_init__(self) -> None:
+        known = (self.values >= 0).sum() if self.form == "text" else np.isfinite(self.values).sum()
+        object.__setattr__(self, "known", int(known))
+
     @cached_property
-    def known(self) -> int:
-        """Number of cells that are not missing."""
-        return int((self.values >= 0).sum() if self.form == "text" else np.isfinite(self.values).sum())
+    def no_numbers(self) -> np.ndarray:
+        """Mask of the distinct words that are no numbers."""
+        return np.fromiter((parsed_number(word) is None for word in self.words), bool)
+
+    @cached_property
+    def code(self) -> str | None:
+        """First word that is a code, such as a postcode."""
+        return next(filter(is_code, self.words), None)
 
     @property
     def is_truth(self) -> bool:

@@ -105,13 +105,17 @@ def enter(
     """
     given = Given.of(X, name or "X")
     columns, read = getattr(estimator, "schema_", None), Attached.of(given)
-    if reset and _takes_kinds(estimator):
+    taken = reset and _takes_kinds(estimator)
+    times = taken or columns is not None
+    if times or read is None:
+        given.refuse_kinds(times=times)
+    if taken:
         columns = _kinds_of(estimator, given, read, also, kinds_from)
         estimator.__dict__.pop("schema_", None)
         if columns is not None:
             estimator.schema_ = columns
     if columns is not None:
-        rows = encoded_rows(given, columns, min_samples, warn=kinds_from is None)
+        rows = encoded_rows(given, columns, min_samples, typed=read is not None, warn=kinds_from is None)
     else:
         used = None
         if read is not None:
@@ -119,6 +123,8 @@ def enter(
             used = [str(name) for name in (read.schema.names if reset or names is None else names)]
             if set(used) <= set(given.names or ()):
                 given = replace(Given.of(read.numbers(given.table, used), given.parameter), backend=given.backend)
+        if read is not None or (taken and given.frame is None):  # only the columns that are used; an array has no kinds
+            given.refuse_kinds(times=False)
         rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=missing, labels=used)
     weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
     return CheckedRows(rows, weights, given.backend, columns)
@@ -140,7 +146,6 @@ def _kinds_of(
     """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
-    given.refuse_kinds(times=True)
     other = None if also is None else Given.of(also)
     if kinds_from is not None:
         given, other = given.rows(kinds_from), None
@@ -196,10 +201,9 @@ def _warn_of_identifiers(given: Given) -> None:
         )
 
 
-def encoded_rows(given: Given, columns: Schema, min_samples: int = 0, *, warn: bool = True) -> np.ndarray:
+def encoded_rows(given: Given, columns: Schema, min_samples: int = 0, *, typed: bool, warn: bool = True) -> np.ndarray:
     """Return a table of the columns of the fit as numbers, then codes, NaN where a cell is missing; warn of unseen words."""
-    given.refuse_kinds(times=True)
-    encoded = columns.encode(given, typed=Attached.of(given) is not None)
+    encoded = columns.encode(given, typed=typed)
     if len(encoded.numeric) < min_samples:
         given.refuse_few(len(encoded.numeric), min_samples)
     if encoded.unseen and warn:
@@ -324,7 +328,6 @@ def check_rows(
     labels: Sequence[str] | None = None,
 ) -> np.ndarray:
     """Return rows as a float64 array, and store (`reset`) or check names and number of columns on `estimator`."""
-    given.refuse_kinds(times=False)
     if not reset:
         given.refuse_width(estimator)
         given.refuse_other_names(given_names(estimator))

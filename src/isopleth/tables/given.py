@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 from scipy.sparse import issparse
 
-from isopleth.core.arrays import NUMPY, Backend, frame_names
+from isopleth.core.arrays import NUMPY, Backend, frame_names, is_foreign
 from isopleth.core.errors import InputError, quoted, warn_user
 from isopleth.core.parameters import on_host
 from isopleth.tables.usual_types import in_usual_types
@@ -39,14 +39,17 @@ class Given:
         """Find out what `X` is; refuse frames without columns, with two columns of one name, or that hold no rows yet."""
         if isinstance(X, cls):
             return X
-        backend = Backend.of(X, parameter)
-        X = _unmasked(on_host(X, parameter))
+        backend = NUMPY
+        if is_foreign(X):
+            backend, X = Backend.of(X, parameter), on_host(X, parameter)
         if isinstance(X, np.ndarray):
+            X = _unmasked(X) if np.ma.isMaskedArray(X) else X
             if X.dtype.names is not None:
                 how = "pass a plain array of numbers or a data frame"
                 raise InputError("{parameter} is a structured array", parameter=parameter, hint=how)
             return cls(X, parameter, backend=backend)
-        _refuse_sparse(X, parameter)
+        if issparse(X) or hasattr(X, "sparse"):
+            _refuse_sparse(X, parameter)
         names = None if hasattr(X, "collect") else frame_names(X)
         if names is not None:
             refuse_names(names, parameter)
@@ -197,7 +200,7 @@ class Given:
 
 def _unmasked(X: Any) -> Any:
     """Return a masked array of numbers with NaN, a missing cell, in the place of masked ones."""
-    if not np.ma.isMaskedArray(X) or not np.ma.getmaskarray(X).any():
+    if not np.ma.getmaskarray(X).any():
         return X
     if X.dtype.kind in "iu" and (np.abs(X.compressed().astype(np.float64)) >= 2.0**53).any():
         return np.ma.filled(X.astype(object), np.nan)  # so that the cell that float64 does not hold can be named

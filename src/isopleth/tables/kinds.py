@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,6 @@ from isopleth.tables.cells import (
     is_code,
     looks_like_number,
     number_word,
-    parsed_number,
 )
 from isopleth.tables.text_types import looks_like
 
@@ -82,8 +82,8 @@ class Column:
         return self.kind == "categorical" and self.levels != TRUTH
 
     @property
-    def wanted(self) -> str | None:
-        """Kind as which its text is read in later tables; None for words."""
+    def wanted(self) -> str:
+        """Kind as which its text is read in later tables."""
         if self.kind == "categorical":
             return "truth" if self.levels == TRUTH else "categorical"
         return self.kind
@@ -92,6 +92,11 @@ class Column:
     def size(self) -> int:
         """Number of categories: one more than the words, for new ones, but truth values are two."""
         return len(self.levels) + (self.levels != TRUTH)
+
+
+def wanted_kinds(columns: Sequence[Column]) -> list[str]:
+    """Return the kind as which the text of each column is read in later tables."""
+    return [column.wanted for column in columns]
 
 
 @dataclass(frozen=True)
@@ -154,10 +159,10 @@ class KindRule:
         if cells.levels is not None:  # declared: truth values and categories
             return _category(cells)
         counts = cells.counts
-        strange = np.fromiter((parsed_number(word) is None for word in cells.words), bool)
+        strange = cells.no_numbers
         count, texts = int(counts[strange].sum()), [cells.words[i] for i in np.flatnonzero(strange)]
         few = count <= (1.0 - _NUMBERS_SHARE) * cells.known or self.missing_numbers.issuperset(texts)
-        code, written = next(filter(is_code, cells.words), None), self.written or cells.mixed
+        code, written = cells.code, self.written or cells.mixed
         if count < cells.known and few and written and code is None:
             return self._numbers(cells, set(texts), notes)
         numbers = [] if written else [w for w in cells.words if w not in MISSING_WORDS | MISSING_NUMBERS]
@@ -227,13 +232,13 @@ class KindRule:
 
 def _category(cells: Cells) -> Column:
     """Return a categorical column, with declared levels that do not occur after those that do."""
-    words = cells.as_words()
+    words = cells if cells.form == "text" else cells.as_words()
     counts = dict(zip(words.words, words.counts.tolist(), strict=True))
     found = sorted(word for word in counts if counts[word])
     found.sort(key=counts.__getitem__, reverse=True)  # words of one count stay in alphabetical order
     if len(found) == 1 and words.known == len(words.values):
         return Column(words.name, "categorical", (found[0],), constant=True)
-    if words.is_truth:
+    if words.levels == TRUTH:
         return Column(words.name, "categorical", TRUTH)
     return Column(words.name, "categorical", tuple(found + [w for w in words.levels or () if not counts.get(w)]))
 

@@ -32,7 +32,7 @@ from isopleth.tables.cells import (
     row_of,
 )
 from isopleth.tables.given import Given
-from isopleth.tables.kinds import Column, KindRule, has_no_name
+from isopleth.tables.kinds import Column, KindRule, has_no_name, wanted_kinds
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.unread import NO_ODD_CELLS, OddCells, refusal
 
@@ -225,13 +225,14 @@ class Schema:
             labels = name == table.names[0] and (name in choices.unnamed or has_no_name(name))
             of_text = name in choices.written
             decide = KindRule(wanted, choices.keep_identifiers, named, choices.missing, of_text, typed, labels)
-            below = joined(cells)
-            if not typed:
+            below = cells[0] if len(cells) == 1 else joined(cells)
+            odd_ones = below.unread is not None or below.censored is not None
+            if odd_ones and not typed:
                 _refuse_another_kind(below)
             found = decide(below, notes)
-            if isinstance(found, Column):
+            if odd_ones and isinstance(found, Column):
                 found = _with_odd_cells(found, below)
-            notes += _notes_of(below, wanted) if not typed else []
+            notes += _notes_of(below, wanted) if (odd_ones or below.notes) and not typed else []
             if len(cells) > 1 and isinstance(found, Column) and wanted is None:
                 # Both tables may number their rows from the same number on.
                 alone = [decide(each, []) for each in cells if each.known]
@@ -427,7 +428,7 @@ class Schema:
         numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
         read = self._cells_of(table)
         found = odd_cells_of(read)
-        if not typed:
+        if not typed and (found.unread or found.censored):
             self._refuse_unread(found)
         for column, cells in zip(self.columns, read, strict=True):
             if column.kind == "categorical":
@@ -454,12 +455,14 @@ class Schema:
         numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
         numerals = self.numerals
         if numerals.ordinary:
-            numerals = table.numerals(column.name for column in self.columns if column.kind == "numeric")
-        found = []
-        for column in self.columns:
-            gaps = words if column.is_words else numbers if column.kind == "numeric" else words | MISSING_WORDS
-            found.append(table.cells(column.name, gaps, numerals, column.day_first, column.wanted))
-        return found
+            numerals = table.numerals([column.name for column in self.columns if column.kind == "numeric"])
+        gaps = {"categorical": words, "numeric": numbers}
+        return table.read(
+            [
+                (column.name, gaps.get(wanted, words | MISSING_WORDS), numerals, column.day_first, wanted)
+                for column, wanted in zip(self.columns, wanted_kinds(self.columns), strict=True)
+            ]
+        )
 
     def _refuse_unread(self, odd: OddCells) -> None:
         """Refuse cells of a frame that cannot be read, all at once, except texts that the fit could not read either."""

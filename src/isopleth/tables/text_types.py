@@ -423,7 +423,8 @@ def _times(column: _Column) -> TypedCells | None:
     texts = column.texts
     if not column.is_likely(
         lambda word: (
-            moment_of(word) is not None or moment_of(word, True) is not None or moment_of(word, False) is not None
+            any(map(str.isdigit, word))  # most words are no times, and are soon known by this
+            and any(moment_of(word, order) is not None for order in (None, True, False))
         )
     ):
         return None
