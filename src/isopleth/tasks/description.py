@@ -5,22 +5,50 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from isopleth.core.errors import Wording, listed
-from isopleth.files.file_table import FileTable
+from isopleth.core.errors import Message, Wording, listed
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.relations import broken_relations
+from isopleth.tables.schema import EncodedTable, Schema
 
 
-def broken_relations_of(table: FileTable) -> dict[str, list[str]]:
+class ReadTable(Protocol):
+    """Table that was read, as by :func:`isopleth.read_table`: its cells, its schema, and where its rows stand."""
+
+    @property
+    def data(self) -> Any:
+        """All columns, as a ``pyarrow.Table``."""
+
+    @property
+    def schema(self) -> Schema:
+        """What each column is used as."""
+
+    @property
+    def source(self) -> Any:
+        """Its file."""
+
+    @property
+    def notes(self) -> Sequence[Message]:
+        """What is to be said of it."""
+
+    def __len__(self) -> int: ...
+
+    def encoded(self) -> EncodedTable:
+        """Return its columns as numbers and codes."""
+
+    def place(self, row: int) -> str:
+        """Return where a row stands."""
+
+
+def broken_relations_of(table: ReadTable) -> dict[str, list[str]]:
     """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
     measured = [column for column in table.schema.columns if column.kind != "categorical"]
     cells = zip(measured, table.encoded().numeric.T, strict=True)
@@ -100,7 +128,7 @@ class TableDescription(Result):
     title = "What the table holds"
 
     @classmethod
-    def of(cls, table: FileTable, wording: Wording = Wording()) -> Self:  # noqa: B008 - without state
+    def of(cls, table: ReadTable, wording: Wording = Wording()) -> Self:  # noqa: B008 - without state
         """Describe a table that was read by :func:`isopleth.read_table`; `wording` names parameters in its notes."""
         kinds = {str(column.name): _KINDS[column.kind] for column in table.schema.columns}
         kinds |= {str(name): f"left out: {why}" for name, why in table.schema.left_out.items()}
