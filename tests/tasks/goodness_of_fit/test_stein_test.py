@@ -1,10 +1,13 @@
 """Stein test: literal statistics, level by simulation, power, and what it refuses."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
 from isopleth import InputError, stein_test
+from isopleth.core.errors import DataWarning
 from isopleth.frames import Scale, Whiten
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import get_kernel
@@ -124,6 +127,40 @@ def test_signs_flip_with_the_given_probability():
     assert (signs[1:, 1:] != signs[:-1, 1:]).mean() == pytest.approx(0.1, abs=0.01)
 
 
+def chain(seed, n=400):
+    """Return a chain of correlation 0.9 whose law is the standard normal one."""
+    noise, x = np.random.default_rng(seed).normal(size=n), np.zeros((n, 1))
+    x[0] = noise[0]
+    for t in range(1, n):
+        x[t] = 0.9 * x[t - 1] + np.sqrt(1.0 - 0.81) * noise[t]
+    return x
+
+
+def test_a_correct_chain_is_not_rejected_and_its_dependence_is_said():
+    few = {"n_resamples": 99, "n_jobs": 1, "random_state": 0}
+    with pytest.warns(
+        DataWarning, match=r"400 of them say as much as about \d+ independent rows.*approximate with flip = 0\.0"
+    ):
+        found = [stein_test(chain(seed), normal_score, **few) for seed in range(12)]
+    assert sum(one.pvalue <= 0.05 for one in found) <= 4
+    assert 10 < np.median([one.independent_rows for one in found]) < 40  # 400 / 19
+    assert all(one.flip == pytest.approx(one.independent_rows / 1600) for one in found)
+    with pytest.warns(DataWarning, match=r"flip = 0\.5 rejects too often, and about 0\.0"):
+        as_if = [stein_test(chain(seed), normal_score, flip=0.5, **few) for seed in range(12)]
+    assert sum(one.pvalue <= 0.05 for one in as_if) >= 7
+    with pytest.warns(DataWarning):
+        assert stein_test(1.8 * chain(0, 1500), normal_score, **few).pvalue <= 0.05  # still found to be too wide
+
+
+def test_independent_rows_have_signs_of_their_own_and_no_warning():
+    x = np.random.default_rng(5).normal(size=(300, 2)) * [1.0, 1e6]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = stein_test(x, lambda X: -X / [1.0, 1e12], n_resamples=99, random_state=0)
+    assert (found.flip, found.independent_rows) == (0.5, 300.0)
+    assert found.to_dict()["independent_rows"] == 300.0
+
+
 def test_samples_from_other_densities_are_found():
     rng = np.random.default_rng(3)
     others = {
@@ -168,6 +205,7 @@ def test_constant_columns_and_equal_rows_have_an_answer():
         ({"length_scale": "median"}, "length_scale = 'median': expected"),
         ({"n_resamples": 0}, "n_resamples = 0: expected a whole number"),
         ({"flip": 1.0}, "flip = 1.0: expected a number"),
+        ({"flip": "slow"}, "flip = 'slow': expected a number"),
         ({"X": np.zeros((1, 2))}, "only 1 sample; expected at least 2"),
         ({"X": [["a"], ["b"]]}, "something other than numbers"),
         ({"memory_limit": -1}, "memory_limit"),
