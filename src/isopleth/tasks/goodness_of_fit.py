@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.dependence import Dependence
 from isopleth.core.errors import InputError, probability, warn_user, whole_number
 from isopleth.core.inference import LEVEL, permutation_pvalue
 from isopleth.core.laws import normal_scores
@@ -27,7 +28,6 @@ from isopleth.results.charts import Chart, Series
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
 from isopleth.tables.checks import enter
-from isopleth.tasks.drift.calibration import Dependence
 
 # Multiples of the median distance whose discrepancies are compared.
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)

@@ -9,8 +9,9 @@ from scipy.signal import lfilter
 from scipy.stats import chi2
 
 from isopleth import DriftMonitor, InputError
+from isopleth.core.dependence import Dependence
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.calibration import Dependence, Reference, RowBlocks, _quantile, _Rows, calibrate, in_stretches
+from isopleth.tasks.drift.calibration import Reference, RowBlocks, _quantile, _Rows, calibrate, in_stretches
 
 ASKED = 200
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.dependence import FEWEST_BLOCKS, Dependence
 from isopleth.core.errors import DataWarning, InputError, listed, warn_user
 from isopleth.core.rows import row_keys
 from isopleth.core.scales import ScaledColumns, is_auto
@@ -25,8 +26,6 @@ from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor, in_order_of_rows
 from isopleth.tasks.drift.calibration import (
-    FEWEST_BLOCKS,
-    Dependence,
     DriftFeatures,
     RowBlocks,
     calibrate,
