@@ -20,6 +20,7 @@ from isopleth import (
     AnomalyDetector,
     ChangePointDetector,
     ClassPriorEstimator,
+    DriftMonitor,
     RandomFeatureSOSREP,
     stein_test,
     two_sample_test,
@@ -347,3 +348,19 @@ def test_a_frame_with_other_columns_than_at_fit_names_them(change, said):
         with pytest.raises(InputError) as caught:
             model.score_samples(library(change(frame)))
         assert str(caught.value) == f"{said}; expected 'a', 'b', in this order."
+
+
+def test_columns_whose_distances_overflow_are_one_sentence_and_single_values_are_not_refused():
+    x = np.random.default_rng(0).normal(size=60)
+    X = np.column_stack([np.clip(x / np.abs(x).max() * 1.79e308, -1.79e308, 1.79e308), x])
+    mixed = pd.DataFrame(X, columns=["a", "b"]).assign(w=["u", "v"] * 30)
+    for ask in (
+        lambda: AnomalyDetector(random_state=0).fit(X),
+        lambda: DriftMonitor(expected_run_length=20, window=4).fit(X),
+        lambda: two_sample_test(X, X, n_resamples=9),
+        lambda: LSDD(centers=5).fit(mixed, mixed),
+        lambda: KDE().fit(mixed),
+    ):
+        with pytest.raises(InputError, match=r"(column 0|'a') is of a size that leaves no length scale; rescale it"):
+            ask()
+    AnomalyDetector(random_state=0).fit(np.column_stack([np.where(np.arange(60) == 7, 1.79e308, x), x]))

@@ -386,6 +386,15 @@ def test_repeated_names_can_be_changed_from_the_shell_and_in_python(tmp_path):
     assert "--rename has 'a'; write a column and its new name" in shell.refused("describe", path, "--rename", "a")
 
 
+def test_half_characters_are_one_sentence(tmp_path):
+    lines = "".join(json.dumps({"a\ud800": i, "b": "x"}) + "\n" for i in range(12))
+    said = "holds half of a character (a lone surrogate); correct it."
+    assert f"the key 'a\\ud800' {said}" in str(refused(written(tmp_path, lines, "t.jsonl")))
+    path = written(tmp_path, "a,b\n" + "1,x\n2,y\n" * 9)
+    assert f"the column name 'z\\udc80' {said}" in str(refused(path, rename={"a": "z\udc80"}))
+    assert f"missing: the word 'z\\udc80' {said}" in str(refused(path, missing=["z\udc80"]))
+
+
 class TestPacked:
     @pytest.mark.parametrize("packing", ["gz", "bz2", "xz", "zst"])
     def test_it_is_unpacked_up_to_a_limit(self, tmp_path, packing):

@@ -29,6 +29,7 @@ from isopleth.files.source import (
     check_beginning,
     opened,
     positions,
+    refuse_half_characters,
     renamed,
 )
 from isopleth.files.workbook import read_workbook
@@ -258,6 +259,8 @@ class Reader:
         if how.sheet is not None and source.suffix != ".xlsx":
             raise InputError(f"{source} is no workbook and has no sheets; leave {{parameter}} out.", parameter="sheet")
         offered = renamed(source, offered, how.rename or {}, each=how.rename_each)
+        refuse_half_characters(f"{source}: the column name", offered)
+        refuse_half_characters("{parameter}: the word", list(how.missing or ()), "missing")
         # Names as they stand in the file, which may be empty there.
         first = self.text.dialect.first if self.text is not None and self.named else offered
         names = offered if self.text is None else self.text.dialect.names

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from isopleth.core.errors import InputError, Message
-from isopleth.files.source import Source
+from isopleth.files.source import Source, refuse_half_characters
 from isopleth.io.input_files import ArrayHeader, read_array_header
 from isopleth.tables.cells import ALL_INTEGERS
 
@@ -107,6 +107,7 @@ def _json_records(source: Source) -> Columns:
         source.refuse_beyond(len(lines) * len(columns) * _CELL, f"a table of {len(columns):,} different keys")
     if not columns:
         raise InputError(f"{source} is empty; a table is needed.")
+    refuse_half_characters(f"{source}: the key", list(columns))
     where = np.array(lines, dtype=np.int64)
     arrays = {name: array_of(source, name, cells, lines) for name, cells in columns.items()}
     return Columns(pa.table(arrays), True, where, mixed_columns(arrays.values(), columns.values()))

@@ -274,6 +274,16 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
     return [where[name] for name in left]
 
 
+def refuse_half_characters(what: str, words: Sequence[str], parameter: str | None = None) -> None:
+    """Refuse words with a lone surrogate, half of a character that no text can hold."""
+    for word in words:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            text = f"{what} {{value}} holds half of a character (a lone surrogate); correct it."
+            raise InputError(text, parameter=parameter, value=word) from None
+
+
 def renamed(source: object, names: Sequence[str], rename: Mapping[str | int, str], *, each: bool = True) -> list[str]:
     """Return names of columns with others in the place of some, which are given by name or, of repeated names, by number from 1.
 

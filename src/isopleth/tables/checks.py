@@ -127,7 +127,27 @@ def enter(
             given.refuse_kinds(times=False)
         rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=missing, labels=used)
     weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
-    return CheckedRows(rows, weights, given.backend, columns)
+    table = CheckedRows(rows, weights, given.backend, columns)
+    if reset:
+        _refuse_huge(estimator, table)
+    return table
+
+
+# Distances of numbers that differ by more than this overflow.
+_HUGE = 1e303
+
+
+def _refuse_huge(estimator: BaseEstimator, table: CheckedRows) -> None:
+    """Refuse columns most of whose values are so far from each other that no distance is finite; single values may be."""
+    numbers = table.rows[:, : table.n_numeric]
+    for j in np.flatnonzero(np.fmax.reduce(np.abs(numbers), initial=0.0) > _HUGE).tolist():
+        known = numbers[~np.isnan(numbers[:, j]), j]
+        low, high = np.quantile(known, (0.1, 0.9), method="nearest")
+        if high / 2.0 - low / 2.0 > _HUGE / 2.0:
+            name = used_names(estimator, table.columns)[table.order[j]]
+            raise InputError(
+                f"{in_quotes(name)} is of a size that leaves no length scale; rescale it to numbers nearer to 1."
+            )
 
 
 def _takes_kinds(estimator: BaseEstimator) -> bool:
