@@ -407,6 +407,11 @@ def changes() -> None:
 @click.option(
     "--keep-times", is_flag=True, help="Compare columns of times even if one table has only later times than the other."
 )
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    help="Say which columns are shown to differ in more than this share of their values, and which are not.",
+)
 @_file_option("--out", "Write file, line (or row) and fitted difference of every row; .csv or .parquet.")
 @_file_option("--plot", "Draw columns and rows; .png, .svg or .pdf.")
 @click.option("--top", type=WholeNumber(min=1), default=10, show_default=True, help="Show so many columns.")

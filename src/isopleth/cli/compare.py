@@ -23,6 +23,7 @@ def compare(
     keep_times: bool,
     top: int,
     n_resamples: int,
+    tolerance: float | None,
 ) -> None:
     """Test whether two tables differ and report where."""
     if groups is not None and groups in (run.options.columns or []):
@@ -37,6 +38,7 @@ def compare(
         n_resamples=n_resamples,
         compare_missing=not ignore_missing,
         groups=of_rows,
+        tolerance=tolerance,
         keep_times=keep_times,
         random_state=0,
     )

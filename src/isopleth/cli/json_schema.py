@@ -124,6 +124,11 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
                 "list of list",
                 "pairs of columns whose relation differs, of which neither differs by itself",
             ),
+            "tolerance": (_NUMBER, "share of --tolerance; null without"),
+            "against_tolerance": (
+                "object",
+                "with --tolerance: for each column more, less or open, as is shown of the share of its values that differ",
+            ),
             "separation": ("object or null", "accuracy of a classifier with its interval; null for too few rows"),
             "before": ("string", "file A"),
             "after": ("string", "file B"),

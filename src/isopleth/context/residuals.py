@@ -12,6 +12,8 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
+from isopleth.core.covariance import ledoit_wolf
+
 # Values that differ by rounding only have one rank.
 _DIGITS = 9
 # Correlations are estimated from as many rows as this number of products allows, and at least from so many.
@@ -20,7 +22,7 @@ _PRODUCTS, _FEWEST = 2e9, 1000
 _NO_SPREAD = 1e-9
 # Parts of consecutive rows that are left out in turn.
 _PARTS = 5
-# Least share of the identity: columns that follow from the others exactly have residuals, of rounding, of variance 0.
+# What is added to variances: columns that follow from the others exactly have residuals of variance 0.
 _LEAST = 1e-9
 
 
@@ -51,21 +53,6 @@ class RankScores:
         rounded = np.round(column, _DIGITS)
         below = np.searchsorted(self.values, rounded, side="left")
         return np.asarray(self.scores[below + np.searchsorted(self.values, rounded, side="right")])
-
-
-def ledoit_wolf(rows: np.ndarray, share: np.ndarray, count: float) -> tuple[np.ndarray, float]:
-    r"""Return :math:`(1 - \delta) S + \delta I` nearest to the correlation in expectation, and :math:`\delta`.
-
-    `rows` have mean 0 and variance 1, each with its share of `count` independent rows (Ledoit and Wolf 2004).
-    """
-    root = rows * np.sqrt(share)[:, None]
-    correlation = root.T @ root
-    norm = float((correlation**2).sum())
-    noise = (float(share @ (rows**2).sum(axis=1) ** 2) - norm) / count
-    shrinkage = float(np.clip(noise / max(norm - rows.shape[1], _LEAST), _LEAST, 1.0))
-    correlation *= 1.0 - shrinkage
-    correlation[np.diag_indices(len(correlation))] += shrinkage
-    return correlation, shrinkage
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +98,7 @@ class Residuals:
             part = float(share[chosen].sum())
             scores, share, total = scores[chosen], share[chosen] / part, total * part
         correlation, _ = ledoit_wolf(scores, share, total)
+        correlation[np.diag_indices(len(correlation))] += _LEAST
         return cls(ranks, centre, spread, columns, correlation, _regressions(correlation, columns))
 
     def among(self, columns: np.ndarray) -> Self:

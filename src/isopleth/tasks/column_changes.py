@@ -74,14 +74,15 @@ class Share(NamedTuple):
     high: float
 
 
-def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool) -> Share:
+def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool, z: float = _Z) -> Share:
     """Estimate the share of cells that would have to change to give a column the distribution it has in the other table.
 
     For words it is the total variation distance, for numbers the largest difference of the distribution functions, without what
-    chance adds to them. A missing cell is a value of its own if gaps are compared, and left out otherwise.
+    chance adds to them. A missing cell is a value of its own if gaps are compared, and left out otherwise. `z` is the normal
+    quantile of the interval.
     """
     if len(one.counts) or len(two.counts):
-        return _variation(one, two, compared)
+        return _variation(one, two, compared, z)
     gaps = np.array([one.gaps, two.gaps])
     rows = np.array([each.rows if compared else max(each.rows - each.missing, 1) for each in (one, two)])
     # The mean square of the largest difference, over the reciprocal of rows, is that of a Brownian bridge, pi^2 / 12.
@@ -90,11 +91,11 @@ def share_that_differs(one: ColumnSummary, two: ColumnSummary, *, compared: bool
     lost = (gaps[1] - gaps[0]) ** 2 - (gaps * (1.0 - gaps) / rows).sum() if compared else 0.0
     value = float(np.sqrt(max(square, lost, 0.0)))
     # No share has a larger standard error than that of one half.
-    half = _Z * 0.5 * float(np.sqrt((1.0 / rows).sum()))
+    half = z * 0.5 * float(np.sqrt((1.0 / rows).sum()))
     return Share(value, max(value - half, 0.0), min(largest + half, 1.0))
 
 
-def _variation(one: ColumnSummary, two: ColumnSummary, compared: bool) -> Share:
+def _variation(one: ColumnSummary, two: ColumnSummary, compared: bool, z: float) -> Share:
     """Return the total variation distance of words, which is about 0 where the distributions are equal.
 
     The sum of absolute differences is too large in the mean, by at most what it is if the words of both tables are dealt at
@@ -105,7 +106,7 @@ def _variation(one: ColumnSummary, two: ColumnSummary, compared: bool) -> Share:
     pairs, times = np.unique(counts.T, axis=0, return_counts=True)
     sums, chances = np.array([[_without_chance(*pair, *totals), _by_chance(pair.sum(), *totals)] for pair in pairs]).T
     largest = 0.5 * float(np.abs(counts[0] / totals[0] - counts[1] / totals[1]).sum())
-    half = _Z * 0.5 * float(np.sqrt((1.0 / totals).sum()))
+    half = z * 0.5 * float(np.sqrt((1.0 / totals).sum()))
     value, chance = max(0.5 * float(times @ sums), 0.0), 0.5 * float(times @ chances)
     return Share(value, max(min(largest - chance - half, value), 0.0), min(largest + half, 1.0))
 

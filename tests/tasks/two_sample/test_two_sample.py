@@ -599,3 +599,19 @@ def test_values_that_share_their_first_digits_are_compared_or_told():
     with pytest.warns(DataWarning, match="column 0 share their first eleven digits"):
         assert two_sample_test(X, Y, **FEW).pvalue == 1.0
     assert two_sample_test(X - 1e13, Y - 1e13, **FEW).pvalue == 0.01
+
+
+def test_shares_are_judged_against_a_tolerance():
+    X, Y = normal(4000, 3), normal(3000, 3, 1) + [0.0, 0.08, 0.6]
+    result = two_sample_test(X, Y, tolerance=0.1, **FEW)
+    assert list(result.against_tolerance().values()) == ["less", "less", "more"]
+    few = two_sample_test(X[:60], Y[:60], tolerance=0.1, **FEW)
+    assert few.against_tolerance()["column 1"] == "open"
+    assert result.to_dict()["summary"][-2:] == [
+        "Columns shown to differ in more than 10 % of their values: column 2.",
+        "Columns shown to differ in 10 % of their values at most: column 0 and column 1.",
+    ]
+    with pytest.raises(InputError, match="tolerance"):
+        two_sample_test(X, Y, tolerance=1.5, **FEW)
+    with pytest.raises(InputError, match="no tolerance"):
+        two_sample_test(X[:60], Y[:60], **FEW).against_tolerance()

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from isopleth.core.errors import InputError, probability, warn_user
-from isopleth.core.inference import LEVEL, adjusted_p_values, permutation_pvalue
+from isopleth.core.inference import LEVEL, adjusted_p_values, normal_quantile, permutation_pvalue
 from isopleth.core.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.difference.lsdd import LSDD
 from isopleth.results.charts import Chart
@@ -25,7 +25,7 @@ from isopleth.tasks.two_sample.charts import charts
 from isopleth.tasks.two_sample.given_others import GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
-from isopleth.tasks.two_sample.separation import Separation, column_changes
+from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
 
 # Parameters, with their options in the shell, that compare columns that are set aside for a reason.
 _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-id)": "identifier"}
@@ -81,6 +81,8 @@ class TwoSampleResult(Result):
         Columns that were not compared, and why.
     lines : pair of ndarray, optional
         Line of each row in the file of its sample.
+    tolerance : float, optional
+        Share of the values of a column up to which a difference does not matter; see :meth:`against_tolerance`.
     """
 
     statistic: float
@@ -97,6 +99,7 @@ class TwoSampleResult(Result):
     schema: SchemaComparison | None = None
     set_aside: dict[str, str] = field(default_factory=dict)
     lines: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+    tolerance: float | None = None
 
     kind = "two_samples"
     title = "Comparison of two tables"
@@ -161,6 +164,8 @@ class TwoSampleResult(Result):
             "rows_permuted": len(self.problem.units.rows),
             "kernel_scores": self.kernel_scores,
             "relations": [list(pair) for pair in self.witness.relations(LEVEL)] if self.pvalue <= LEVEL else [],
+            "tolerance": self.tolerance,
+            "against_tolerance": {} if self.tolerance is None else self.against_tolerance(),
             "separation": None if self._separation is None else asdict(self._separation),
         }
 
@@ -176,7 +181,7 @@ class TwoSampleResult(Result):
                 "Groups change places with groups of as many rows only: the test uses "
                 f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
             )
-        return [sentence for sentence in words if sentence] + self._finding()
+        return [sentence for sentence in words if sentence] + self._finding() + self._tolerated()
 
     @cached_property
     def shared_rows(self) -> tuple[int, int]:
@@ -239,6 +244,51 @@ class TwoSampleResult(Result):
         for i in np.flatnonzero(~np.isnan(values)).tolist():
             found[i] = decode_cells(kind, values[i : i + 1])[0]
         return found
+
+    def against_tolerance(self) -> dict[str, str]:
+        """Return whether the share of the values that differ is shown to be above or below the tolerance, by column.
+
+        Returns
+        -------
+        dict of str to str
+            For each column "more", "less" or "open". The chance that any of the first two is wrong is at most about .05, by
+            intervals for the shares at that level over the number of columns; "more" needs a difference that is shown.
+
+        Raises
+        ------
+        InputError
+            If the test was given no tolerance.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import two_sample_test
+        >>> rng = np.random.default_rng(0)
+        >>> before, after = rng.normal(size=(9000, 2)), rng.normal(size=(9000, 2)) + [0.04, 1.0]
+        >>> two_sample_test(before, after, tolerance=0.05, n_resamples=99, random_state=0).against_tolerance()
+        {'column 0': 'less', 'column 1': 'more'}
+        """
+        if self.tolerance is None:
+            raise InputError("the test was given no tolerance; pass {parameter}.", parameter="tolerance")
+        shares = shares_that_differ(self.problem, normal_quantile(1.0 - LEVEL / len(self.names)))
+        found = {}
+        for name, share, p_value in zip(self.names, shares, self.witness.p_values, strict=True):
+            above = share.low > self.tolerance and p_value <= LEVEL
+            found[name] = "more" if above else "less" if share.high <= self.tolerance else "open"
+        return found
+
+    def _tolerated(self) -> list[str]:
+        """Return which columns differ by more and by less than the tolerance, in words."""
+        if self.tolerance is None:
+            return []
+        found, limit = self.against_tolerance(), f"{100.0 * self.tolerance:.3g} % of their values"
+        parts = [
+            ("more", f"shown to differ in more than {limit}"),
+            ("less", f"shown to differ in {limit} at most"),
+            ("open", "of which neither is shown"),
+        ]
+        named = [(words, [name for name, verdict in found.items() if verdict == key]) for key, words in parts]
+        return [f"Columns {words}: {in_words(columns)}." for words, columns in named if columns]
 
     def _finding(self) -> list[str]:
         """Return what the test found in words, none of which go beyond its p-value."""

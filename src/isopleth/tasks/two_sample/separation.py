@@ -11,7 +11,7 @@ from isopleth.core.errors import InputError
 from isopleth.core.inference import normal_quantile
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tasks.classifier import FOLDS, Features, Fits, FoldMoments, drawn_evenly, stratified_folds
-from isopleth.tasks.column_changes import changes, summaries
+from isopleth.tasks.column_changes import Share, changes, share_that_differs, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 _MOST_ROWS, _MOST_CENTERS = 5000, 300
@@ -155,6 +155,13 @@ def _folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.nd
     folds_of_groups[order] = np.arange(len(names)) % count
     folds[:] = folds_of_groups[place]
     return folds
+
+
+def shares_that_differ(problem: TwoSampleProblem, z: float) -> list[Share]:
+    """Return the share of the cells of each column that would have to change, in the order of the columns."""
+    before, after = (summaries(problem.encoding, rows) for rows in problem.tables)
+    compared = problem.encoding.compared
+    return [share_that_differs(one, two, compared=compared, z=z) for one, two in zip(before, after, strict=True)]
 
 
 def column_changes(problem: TwoSampleProblem) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
-from isopleth.core.errors import InputError, listed, quoted, warn_user, whole_number
+from isopleth.core.errors import InputError, listed, probability, quoted, warn_user, whole_number
 from isopleth.core.inference import LEVEL
 from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import checked_verbose
@@ -176,6 +176,7 @@ def two_sample_test(
     categorical: Any = None,
     compare_missing: bool = True,
     groups: Any = None,
+    tolerance: float | None = None,
     keep_identifiers: bool = False,
     keep_times: bool = False,
     memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -216,6 +217,9 @@ def two_sample_test(
         Group of each row of X and of Y, such as a patient or a day, if the rows of a group depend on each other. Groups are
         permuted as a whole, among groups of as many rows: of longer ones some rows are drawn. The two parts of a group that
         occurs in X and in Y can only take each other's place.
+    tolerance : float, optional
+        Share of the values of a column up to which a difference does not matter, such as .05. In large samples every column
+        differs; :meth:`TwoSampleResult.against_tolerance` and the sentences then say which are shown to differ by more.
     keep_identifiers : bool, default=False
         Whether columns of frames that identify rows in both samples, such as numbers of orders, are compared.
     keep_times : bool, default=False
@@ -274,6 +278,7 @@ def two_sample_test(
     columns = TwoSampleTest(categorical, keep_identifiers, keep_times)
     permutations, most = whole_number("n_resamples", n_resamples), whole_number("centers", centers)
     check_memory_limit(memory_limit)
+    tolerance = None if tolerance is None else probability("tolerance", tolerance)
     effective_n_jobs(n_jobs)
     if groups is not None and not compare_missing:
         raise InputError(
@@ -300,4 +305,4 @@ def two_sample_test(
     problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
     _check_assignments(problem)
     _warn_of_digits(problem)
-    return TwoSampleResult.of(problem, names, aside).like(X.table, Y.table)
+    return replace(TwoSampleResult.of(problem, names, aside), tolerance=tolerance).like(X.table, Y.table)
