@@ -6,54 +6,68 @@ import pytest
 from experiments import conditionals
 
 
-@pytest.fixture
-def task():
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A folder with one table in each layout."""
     rng = np.random.default_rng(0)
-    n = 100
-    frame = pd.DataFrame({"x": rng.normal(size=n), "word": rng.choice(["a", "b"], n), "noise": rng.normal(size=n)})
-    frame["y"] = 2.0 * frame["x"] + (frame["word"] == "b") + 0.3 * rng.normal(size=n)
-    return conditionals.Task(frame[:70], frame[70:].reset_index(drop=True), "y")
+    X = rng.normal(size=(80, 3))
+    y = (X[:, 0] + 0.3 * rng.normal(size=80)).round(3)
+    folder = tmp_path_factory.mktemp("data")
+    inside = folder / "toy" / "data"
+    inside.mkdir(parents=True)
+    np.savetxt(inside / "data.txt", np.column_stack([X, y]))
+    np.savetxt(inside / "index_features.txt", [0, 1, 2])
+    np.savetxt(inside / "index_target.txt", [3])
+    np.savetxt(inside / "n_splits.txt", [2])
+    for k in range(2):
+        order = rng.permutation(80)
+        np.savetxt(inside / f"index_train_{k}.txt", order[:60])
+        np.savetxt(inside / f"index_test_{k}.txt", order[60:])
+    pd.DataFrame({"y": y, "word": np.where(X[:, 0] > 0, "a", "b"), "x": X[:, 1]}).to_csv(
+        folder / "named.csv", index=False
+    )
+    return folder
 
 
-@pytest.mark.parametrize("method", ["expect", "KDE", "kernel", "neighbours", "normal"])
-def test_laws_are_sharper_than_the_column_by_itself_and_integrate_to_one(task, method):
-    log_density, cdf = conditionals.METHODS[method](task)
-    assert cdf.shape == (30, len(conditionals.GRID))
-    np.testing.assert_allclose(cdf[:, -1], 1.0, atol=2e-3)
-    found = conditionals.figures(task, method)
-    assert found["crps"] < 0.7  # 1.1 by the column itself
-    assert 0.3 <= found["coverage"] <= 1.0
-    assert (log_density > -20.0).all()
+def test_tables_are_read_in_both_layouts(data):
+    readers = conditionals.tables_of(data, "y")
+    assert set(readers) == {"toy", "named"}
+    toy, named = readers["toy"](), readers["named"]()
+    assert toy.X.shape == (80, 3)
+    assert [mask.sum() for mask in toy.masks] == [20, 20]
+    assert list(named.X.columns) == ["word", "x"]
+    np.testing.assert_allclose(named.y, toy.y)
+    assert conditionals.csv_table("named", data / "named.csv", None).X.columns[0] == "y"
 
 
-def test_the_law_of_a_normal_regression_has_the_crps_of_its_formula(task):
-    _, cdf = conditionals.by_normal(task)
-    grid, truth = conditionals.GRID, task.test["y"].to_numpy()
-    mean = np.array([np.interp(0.5, law, grid) for law in cdf])
-    deviation = np.array([np.interp(0.841345, law, grid) for law in cdf]) - mean
-    z = (truth - mean) / deviation
+def test_the_crps_of_a_normal_law_is_that_of_its_formula(data):
+    split = conditionals.tables_of(data, None)["toy"]().split(0)
+    answer = conditionals.by_normal(split)
+    quantiles, logs = answer(split)
+    mean, deviation = quantiles[:, 49], (quantiles[:, 83] - quantiles[:, 49]) / conditionals.norm.ppf(0.84)
+    z = (split.truth - mean) / deviation
     known = deviation * (
         z * (2.0 * conditionals.norm.cdf(z) - 1.0) + 2.0 * conditionals.norm.pdf(z) - 1.0 / np.sqrt(np.pi)
     )
-    assert conditionals.figures(task, "normal")["crps"] == pytest.approx(known.mean(), abs=2e-3)
+    assert conditionals.crps_of(quantiles, split.truth) == pytest.approx(known.mean(), rel=0.02)
+    np.testing.assert_allclose(logs, conditionals.norm.logpdf(split.truth, mean, deviation), atol=0.01)
 
 
-def test_results_are_resumed_and_shown(tmp_path):
-    (tmp_path / "mixed").mkdir()
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=80).round(3)
-    pd.DataFrame({"a": x, "b": (x + rng.normal(size=80)).round(2)}).to_csv(
-        tmp_path / "mixed" / "autos.csv", index=False
-    )
+def test_densities_between_quantiles_are_those_of_the_law():
+    quantiles = np.tile(conditionals.norm.ppf(conditionals.LEVELS), (5, 1))
+    y = np.array([-2.0, -0.5, 0.0, 1.0, 3.0])
+    found = conditionals._cdf(quantiles, y, 1e-9)
+    np.testing.assert_allclose(found, conditionals.norm.cdf(y), atol=0.004)
+
+
+def test_results_are_resumed_and_shown(data, tmp_path):
     out = tmp_path / "found.csv"
-    out.write_text(
-        "table,seed,method,figure,value\n"
-        + "".join(
-            f"autos,0,{method},{figure},1\n" for method in ("forest", "SOSREP()") for figure in conditionals.FIGURES
-        )
-    )
+    arguments = ["--data", str(data), "--out", str(out), "--splits", "1", "--target", "y"]
+    methods = ["law", "normal", "quantile regression", "marginal"]
     for _ in range(2):
-        conditionals.run(tmp_path, out, ["autos"], [0])
-    assert len(out.read_text().splitlines()) == 1 + len(conditionals.METHODS) * len(conditionals.FIGURES)
+        conditionals.main([*arguments, "--methods", *methods])
+    assert len(out.read_text().splitlines()) == 1 + 2 * len(methods) * len(conditionals.FIGURES)
     page = conditionals.page(out)
-    assert "1 tables of the reporting half: autos" in page
+    assert "marginal 2 of 2" in page
+    with pytest.raises(SystemExit, match="no table absent"):
+        conditionals.main([*arguments, "--tables", "absent"])
