@@ -45,7 +45,7 @@ from scipy.stats import norm
 from experiments.density_tables import is_reported
 from experiments.resumed import resumed
 from isopleth import ConditionalDensity
-from isopleth.conditional.target import recorded_step, target_cells, target_column
+from isopleth.conditional.target import target_cells, target_column, target_step
 
 FIELDS = ["table", "split", "method", "figure", "value"]
 FIGURES = ("log likelihood", "crps", "relative", "coverage", "width", "fit", "answers")
@@ -80,7 +80,7 @@ class Split:
     def half(self) -> float:
         """Half the width of the cells over which densities are averaged."""
         column = target_column(target_cells(self.y))
-        return max(0.5 * recorded_step(column, self.y), LEAST_CELL * self.y.std())
+        return max(0.5 * target_step(column, self.y), LEAST_CELL * self.y.std())
 
     def encoded(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the other columns of both parts as numbers: words as 0 and 1, gaps as means."""

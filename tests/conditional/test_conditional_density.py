@@ -25,7 +25,7 @@ def model():
 
 
 def test_the_distribution_function_is_the_stated_sum(model):
-    law = model._law
+    law = model._cell_law.law
     at = law.at(ASKED)
     y = np.linspace(-1.0, 2.0, 12)
     F = np.zeros(12)

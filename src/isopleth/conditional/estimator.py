@@ -12,27 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.conditional.inputs import Sample
-from isopleth.conditional.stack import At, NumberLaw, interpolated
-from isopleth.conditional.target import (
-    classes,
-    decoded_target,
-    encoded_target,
-    recorded_step,
-    target_cells,
-    target_column,
-)
-from isopleth.conditional.words import WordLaw
-from isopleth.core.arrays import Backend
+from isopleth.conditional.cell_law import CellLaw, means, medians, modes
+from isopleth.conditional.stack import interpolated
+from isopleth.conditional.target import classes, decoded_target, encoded_target, target_cells, target_column
+from isopleth.core.arrays import NUMPY, Backend
 from isopleth.core.errors import InputError, probability, whole_number
 from isopleth.core.progress import Progress, ReportsProgress
-from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads
+from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import TakesKinds, enter
 
-# Distinct rows up to which a second forest is grown, for the residuals of the line.
-_SMALL = 2000
-# Rows that are answered at once, so that tables stay in the processor's cache.
-_BATCH = 2048
 # Least half width, in deviations, of the cell over which a density is averaged.
 _LEAST_CELL = 0.0025
 
@@ -159,30 +147,34 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         self._validate_params()
         table = enter(self, X, sample_weight, reset=True, min_samples=2, missing=True)
         cells = target_cells(y, len(table.rows))
-        self._column = column = target_column(cells)
+        column = target_column(cells)
         target = encoded_target(cells, column)
-        sample = Sample.of(table.rows, target, table.weights)
-        if len(sample.target) < 2:
+        if len(np.unique(table.rows[table.weights > 0], axis=0)) < 2 and len(np.unique(target)) < 2:
             raise InputError(
                 "all rows of {parameter} are equal, those of weight 0 left out, and count as one sample; "
                 "expected two that differ.",
                 parameter="X",
             )
-        self._place = sample.place
         seed = int(check_random_state(self.random_state).randint(2**31))
-        small = len(sample.target) <= _SMALL if self.forests == "auto" else self.forests == 2
-        how: dict[str, Any] = {"trees": self.n_estimators, "seed": seed, "n_jobs": self.n_jobs}
-        words = column.kind == "categorical"
-        with Progress("trees", self.n_estimators * (1 + (small and not words)), self.verbose) as tick:
-            if words:
-                self._law: Any = WordLaw.fit(sample, table.n_numeric, len(column.levels), tick=tick, **how)
-            else:
-                self.step_ = recorded_step(column, sample.target)
-                self._law = NumberLaw.fit(sample, table.n_numeric, self.step_, residual_forest=small, tick=tick, **how)
-        self.__dict__.pop("classes_", None)
-        if words:
-            self.__dict__.pop("step_", None)
+        with Progress("trees", self.n_estimators, self.verbose) as tick:
+            self._cell_law = CellLaw.fit(
+                table.rows,
+                table.n_numeric,
+                column,
+                target,
+                table.weights,
+                forests=self.forests,
+                trees=self.n_estimators,
+                seed=seed,
+                n_jobs=self.n_jobs,
+                tick=tick,
+            )
+        for name in ("classes_", "step_"):
+            self.__dict__.pop(name, None)
+        if column.kind == "categorical":
             self.classes_ = classes(column)
+        else:
+            self.step_ = self._cell_law.step
         return self
 
     # ---- answers -----------------------------------------------------------------------------------------------------------
@@ -203,10 +195,8 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         if self._of_words():
             P, backend = self._probabilities(X)
             return backend.array(self.classes_[np.argmax(P, axis=1)])
-        if self.point == "median":
-            return self.predict_quantile(X, 0.5)
-        middle = _modes if self.point == "mode" else _means
-        return self._numbers(X, lambda y, F: middle(y, F)[:, None])[:, 0]
+        middle = {"mean": means, "median": medians, "mode": modes}[self.point]
+        return self._numbers(X, lambda y, F, start: middle(y, F))[:, 0]
 
     def predict_quantile(self, X: Any = None, q: Any = 0.5) -> Any:
         """Return quantiles of the law of each row.
@@ -232,7 +222,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         if levels.ndim > 1 or not ((levels > 0.0) & (levels < 1.0)).all():
             raise InputError("{parameter} = {value}: expected numbers between 0 and 1.", parameter="q", value=q)
         flat = np.atleast_1d(levels)
-        found = self._numbers(X, lambda y, F: interpolated(np.tile(flat, (len(y), 1)), F, y))
+        found = self._numbers(X, lambda y, F, start: interpolated(np.tile(flat, (len(y), 1)), F, y))
         return found[:, 0] if levels.ndim == 0 else found
 
     def predict_interval(self, X: Any = None, confidence_level: float = 0.9) -> tuple[Any, Any]:
@@ -279,7 +269,8 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         """
         self._refuse_words("cdf")
         half = 0.5 * self.step_
-        return self._cells(X, y, lambda at, here: self._law.cells(at, here + half, here + half)[0])
+        found, backend = self._cells(X, y, half, half)
+        return backend.array(found[:, 0])
 
     def log_prob(self, X: Any = None, y: Any = None) -> Any:
         """Return the log density of numbers and times (per second), or the log probability of words.
@@ -300,13 +291,12 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
             In nats.
         """
         if not self._of_words():
-            half = max(0.5 * self.step_, _LEAST_CELL * self._law.unit)
-            return self._cells(
-                X, y, lambda at, here: self._law.cells(at, here - half, here + half)[1] - np.log(2.0 * half)
-            )
+            half = max(0.5 * self.step_, _LEAST_CELL * self._cell_law.law.unit)
+            found, backend = self._cells(X, y, -half, half)
+            return backend.array(found[:, 1] - np.log(2.0 * half))
         P, backend = self._probabilities(X)
         codes = self._asked(y, len(P)).astype(np.intp)
-        new = 0.5 / (self._law.known.shape[0] + 0.5)
+        new = 0.5 / (len(self._cell_law.law.known) + 0.5)
         P = np.column_stack([(1.0 - new) * P, np.full(len(P), new)])
         return backend.array(np.log(P[np.arange(len(P)), np.minimum(codes, P.shape[1] - 1)]))
 
@@ -358,11 +348,9 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
                 np.minimum((total < u[:, None]).sum(axis=1), P.shape[1] - 1) for u in rng.random((n_samples, len(P)))
             ]
             return backend.array(self.classes_[np.stack(codes, axis=1)])
-        table, _ = self._entered(X)
-        u = rng.random((len(table), n_samples))
-        starts = iter(range(0, len(table), _BATCH))  # batches are asked in order
-        place = {start: u[start : start + _BATCH] for start in starts}
-        return self._numbers(X, lambda y, F, start=0: interpolated(place[start], F, y), numbered=True)
+        rows, _ = self._entered(X)
+        u = rng.random((self._count(rows), n_samples))
+        return self._numbers(X, lambda y, F, start: interpolated(u[start : start + len(y)], F, y))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the mean of :meth:`log_prob`, which searches of parameters maximise.
@@ -385,83 +373,42 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
     # ---- inside --------------------------------------------------------------------------------------------------------------
 
     def _of_words(self) -> bool:
-        check_is_fitted(self, "_law")
-        return bool(self._column.kind == "categorical")
+        check_is_fitted(self, "_cell_law")
+        return self._cell_law.is_words
 
     def _refuse_words(self, method: str) -> None:
         if self._of_words():
             raise InputError(f"{method} is for numbers and times, and the target holds words; ask for probabilities.")
 
-    def _entered(self, X: Any) -> tuple[np.ndarray, Backend]:
-        """Return encoded rows, or places of the rows of the fit if X is None."""
-        check_is_fitted(self, "_law")
+    def _entered(self, X: Any) -> tuple[np.ndarray | None, Backend]:
+        """Return encoded rows, None for those of the fit, and the array library of X."""
+        check_is_fitted(self, "_cell_law")
         if X is None:
-            return self._place, Backend.of(np.empty((0, 0)), "X")
+            return None, NUMPY
         table = enter(self, X, missing=True)
         return table.rows, table.backend
 
-    def _batches(self, X: Any, answer: Callable[[np.ndarray, bool, int], np.ndarray]) -> tuple[np.ndarray, Backend]:
-        """Return the joined answers of batches of rows; rows of the fit are given by their places."""
-        rows, backend = self._entered(X)
-        starts = range(0, len(rows), _BATCH)
-        with Progress("answers", len(rows), self.verbose) as tick:
-
-            def one(start: int) -> np.ndarray:
-                part = rows[start : start + _BATCH]
-                found = answer(np.maximum(part, 0) if X is None else part, X is None, start)
-                tick(len(part))
-                return found
-
-            parts = map_threads(one, starts, effective_n_jobs(self.n_jobs))
-        found = np.concatenate(parts)
-        if X is None and found.dtype.kind == "f":
-            found[rows < 0] = np.nan
-        return found, backend
-
     def _probabilities(self, X: Any) -> tuple[np.ndarray, Backend]:
-        def answer(rows: np.ndarray, of_fit: bool, start: int) -> np.ndarray:
-            return np.asarray(self._law.of_fit(rows) if of_fit else self._law.at(rows))
+        rows, backend = self._entered(X)
+        with Progress("answers", self._count(rows), self.verbose) as tick:
+            return self._cell_law.probabilities(rows, tick), backend
 
-        P, backend = self._batches(X, answer)
-        return P, backend
+    def _count(self, rows: np.ndarray | None) -> int:
+        return len(self._cell_law.place if rows is None else rows)
 
-    def _numbers(self, X: Any, ask: Callable[..., np.ndarray], numbered: bool = False) -> Any:
+    def _numbers(self, X: Any, ask: Callable[..., np.ndarray]) -> Any:
         """Return what `ask` makes of places and distribution functions there, (n, k), as cells of the target."""
-
-        check_is_fitted(self, "_law")
-        tables = self._law.tables()
-
-        def answer(rows: np.ndarray, of_fit: bool, start: int) -> np.ndarray:
-            y, F = self._law.curves(self._law.of_fit(rows) if of_fit else self._law.at(rows), tables)
-            return ask(y, F, start) if numbered else ask(y, F)
-
-        found, backend = self._batches(X, answer)
-        return backend.array(decoded_target(self._column, found))
+        rows, backend = self._entered(X)
+        with Progress("answers", self._count(rows), self.verbose) as tick:
+            found = self._cell_law.curves_from(rows, ask, tick)
+        return backend.array(decoded_target(self._cell_law.column, found))
 
     def _asked(self, y: Any, n: int) -> np.ndarray:
-        return encoded_target(target_cells(y, n), self._column)
+        return encoded_target(target_cells(y, n), self._cell_law.column)
 
-    def _cells(self, X: Any, y: Any, ask: Callable[[At, np.ndarray], np.ndarray]) -> Any:
-        """Return what `ask` makes of rows and values of the target."""
-        rows, _ = self._entered(X)
-        values = self._asked(y, len(rows))
-
-        def answer(part: np.ndarray, of_fit: bool, start: int) -> np.ndarray:
-            at = self._law.of_fit(part) if of_fit else self._law.at(part)
-            return ask(at, values[start : start + _BATCH])
-
-        found, backend = self._batches(X, answer)
-        return backend.array(found)
-
-
-def _means(y: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Return the means of distribution functions that are linear between places."""
-    return np.asarray((np.diff(F, axis=1) * 0.5 * (y[:, 1:] + y[:, :-1])).sum(axis=1) / (F[:, -1] - F[:, 0]))
-
-
-def _modes(y: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """Return the places of the largest density, smoothed over some of the places."""
-    width = 4
-    slope = (F[:, width:] - F[:, :-width]) / np.maximum(y[:, width:] - y[:, :-width], 1e-300)
-    best = slope.argmax(axis=1) + width // 2
-    return np.asarray(y[np.arange(len(y)), best])
+    def _cells(self, X: Any, y: Any, low: float, high: float) -> tuple[np.ndarray, Backend]:
+        """Return :meth:`CellLaw.cells` from `low` to `high` beside values of the target."""
+        rows, backend = self._entered(X)
+        values = self._asked(y, self._count(rows))
+        with Progress("answers", len(values), self.verbose) as tick:
+            return self._cell_law.cells(rows, values + low, values + high, tick), backend

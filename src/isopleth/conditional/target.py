@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -11,15 +10,11 @@ import numpy as np
 from isopleth.core.arrays import is_foreign
 from isopleth.core.errors import InputError
 from isopleth.core.parameters import on_host
+from isopleth.core.steps import TIME_STEPS, USUAL_STEPS, recorded_step
 from isopleth.tables.cells import MISSING_WORDS, TRUTH, Cells
 from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import decode_cells
-
-# Steps in which numbers and times may be recorded, the largest one first.
-_STEPS = tuple(m * 10.0**k for k in range(5, -10, -1) for m in (5.0, 1.0))
-_TIME_STEPS = (86400.0, 3600.0, 60.0, 1.0)
-_EQUAL = 1e-9  # numbers nearer than this share of their size are the same
 
 
 def target_cells(y: Any, n: int | None = None) -> Cells:
@@ -101,14 +96,7 @@ def decoded_target(column: Column, values: np.ndarray) -> np.ndarray:
     return np.asarray(flat).reshape(values.shape)
 
 
-def recorded_step(column: Column, values: np.ndarray) -> float:
+def target_step(column: Column, values: np.ndarray) -> float:
     """Return the largest usual step of which all numbers or times are multiples; 0 for none."""
-    steps: Sequence[float] = _STEPS
-    if column.kind == "time":
-        steps, values = _TIME_STEPS, values + column.origin
-    distinct = np.unique(values)
-    return next((step for step in steps if _are_multiples(distinct, step)), 0.0)
-
-
-def _are_multiples(values: np.ndarray, step: float) -> bool:
-    return bool((np.abs(values - np.rint(values / step) * step) <= _EQUAL * np.abs(values)).all())
+    times = column.kind == "time"
+    return recorded_step(np.unique(values + column.origin if times else values), TIME_STEPS if times else USUAL_STEPS)

@@ -12,6 +12,7 @@ _CLASSES = {
     "adapters.pyod": "PyODAdapter",
     "adapters.quapy": "QuaPyAdapter",
     "adapters.skchange": "SkchangeAdapter",
+    "conditional.cell_law": "CellLaw",
     "conditional.estimator": "ConditionalDensity",
     "conditional.forest": "Forest",
     "conditional.inputs": "Inputs NumberInput WordInput",

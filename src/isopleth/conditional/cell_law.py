@@ -1,0 +1,152 @@
+"""Law of one column of a table of encoded rows: fitted once, and asked in batches for rows of the fit and others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from isopleth.conditional.inputs import Sample
+from isopleth.conditional.stack import FOLLOWS, LAWS, NumberLaw, interpolated
+from isopleth.conditional.target import target_step
+from isopleth.conditional.words import WordLaw
+from isopleth.core.progress import unheard
+from isopleth.core.threads import effective_n_jobs, map_threads
+from isopleth.tables.kinds import Column
+
+# Distinct rows up to which a second forest is grown, for the residuals of the line.
+_SMALL = 2000
+# Rows that are answered at once, so that tables stay in the processor's cache.
+_BATCH = 2048
+
+Curves = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True)
+class CellLaw:
+    """Law of a column given other columns.
+
+    Rows are encoded rows of the other columns, or None for the rows of the fit, each of which is answered by a law that does
+    not know it (NaN where it had no weight).
+    """
+
+    column: Column
+    law: Any  # NumberLaw or WordLaw
+    place: np.ndarray  # (n,): distinct row of each row of the fit, -1 without weight
+    step: float  # in which numbers and times are recorded, 0 for none
+    n_jobs: int | None = 1
+
+    @classmethod
+    def fit(
+        cls,
+        rows: np.ndarray,
+        n_numeric: int,
+        column: Column,
+        target: np.ndarray,
+        weights: np.ndarray,
+        *,
+        forests: int | str = "auto",
+        n_jobs: int | None = 1,
+        tick: Callable[[int], None] = unheard,
+        **how: Any,
+    ) -> Self:
+        """Fit the law of encoded cells `target` given encoded rows, whose first `n_numeric` columns hold numbers.
+
+        `forests` is the number of forests of a number, "auto" for two with few rows; `how` goes to the laws: the number of
+        `trees`, the `seed`.
+        """
+        sample = Sample.of(rows, target, weights)
+        small = len(sample.target) <= _SMALL if forests == "auto" else forests == 2
+        how = {"n_jobs": n_jobs, "tick": tick, **how}
+        if column.kind == "categorical":
+            law: Any = WordLaw.fit(sample, n_numeric, len(column.levels), **how)
+            return cls(column, law, sample.place, 0.0, n_jobs)
+        step = target_step(column, sample.target)
+        law = NumberLaw.fit(sample, n_numeric, step, residual_forest=small, **how)
+        return cls(column, law, sample.place, step, n_jobs)
+
+    @property
+    def is_words(self) -> bool:
+        """Tell whether the column holds words or truth values."""
+        return self.column.kind == "categorical"
+
+    @property
+    def follows_line(self) -> bool:
+        """Tell whether most of the weight of a number is on laws around a line, which lead beyond the data."""
+        return bool(self.law.weights[FOLLOWS[[law.group for law in LAWS]]].sum() > 0.5)
+
+    def probabilities(self, rows: np.ndarray | None, tick: Callable[[int], None] = unheard) -> np.ndarray:
+        """Return the probabilities of words, (n, K)."""
+        return self._batches(rows, lambda part, start: self._at(part, rows is None), tick)
+
+    def curves(self, rows: np.ndarray | None, ask: Curves, tick: Callable[[int], None] = unheard) -> np.ndarray:
+        """Return what `ask` makes of places, (n, K), and the distribution functions there, for each row."""
+        return self.curves_from(rows, lambda y, F, start: ask(y, F), tick)
+
+    def curves_from(
+        self, rows: np.ndarray | None, ask: Callable[..., np.ndarray], tick: Callable[[int], None] = unheard
+    ) -> np.ndarray:
+        """Return :meth:`curves` where `ask` takes the number of the first row of a batch too."""
+        tables = self.law.tables()
+        return self._batches(
+            rows, lambda part, start: ask(*self.law.curves(self._at(part, rows is None), tables), start), tick
+        )
+
+    def quantiles(
+        self, rows: np.ndarray | None, levels: np.ndarray, limits: tuple[float, float] = (-np.inf, np.inf)
+    ) -> np.ndarray:
+        """Return the quantiles of each row, (n, k), no nearer to infinity than `limits`."""
+        return self.curves(rows, lambda y, F: interpolated(np.tile(levels, (len(y), 1)), F, np.clip(y, *limits)))
+
+    def cells(
+        self, rows: np.ndarray | None, low: np.ndarray, high: np.ndarray, tick: Callable[[int], None] = unheard
+    ) -> np.ndarray:
+        """Return the distribution function at `low` and the log probability up to `high` of each row, (n, 2)."""
+
+        def ask(part: np.ndarray, start: int) -> np.ndarray:
+            of_batch = slice(start, start + _BATCH)
+            return np.stack(self.law.cells(self._at(part, rows is None), low[of_batch], high[of_batch]), axis=1)
+
+        return self._batches(rows, ask, tick)
+
+    def _at(self, part: np.ndarray, of_fit: bool) -> Any:
+        return self.law.of_fit(np.maximum(part, 0)) if of_fit else self.law.at(part)
+
+    def _batches(
+        self, rows: np.ndarray | None, answer: Callable[[np.ndarray, int], np.ndarray], tick: Callable[[int], None]
+    ) -> np.ndarray:
+        """Return the joined answers of batches of rows; rows of the fit are given by their places."""
+        asked = self.place if rows is None else rows
+
+        def one(start: int) -> np.ndarray:
+            part = asked[start : start + _BATCH]
+            found = answer(part, start)
+            tick(len(part))
+            return found
+
+        starts = range(0, max(len(asked), 1), _BATCH)
+        found = np.concatenate(map_threads(one, starts, effective_n_jobs(self.n_jobs)))
+        if rows is None:
+            found[asked < 0] = np.nan
+        return found
+
+
+def means(y: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Return the means, (n, 1), of distribution functions that are linear between places."""
+    total = (np.diff(F, axis=1) * 0.5 * (y[:, 1:] + y[:, :-1])).sum(axis=1)
+    return np.asarray(total / (F[:, -1] - F[:, 0]))[:, None]
+
+
+def medians(y: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Return the medians, (n, 1)."""
+    return interpolated(np.full((len(y), 1), 0.5), F, y)
+
+
+def modes(y: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Return the places of the largest density, (n, 1), smoothed over some of the places."""
+    width = 4
+    slope = (F[:, width:] - F[:, :-width]) / np.maximum(y[:, width:] - y[:, :-width], 1e-300)
+    best = slope.argmax(axis=1) + width // 2
+    return np.asarray(y[np.arange(len(y)), best])[:, None]
