@@ -366,7 +366,7 @@ PACKAGES = (
         "cli",
         "command line",
         uses=("io", "tables", "files", "results", "kernels", "datasets"),
-        declared=("distributed", "score", "density", "difference", "tasks", "tasks/*"),
+        declared=("distributed", "score", "density", "difference", "conditional", "tasks", "tasks/*"),
         layer=9,
         place=1 / 3,
         first=(

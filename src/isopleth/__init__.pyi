@@ -13,13 +13,13 @@ from . import score as score
 from . import solvers as solvers
 from . import tasks as tasks
 from .conditional import ConditionalDensity as ConditionalDensity
+from .conditional import DensityImputer as DensityImputer
 from .core import errors as errors
 from .core.errors import DataWarning as DataWarning
 from .core.errors import InputError as InputError
 from .core.errors import MissingExtraError as MissingExtraError
 from .density import KDE as KDE
 from .density import SOSREP as SOSREP
-from .density import DensityImputer as DensityImputer
 from .density import RandomFeatureSOSREP as RandomFeatureSOSREP
 from .density.search import Search as Search
 from .difference import LSDD as LSDD

@@ -154,7 +154,7 @@ def mixed(model: Any) -> dict[str, Any]:
     model.fit(table)
     out = {"fit": model, "log density": model.score_samples(table[:20]), "draws": model.sample(5, random_state=0)}
     out["levels"] = asked_of(model, "level_set", [0.5, 0.9])
-    out |= {how: model.impute(table[:20], how, random_state=0) for how in ("mean", "regression", "draw")}
+    out |= {how: model.impute(table[:20], how, random_state=0) for how in ("mean", "draw")}
     given = model.conditional({"city": "Oslo", "visits": 2})
     out["given"] = given.score_samples(table[["income", "height", "total", "member", "born"]][:20].dropna())
     return out

@@ -233,10 +233,13 @@ LONG = {
         lambda X, Y, v: ClassPriorEstimator(random_state=0, verbose=v).fit(X, labels(X)).estimate(Y).priors,
         ["scores that separate the classes"],
     ),
-    "DensityImputer": (lambda X, Y, v: DensityImputer(verbose=v).fit_transform(with_gaps(X)), ["filling of gaps"]),
+    "DensityImputer": (
+        lambda X, Y, v: DensityImputer(verbose=v, n_jobs=1).fit_transform(with_gaps(X)),
+        ["laws of columns", "filling of gaps"],
+    ),
     "draws of a DensityImputer": (
         lambda X, Y, v: DensityImputer(strategy="draw", random_state=0, verbose=v).fit_transform(with_gaps(X)),
-        ["filling of gaps"],
+        ["laws of columns", "filling of gaps"],
     ),
     "draws that look like rows of the fit": (
         lambda X, Y, v: make_rows(KDE("gaussian", 0.5, frame="scale").fit(X), 9, None, 0, verbose=v),

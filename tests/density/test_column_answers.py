@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import KDE, SOSREP, DensityImputer
+from isopleth import KDE, SOSREP
 from isopleth.core.errors import InputError
 
 
@@ -84,19 +84,6 @@ def test_arrays_and_frames_of_the_default():
     (middle,) = given.median().values()
     assert middle == pytest.approx(0.8, abs=0.3)
     assert given.cdf({0: middle})[0] == pytest.approx(0.5, abs=0.02)  # of 1,000 draws
-
-
-def test_intervals_of_gaps_are_frames():
-    frame = rides()
-    model = DensityImputer(SOSREP()).fit(frame)
-    gaps = frame[:3].copy()
-    gaps.loc[0, "speed"], gaps.loc[1, "when"] = np.nan, pd.NaT
-    lower, upper = model.impute_interval(gaps)
-    assert list(lower.columns) == list(frame.columns)
-    assert lower["speed"][0] < upper["speed"][0]
-    assert pd.Timestamp("2023-12-01") < lower["when"][1] < upper["when"][1] < pd.Timestamp("2024-09-01")
-    assert lower["speed"][2] == upper["speed"][2] == frame["speed"][2]
-    assert lower["kind"].isna().all()
 
 
 def test_refusals(cars):

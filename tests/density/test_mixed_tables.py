@@ -7,10 +7,8 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from isopleth import KDE, SOSREP, DataWarning, DensityImputer, InputError, Search
+from isopleth import KDE, SOSREP, DataWarning, InputError, Search
 from isopleth.kernels import ProductLaplacian
 
 KINDS = pytest.mark.parametrize("kind", [SOSREP, KDE])
@@ -232,7 +230,6 @@ def test_imputing_training_rows_is_not_answered_by_their_own_fillings(kind):
     errors = [np.sqrt(np.mean((filled - whole)[gaps] ** 2)) for filled in (own, new)]
     assert np.abs(own - new).max() > 0.05
     assert errors[0] < errors[1]
-    np.testing.assert_array_equal(DensityImputer(kind(frame="scale"), strategy="mean").fit_transform(X), own)
 
 
 def test_search_moves_both_scales_and_judges_known_cells():
@@ -311,9 +308,8 @@ def test_a_word_that_no_training_row_has_is_named():
         (lambda m: m.conditional({}), "dict from columns"),
         (lambda m: m.conditional({"x": np.nan}), "no value for column 'x'"),
         (lambda m: m.conditional({"colour": "red", "x": 1.0, "wet": True, "y": 0.0}), "leave at least one out"),
-        (lambda m: m.impute(table(), "median"), "'regression' or 'draw'"),
+        (lambda m: m.impute(table(), "median"), "'mean' or 'draw'"),
         (lambda m: m.conditional({"x": 1.0}).interval(1.0), "between 0 and 1"),
-        (lambda m: DensityImputer(m).fit(table()).impute_interval(table(gaps=0.1), 1.0), "between 0 and 1"),
         (lambda m: m.sample(0), "n_samples"),
         (lambda m: m.hyvarinen_loss(table()), "Hyvarinen"),
         (lambda m: m.plot(), "plot"),
@@ -346,30 +342,3 @@ def test_a_given_time_has_a_zone_if_its_column_has_one(zone, given, words):
 def test_a_frame_without_rows_is_refused_as_such():
     with pytest.raises(InputError, match="X has no rows"):
         SOSREP().fit(table()[:0])
-
-
-def test_the_imputer_in_a_pipeline():
-    rows = table(gaps=0.2)
-    imputer = DensityImputer(strategy="draw", random_state=0).fit(rows)
-    assert list(imputer.get_feature_names_out()) == NAMES
-    pd.testing.assert_frame_equal(imputer.transform(rows), imputer.transform(rows))
-    scaled = make_pipeline(DensityImputer(), StandardScaler()).fit_transform(rows[["x", "y"]].to_numpy())
-    assert np.isfinite(scaled).all()
-
-
-def test_a_line_through_many_columns_is_followed():
-    """Beyond the rows of the fit a line goes on, where the mean of similar rows does not."""
-    rng = np.random.default_rng(0)
-    hidden = rng.normal(size=(300, 1))
-    hidden[200:] *= 2.0
-    rows = pd.DataFrame(hidden @ np.ones((1, 8)) + 0.3 * rng.normal(size=(300, 8))).rename(columns="x{}".format)
-    rows["side"] = np.where(hidden[:, 0] > 0.0, "right", "left")
-    imputer = DensityImputer().fit(rows[:200])
-    model = imputer.density_
-    asked, truth = rows[200:].assign(x0=np.nan).reset_index(drop=True), rows["x0"][200:].reset_index(drop=True)
-    error = {how: np.std(truth - model.impute(asked, how)["x0"]) for how in ("mean", "regression")}
-    assert error["regression"] < 0.7 * error["mean"]  # 0.36 to 0.66 in four samples
-    lower, upper = (end["x0"] for end in imputer.impute_interval(asked))
-    held = truth.between(lower, upper).mean()
-    assert 0.8 <= held <= 0.98  # 0.86 to 0.94 in six samples
-    assert model.impute(asked, "regression")["x0"].between(lower, upper).all()

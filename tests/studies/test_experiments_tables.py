@@ -39,15 +39,15 @@ def lines(path):
 
 def test_imputation_goes_on_and_makes_a_page(data, monkeypatch):
     out = data / "i.csv"
-    monkeypatch.setattr(imputation, "OURS", {"DensityImputer": imputation.OURS["DensityImputer"]})
+    monkeypatch.setattr(imputation, "OURS", {"SOSREP()": imputation.OURS["SOSREP()"]})
     monkeypatch.setattr(imputation, "OTHERS", {name: imputation.OTHERS[name] for name in ("KNNImputer", "means")})
     monkeypatch.setattr(
         imputation,
         "PARTS",
         {
-            "errors": (imputation.errors, (0.1,), ["DensityImputer", "KNNImputer", "means"]),
-            "densities": (imputation.densities, (0.3,), ["DensityImputer"]),
-            "conditional": (imputation.conditional, (0.0,), ["DensityImputer"]),
+            "errors": (imputation.errors, (0.1,), ["DensityImputer", "draws", "KNNImputer", "means"]),
+            "densities": (imputation.densities, (0.3,), ["SOSREP()"]),
+            "conditional": (imputation.conditional, (0.0,), ["SOSREP()"]),
         },
     )
     arguments = ["--data", str(data), "--out", str(out), "--tables", "credit_a", "--seeds", "0"]
@@ -58,8 +58,10 @@ def test_imputation_goes_on_and_makes_a_page(data, monkeypatch):
     }
     assert 0.0 < error["DensityImputer"] < error["means"]
     assert 0.5 < found["errors", "DensityImputer", "coverage"] <= 1.0
-    assert np.isfinite(found["densities", "DensityImputer", "with gaps"])
-    assert np.isfinite(found["conditional", "DensityImputer", "log density"])
+    assert 0.0 < found["errors", "draws", "MinMAE"] <= found["errors", "draws", "AvgMAE"]
+    assert found["errors", "draws", "Wasserstein"] > 0.0
+    assert np.isfinite(found["densities", "SOSREP()", "with gaps"])
+    assert np.isfinite(found["conditional", "SOSREP()", "log density"])
     before = out.read_text()
     imputation.main(arguments)
     assert out.read_text() == before

@@ -480,7 +480,8 @@ def expect() -> None:
 def fill() -> None:
     """Fill the missing cells of FILE by what the known cells of their rows lead to expect.
 
-    Numbers are filled by a regression on the known cells among similar rows, words by the likeliest one, as DensityImputer does.
+    Each cell is filled from the law of its column given the known cells of the row, as DensityImputer does: numbers by the mean,
+    words by the likeliest one. Sums and products of columns that hold in all known rows hold in filled rows.
     Columns that are left out, such as identifiers, are written as they are.
     """
 

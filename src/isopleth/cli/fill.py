@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.cli.run import Run
-from isopleth.density import DensityImputer
+from isopleth.conditional import DensityImputer
 from isopleth.files.file_table import FileTable
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tasks.expected_values import FilledCells

@@ -1,1 +1,2 @@
 from .estimator import ConditionalDensity as ConditionalDensity
+from .imputer import DensityImputer as DensityImputer

@@ -122,7 +122,7 @@ class Sample:
     def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray) -> Self:
         """Merge rows that are equal with their targets: a copy must not tell what its original holds."""
         gaps = np.isnan(rows)
-        center = np.array([np.median(c[~g]) if not g.all() else 0.0 for c, g in zip(rows.T, gaps.T, strict=True)])
+        center = np.array([0.0 if g.all() else c[~g].min() for c, g in zip(rows.T, gaps.T, strict=True)])
         lacking = np.flatnonzero(gaps.any(axis=0))
         filled = np.where(gaps, center, rows)
         varying = np.flatnonzero((filled != filled[:1]).any(axis=0))  # a constant column must not change the order

@@ -32,6 +32,10 @@ _SHARP, _OFTEN, _SHARE = 1e-4, 5, 0.02
 _JUDGED = 2000
 # Nodes that the centres are rounded to, and places at which the tables of distribution functions hold values.
 _NODES, _GRID = 256, 256
+# Deviations of the target that are one of the wide law.
+_WIDE = 8.0
+# Scores beyond those of the values that a table of the marginal frame holds.
+_REACH = 1e4
 # Deviation of equal numbers, as a share of their size.
 _NOTHING = 1e-9
 # Deviations beyond which no kernel has any mass.
@@ -81,15 +85,19 @@ class ScoreTable:
 
     @classmethod
     def of(cls, frame: MarginalMap, y: np.ndarray) -> Self:
-        """Tabulate a map at quantiles, between them, and far out."""
+        """Tabulate a map at quantiles and between them; beyond the values it goes on as it does on average over its last unit."""
         low, high = float(y.min()), float(y.max())
-        span = (high - low) or 1.0
-        far = span * np.geomspace(1e-3, 300.0, 300)
-        inside = np.unique(np.concatenate([np.quantile(y, np.linspace(0.0, 1.0, 1500)), np.linspace(low, high, 1500)]))
-        values = np.concatenate([low - far[::-1], inside, high + far])
+        values = np.unique(np.concatenate([np.quantile(y, np.linspace(0.0, 1.0, 1500)), np.linspace(low, high, 1500)]))
         scores = frame.forward(values[:, None])[:, 0]
         rising = np.concatenate([[True], np.diff(np.maximum.accumulate(scores)) > 1e-12])
-        return cls(values[rising], scores[rising])
+        values, scores = values[rising], scores[rising]
+        last = scores[[0, -1]] + [1.0, -1.0]
+        slopes = np.abs(values[[0, -1]] - np.interp(last, scores, values))
+        slopes = np.where(slopes > 0.0, slopes, (high - low) or 1.0)
+        return cls(
+            np.concatenate([[values[0] - _REACH * slopes[0]], values, [values[-1] + _REACH * slopes[1]]]),
+            np.concatenate([[scores[0] - _REACH], scores, [scores[-1] + _REACH]]),
+        )
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Return the scores of values; beyond the table the value farthest out stands for all."""
@@ -336,7 +344,8 @@ class NumberLaw:
         judged = np.arange(n) if n <= _JUDGED else np.sort(np.random.default_rng(0).permutation(n)[:_JUDGED])
         at, y = self.of_fit(judged), self.target[judged]
         half = max(self.half_cell, _LEAST_CELL * self.unit)
-        below, mass = (part.reshape(len(judged), -1) for part in self._parts(at, y - half, y + half))
+        ends = (self._within_limits(y - half), self._within_limits(y + half))
+        below, mass = (part.reshape(len(judged), -1) for part in self._parts(at, *ends))
         weights = pool_weights(mass, w[judged])
         low, high = np.clip(below @ weights, 0.0, 1.0), np.clip((below + mass) @ weights, 0.0, 1.0)
         return replace(self, weights=weights.reshape(self.weights.shape), beta=beta_transform(low, high, w[judged]))
@@ -379,7 +388,6 @@ class NumberLaw:
 
     def _parts(self, at: At, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the cells from `low` to `high` of rows under each law and width, (n, laws, H): distribution below, and mass."""
-        low, high = (self._within_limits(end) for end in (low, high))
         below, mass = np.empty((2, at.n, len(LAWS), len(WIDTHS)))
         done: set[int] = set()
         for i, law in enumerate(LAWS):
@@ -408,7 +416,10 @@ class NumberLaw:
         """Return the distribution function at `low`, and the logarithm of the probability from `low` to `high`."""
         check_stopped()
         weights = self.weights * self._shares(at)[:, :, None]
+        low, high = (self._within_limits(end) for end in (low, high))
         below, mass = (np.einsum("nlh,nlh->n", part, weights) for part in self._parts(at, low, high))
+        rare, (wide, of_wide) = 1.0 / (1.0 + len(self.target)), kernel_cells(*map(self._wide, (low, high)))
+        below, mass = (1.0 - rare) * below + rare * wide, (1.0 - rare) * mass + rare * of_wide
         below = np.clip(below, 0.0, 1.0)
         above = np.clip(below + mass, 0.0, 1.0)
         a, b = self.beta
@@ -487,7 +498,8 @@ class NumberLaw:
 
     def _mixture(self, at: At, tables: dict[int, np.ndarray], y: np.ndarray) -> np.ndarray:
         """Return the pooled distribution function of rows at places y, (n, K)."""
-        out, rows = np.zeros(y.shape), np.arange(at.n)[:, None]
+        rare = 1.0 / (1.0 + len(self.target))
+        out, rows = rare / (1.0 - rare) * ndtr(self._wide(y)), np.arange(at.n)[:, None]
         for g, table in tables.items():
             grid = self.groups[g].grid
             u = self.scale(g, y) - at.trends[g][:, None]
@@ -495,7 +507,12 @@ class NumberLaw:
             first = np.minimum(place.astype(np.intp), len(grid) - 2)
             part = place - first
             out += (1.0 - part) * table[rows, first] + part * table[rows, first + 1]
-        return np.clip(out, 0.0, 1.0)
+        return np.clip((1.0 - rare) * out, 0.0, 1.0)
+
+    def _wide(self, y: np.ndarray) -> np.ndarray:
+        """Return values in deviations of a wide normal law, which has the share of one row: no value is impossible."""
+        mean = self.groups[LINE].share @ self.target
+        return np.asarray((y - mean) / (_WIDE * self.unit))
 
 
 # Levels at which the distribution function of a row is inverted, denser in the tails.

@@ -2,7 +2,6 @@ from .candidates import StackPath as StackPath
 from .feature_sosrep import RandomFeatureSOSREP as RandomFeatureSOSREP
 from .grid import GridDensity as GridDensity
 from .hutchinson import hutchinson_loss as hutchinson_loss
-from .imputer import DensityImputer as DensityImputer
 from .kde import KDE as KDE
 from .search import Search as Search
 from .search import SearchPath as SearchPath

@@ -16,7 +16,6 @@ from isopleth.core.errors import InputError
 from isopleth.core.progress import unheard
 from isopleth.core.rows import evenly_drawn
 from isopleth.core.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
-from isopleth.density.corrections import Calibration, LinearTrend, shares_of, smooth_law
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
@@ -284,19 +283,13 @@ class ColumnDensity:
         skip: np.ndarray | None = None,
         tick: Callable[[int], None] = unheard,
     ) -> np.ndarray:
-        """Fill missing cells given the observed ones: by conditional means and modes, by regression, or by a joint draw.
+        """Fill missing cells given the observed ones: by conditional means and modes, or by a joint draw.
 
         `skip`, (n, k), numbers centres that are left out for each row: one that was made from the row would return its own fill.
         """
         if strategy == "draw":
             return self._impute_draws(Z, rng or np.random.default_rng(), skip, tick)
-        return self._impute_means(Z, self._trend if strategy == "regression" else None, skip, tick)
-
-    @cached_property
-    def _shares(self) -> np.ndarray:
-        """Shares of the centres in the density."""
-        nothing = np.full((1, self.dim), np.nan)
-        return self._look(nothing, patterns_of(nothing)[0], self._overlaps(self.memory_limit, self.n_jobs)).shares[0]
+        return self._impute_means(Z, skip, tick)
 
     def row_weights(self) -> np.ndarray:
         """Return the weights of the rows that the centres were made of; those of a square follow from its equations."""
@@ -305,15 +298,7 @@ class ColumnDensity:
         op = Operator(self.kernel, self.centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         return np.asarray(self.coefficients * op.matvec(self.coefficients))
 
-    @cached_property
-    def _trend(self) -> LinearTrend:
-        """Linear dependence of the visible columns, from the centres with their shares of the density."""
-        sizes = tuple(self.size(j) for j in range(self.dim))
-        return LinearTrend.of(self.centers[:, self.columns], sizes, self._shares)
-
-    def _impute_means(
-        self, Z: np.ndarray, trend: LinearTrend | None, skip: np.ndarray | None, tick: Callable[[int], None]
-    ) -> np.ndarray:
+    def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None, tick: Callable[[int], None]) -> np.ndarray:
         out = Z.copy()
 
         def visit(pattern: Pattern, overlaps: Overlaps) -> None:
@@ -325,11 +310,8 @@ class ColumnDensity:
                 out[pattern.rows, j] = self._probabilities(int(j), look).argmax(axis=1)
             gaps = pattern.missing[numeric]
             if len(gaps):
-                if trend is None:  # the mean of a pair of centres is their midpoint
-                    found = look.shares @ self.centers[:, self.columns[gaps]]
-                else:
-                    ahead, residuals = trend.lines(Z[pattern.rows], pattern.observed, gaps)
-                    found = ahead + shares_of(look.terms) @ residuals
+                # The mean of a pair of centres is their midpoint.
+                found = look.shares @ self.centers[:, self.columns[gaps]]
                 out[np.ix_(pattern.rows, gaps)] = found
             tick(len(pattern.rows))
 
@@ -408,9 +390,8 @@ class ColumnDensity:
         Z: np.ndarray,
         confidence_level: float = 0.9,
         skip: np.ndarray | None = None,
-        calibration: Calibration | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute central intervals of missing numbers given the row; a calibration moves centres along its line to the row."""
+        """Compute central intervals of missing numbers given the row."""
         lower, upper = Z.copy(), Z.copy()
         ends = 0.5 * (1.0 - confidence_level), 0.5 * (1.0 + confidence_level)
 
@@ -419,14 +400,6 @@ class ColumnDensity:
             if not len(gaps):
                 return
             look = self._look(Z[pattern.rows], pattern, overlaps, skip)
-            if calibration is not None:
-                levels = [calibration.ends(int(j), confidence_level) for j in gaps]
-                ahead, residuals = self._trend.lines(Z[pattern.rows], pattern.observed, gaps)
-                for row, share, start in zip(pattern.rows, shares_of(look.terms), ahead, strict=True):
-                    for column, first, values, pair in zip(gaps, start, residuals.T, levels, strict=True):
-                        law, reach = smooth_law(values, share), (float(values.min()), float(values.max()))
-                        lower[row, column], upper[row, column] = (first + _quantile(law, end, *reach) for end in pair)
-                return
             for row, terms, share in zip(pattern.rows, look.terms, look.shares, strict=True):
                 laws = self._laws(gaps, terms, share, look.integrated, overlaps)
                 for column, (law, ends_of_law) in zip(gaps, laws, strict=True):
@@ -434,10 +407,6 @@ class ColumnDensity:
 
         self._each(Z, visit)
         return lower, upper
-
-    def calibration(self) -> Calibration:
-        """Return the levels of intervals about regressions, by known cells that are predicted without their rows."""
-        return Calibration.of(self, self._shares)
 
     def cumulative(self, column: int, place: float) -> float:
         """Return the probability that a numeric column is at most so large."""

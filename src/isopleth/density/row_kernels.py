@@ -180,9 +180,8 @@ class RowKernelDensity(DensityEstimator):
         ----------
         X : array-like, tensor or data frame of shape (n_samples, n_features)
             Rows; cells may be missing.
-        strategy : {"mean", "regression", "draw"}, default="mean"
-            The conditional mean of numeric columns and the likeliest word; the same word, and numbers by local linear regression
-            with wider kernels, which is the mean in frames other than "scale"; or a joint draw of all missing cells of a row. The
+        strategy : {"mean", "draw"}, default="mean"
+            The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row. The
             mean of a column with bounds, and of any in frames other than "scale", is that of 200 draws, or of 1,000 if the table
             of the fit had neither words nor missing cells.
         random_state : int, RandomState or None

@@ -314,14 +314,6 @@ class StackColumns:
         """Return the share of draws in which a column is at most so large."""
         return float((self.draw(_DRAWS, np.random.default_rng(_SEED))[0][:, column] <= place).mean())
 
-    def calibration(self) -> None:
-        """Refuse: no row of the fit can be left out of frames."""
-        raise InputError(
-            "intervals of missing cells need frame='scale' if a table has neither words nor missing cells; fit with it, or ask "
-            "conditional(...).interval() for quantiles of the density.",
-            parameter="frame",
-        )
-
     def impute(
         self,
         Z: np.ndarray,
@@ -330,7 +322,7 @@ class StackColumns:
         skip: np.ndarray | None = None,
         tick: Callable[[int], None] = lambda count: None,
     ) -> np.ndarray:
-        """Fill gaps by the mean of draws given the observed cells, or by one draw; frames that whiten need no regression."""
+        """Fill gaps by the mean of draws given the observed cells, or by one draw."""
         out = Z.copy()
         for i in np.flatnonzero(np.isnan(Z).any(axis=1)):
             given = self._given(Z[i])

@@ -17,7 +17,6 @@ from isopleth.core.parameters import on_host
 from isopleth.core.progress import Progress
 from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.coordinates import ColumnCoordinates
-from isopleth.density.corrections import Calibration
 from isopleth.density.fitted import RowDensity
 from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import encoded_rows
@@ -28,7 +27,7 @@ from isopleth.tables.schema import Attached, Schema, decode_cells, encode_cell, 
 _ROUNDS = 1000
 
 # Ways to fill gaps.
-STRATEGIES = ("mean", "regression", "draw")
+STRATEGIES = ("mean", "draw")
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,7 +148,7 @@ class TableDensity(ColumnAnswers):
         With `of_fit`, rows may be rows of the fit, which are not filled by their own centres.
         """
         if strategy not in STRATEGIES:
-            raise InputError(f"strategy = {strategy!r}: expected 'mean', 'regression' or 'draw'.", parameter="strategy")
+            raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.", parameter="strategy")
         points = self._checked_points(rows)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         own = self.density.own_centers(points) if of_fit else None
@@ -208,10 +207,9 @@ class TableDensity(ColumnAnswers):
         ----------
         X : array-like or data frame of shape (n_samples, n_columns)
             Rows; cells may be missing.
-        strategy : {"mean", "regression", "draw"}, default="mean"
-            The conditional mean of numeric columns and the likeliest word; the same word, and numbers by local linear regression
-            with wider kernels; or a joint draw of all missing cells of a row. The mean of a column with bounds,
-            and of any in frames other than "scale", is that of 200 draws.
+        strategy : {"mean", "draw"}, default="mean"
+            The conditional mean of numeric columns and the likeliest word, or a joint draw of all missing cells of a row. The
+            mean of a column with bounds, and of any in frames other than "scale", is that of 200 draws.
         random_state : int, RandomState or None
             Seed of draws.
 
@@ -248,14 +246,13 @@ class TableDensity(ColumnAnswers):
         return nw.from_dict(cells, backend=frame.implementation).to_native()
 
     def intervals(
-        self, rows: np.ndarray, confidence_level: float, calibration: Calibration | None = None, *, of_fit: bool = True
+        self, rows: np.ndarray, confidence_level: float, *, of_fit: bool = True
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the limits of the intervals of encoded rows, by column of the table; `of_fit` as for :meth:`fill`."""
         probability("confidence_level", confidence_level)
         points = self._checked_points(rows)
         ends, own = [], self.density.own_centers(points) if of_fit else None
-        moved = () if calibration is None else (calibration,)
-        for end in self.density.intervals(points, confidence_level, own, *moved):
+        for end in self.density.intervals(points, confidence_level, own):
             found = np.where(np.isnan(rows), self.coordinates.leave(end), rows)
             found[:, self.n_numeric :] = np.nan
             ends.append(self.by_column(found))

@@ -1,0 +1,321 @@
+"""A transformer that fills missing cells by the laws of their columns given the known cells of the row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import narwhals as nw
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from isopleth.conditional.cell_law import CellLaw, means, medians
+from isopleth.conditional.exact import ExactCells
+from isopleth.conditional.stack import interpolated
+from isopleth.core.errors import probability
+from isopleth.core.progress import Progress, ReportsProgress
+from isopleth.core.threads import DEFAULT_N_JOBS
+from isopleth.tables.cell_types import write_cells
+from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
+from isopleth.tables.given import Given
+from isopleth.tables.kinds import Column
+from isopleth.tables.schema import Schema, decode_cells
+
+
+class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimator):
+    """Fill missing cells of a table from the law of their column given the known cells of the row.
+
+    The law of each column that has gaps is that of :class:`~isopleth.ConditionalDensity`, fitted to the rows whose cell is known.
+    Gaps of the other columns stay gaps, so no cell is filled from a filled one. Filled numbers stay between the least and
+    the largest known cell, unless a line leads beyond them, and keep the sign that all known cells have. Sums and products of
+    columns that hold in all known rows hold in filled rows.
+
+    Parameters
+    ----------
+    strategy : {"mean", "median", "draw"}, default="mean"
+        What fills a number or time. The first two take the likeliest word; draws of several cells of a row are made one after
+        another, each given the ones before.
+    n_estimators : int, default=60
+        Number of trees for each column.
+    random_state : int, RandomState or None, default=None
+        Seed of draws. Trees have a seed of their own.
+    n_jobs : int or None, default=-1
+        Number of threads.
+    verbose : bool or int, default=False
+        Whether to show progress on standard error.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns at fit.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns at fit, if they had names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import DensityImputer
+    >>> x = np.random.default_rng(0).normal(size=(200, 1))
+    >>> rows = np.hstack([x, 2 * x])
+    >>> rows[0, 1] = np.nan
+    >>> filled = DensityImputer().fit_transform(rows)
+    >>> bool(abs(filled[0, 1] - 2 * x[0, 0]) < 0.1)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "strategy": [StrOptions({"mean", "median", "draw"})],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        strategy: str = "mean",
+        n_estimators: int = 60,
+        random_state: Any = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
+        verbose: bool | int = False,
+    ) -> None:
+        self.strategy = strategy
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the laws of the columns that have gaps; those of others are fitted when a gap of them is to be filled.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows; cells may be missing.
+        y : ignored
+            Present for the scikit-learn interface.
+        sample_weight : array-like of shape (n_samples,), optional
+            Nonnegative weights.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If X cannot be used.
+        """
+        self._validate_params()
+        table = enter(self, X, sample_weight, reset=True, missing=True)
+        used = table.weights > 0.0
+        self._rows, self._weights, self._n_numeric = table.rows[used], table.weights[used], table.n_numeric
+        self._kinds = _encoded_kinds(table)
+        self._laws: dict[str, CellLaw | None] = {}
+        self._exact = ExactCells.of(self._rows[:, : self._n_numeric])
+        self._prepare(np.flatnonzero(np.isnan(self._rows).any(axis=0)))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return a copy of the table with its missing cells filled.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        data frame, tensor or ndarray of shape (n_samples, n_features)
+            Known cells are as they were; columns that the fit left out, or of which no cell was known, keep their gaps.
+
+        Raises
+        ------
+        InputError
+            If X lacks columns of the fit.
+        """
+        check_is_fitted(self, "_rows")
+        given = Given.of(X)  # a stream can be read once
+        table = enter(self, given, missing=True)
+        filled = self._filled(table.rows)
+        gaps = np.isnan(table.rows) & ~np.isnan(filled)
+        order = table.order
+        out = write_cells(given.table, _schema_of(self, table), _by_column(filled, order), _by_column(gaps, order))
+        return table.backend.array(out)
+
+    def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
+        """Return intervals that hold missing numbers with a probability, given the known cells of their rows.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows with the columns of the fit.
+        confidence_level : float, default=0.9
+            Probability of an interval.
+
+        Returns
+        -------
+        lower, upper : data frames or ndarrays of shape (n_samples, n_features)
+            Ends of the intervals; both the cell itself where it is known. Frames of the library of a frame `X` have the columns
+            that are used, times as times, and nothing in columns of words; arrays have NaN there.
+
+        Raises
+        ------
+        InputError
+            If `confidence_level` is not between 0 and 1, or X lacks columns of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import DensityImputer
+        >>> x = np.random.default_rng(0).normal(size=(200, 1))
+        >>> rows = np.hstack([x, 2 * x])
+        >>> rows[0, 1] = np.nan
+        >>> lower, upper = DensityImputer().fit(rows).impute_interval(rows)
+        >>> bool(lower[0, 1] < 2 * x[0, 0] < upper[0, 1])
+        True
+        """
+        probability("confidence_level", confidence_level)
+        check_is_fitted(self, "_rows")
+        given = Given.of(X)
+        table = enter(self, given, missing=True)
+        levels = np.array([0.5 - 0.5 * confidence_level, 0.5 + 0.5 * confidence_level])
+        ends = np.stack([table.rows, table.rows])
+        for j, rows, law in self._gaps(table.rows):
+            if j < self._n_numeric:
+                found = law.quantiles(np.delete(table.rows[rows], j, axis=1), levels, self._limits(j, law))
+                ends[:, rows, j] = found.T
+        for end in ends:
+            self._exact.complete(table.rows[:, : self._n_numeric], end)
+        ends[:, :, self._n_numeric :] = np.nan
+        lower, upper = (
+            _like(given, _schema_of(self, table), _by_column(end, table.order), table.backend) for end in ends
+        )
+        return lower, upper
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the columns, which are those of the fit.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns, if the fit was to an array.
+
+        Returns
+        -------
+        ndarray of str
+        """
+        check_is_fitted(self, "_rows")
+        return np.asarray(_check_feature_names_in(self, input_features), dtype=object)
+
+    # ---- inside --------------------------------------------------------------------------------------------------------------
+
+    def _prepare(self, columns: np.ndarray) -> None:
+        """Fit the laws of columns that have none yet."""
+        columns = np.array([j for j in columns if str(j) not in self._laws], dtype=np.intp)
+        with Progress("laws of columns", len(columns) * self.n_estimators, self.verbose) as tick:
+            for j in columns:
+                known = ~np.isnan(self._rows[:, j])
+                self._laws[str(j)] = None
+                if known.any():
+                    others = np.delete(self._rows, j, axis=1)[known]
+                    self._laws[str(j)] = CellLaw.fit(
+                        others,
+                        self._n_numeric - (j < self._n_numeric),
+                        self._kinds[j],
+                        self._rows[known, j],
+                        self._weights[known],
+                        forests=1,
+                        trees=self.n_estimators,
+                        n_jobs=self.n_jobs,
+                        tick=tick,
+                    )
+
+    def _gaps(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, CellLaw]]:
+        """Yield the columns with gaps, the rows where they are, and the laws of the columns."""
+        columns = np.flatnonzero(np.isnan(rows).any(axis=0))
+        self._prepare(columns)
+        with Progress("filling of gaps", int(np.isnan(rows).sum()), self.verbose) as tick:
+            for j in columns.tolist():
+                law, where = self._laws[str(j)], np.flatnonzero(np.isnan(rows[:, j]))
+                if law is not None:
+                    yield j, where, law
+                tick(len(where))
+
+    def _filled(self, rows: np.ndarray) -> np.ndarray:
+        """Return encoded rows with their gaps filled."""
+        out, given = rows.copy(), rows.copy()
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        for j, where, law in self._gaps(rows):
+            others = np.delete(given[where], j, axis=1)
+            u = rng.random(len(where)) if self.strategy == "draw" else None
+            out[where, j] = self._words(law, others, u) if law.is_words else self._numbers(j, law, others, u)
+            if self.strategy == "draw":
+                given[where, j] = out[where, j]
+        self._exact.complete(rows[:, : self._n_numeric], out)
+        return out
+
+    def _words(self, law: CellLaw, others: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+        P = law.probabilities(others)
+        if u is None:
+            return np.asarray(P.argmax(axis=1), dtype=np.float64)
+        return np.minimum((np.cumsum(P, axis=1) < u[:, None]).sum(axis=1), P.shape[1] - 1).astype(np.float64)
+
+    def _numbers(self, j: int, law: CellLaw, others: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+        limits = self._limits(j, law)
+        middle = medians if self.strategy == "median" else means
+
+        def ask(y: np.ndarray, F: np.ndarray, start: int) -> np.ndarray:
+            y = np.clip(y, *limits)
+            return middle(y, F) if u is None else interpolated(u[start : start + len(y), None], F, y)
+
+        return np.clip(law.curves_from(others, ask)[:, 0], *limits)
+
+    def _limits(self, j: int, law: CellLaw) -> tuple[float, float]:
+        """Return what filled cells of a column stay between."""
+        known = self._rows[:, j] + self._kinds[j].origin
+        low, high = float(np.nanmin(known)), float(np.nanmax(known))
+        if (
+            law.follows_line
+        ):  # a line leads beyond the known cells, but not to 0 where all have one sign and some are near it
+            reach = high - low
+            low, high = low if 0.0 <= low < reach else -np.inf, high if -reach < high <= 0.0 else np.inf
+        return low - self._kinds[j].origin, high - self._kinds[j].origin
+
+
+def _encoded_kinds(table: CheckedRows) -> list[Column]:
+    """Return the kind of each column of encoded rows, numbers first."""
+    if table.columns is None:
+        return [Column(j, "numeric") for j in range(table.rows.shape[1])]
+    return [table.columns.columns[place] for place in table.order]
+
+
+def _schema_of(estimator: BaseEstimator, table: CheckedRows) -> Schema:
+    """Return the columns of the table; those of complete numbers have no schema."""
+    if table.columns is not None:
+        return table.columns
+    named = hasattr(estimator, "feature_names_in_")
+    names: list[Any] = list(used_names(estimator, None)) if named else list(range(table.rows.shape[1]))
+    return Schema.of_numbers(names, named)
+
+
+def _by_column(encoded: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return encoded rows in the order of the columns of the table."""
+    out = np.empty_like(encoded)
+    out[:, order] = encoded
+    return out
+
+
+def _like(given: Given, columns: Schema, values: np.ndarray, backend: Any) -> Any:
+    """Return numbers and times by column as a frame of the library of the table, or an array."""
+    if (frame := given.frame) is None:
+        return backend.array(values)
+    cells = {
+        str(column.name): [None] * len(values) if column.kind == "categorical" else decode_cells(column, values[:, j])
+        for j, column in enumerate(columns.columns)
+    }
+    return nw.from_dict(cells, backend=frame.implementation).to_native()
