@@ -142,4 +142,18 @@ def test_a_stream_is_written_as_its_reference(tmp_path):
             assert "300 rows" in fine(*command, *options, rows="\n".join(stream)).stdout
     wrong = "\n".join([*text[:40], "1,2;x", *text[40:]])
     assert "column 'temp' holds 'x' in line 41" in run(*command, rows=wrong).stderr
-    assert "301 rows" in fine(*command, "--bad-cells", "missing", rows=wrong).stdout
+    result = fine(*command, "--bad-cells", "missing", rows=wrong)
+    assert "301 rows" in result.stdout
+    assert "standard input: column 'temp': 1 cell is no number and counts as missing: 'x' in line 41." in result.stderr
+
+
+def test_a_model_answers_for_rows_with_gaps_in_the_place_of_wrong_cells(path, tmp_path):
+    fine("fit", path, "--bad-cells", "missing", "--size", 20, "--out", tmp_path / "m")
+    command = ["score", tmp_path / "m", path, "--out", tmp_path / "o.csv", "--chunk-rows", 25]
+    assert "'46,3O' in line 6" in refused(*command)
+    said = fine(*command, "--bad-cells", "missing").stderr
+    assert (
+        "column 'price': 2 cells are no numbers and count as missing: '46,3O' in line 6, \"Hilliard's\" in line 9"
+        in said
+    )
+    assert "column 'paid': 1 cell is no truth value and counts as missing: 'ture' in line 32" in said

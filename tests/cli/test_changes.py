@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cli.shell import fine, refused, rows_of, run
 from cli.shell import found as as_json
-from cli.shell import refused, rows_of, run
 from isopleth import ChangePointDetector
 
 pytestmark = pytest.mark.usefixtures("few_simulations")
@@ -195,3 +195,17 @@ def test_several_columns_of_times_and_unknown_ones_are_refused(timed):
     result = run("changes", timed, "--time", "never")
     assert result.exit_code == 2
     assert "no column 'never' (--time)" in result.stderr
+
+
+def test_a_column_that_rises_as_time_does_is_taken_as_times_unless_it_is_asked_for(tmp_path):
+    path = tmp_path / "seconds.csv"
+    np.savetxt(path, np.column_stack([0.5 * np.arange(70), SERIES]), delimiter=",", header="t,flow,heat", comments="")
+    result = run("changes", path)
+    assert (
+        "'t' rises from row to row by equal steps, as times do, and is taken as the times of the rows" in result.stderr
+    )
+    assert "; --numeric t takes it as part of the series" in result.stderr
+    assert [(row["line"], row["time"]) for row in as_json("changes", path)["table"]] == [(42, 20.0)]
+    for asked in (["--numeric", "t"], ["--column", "t,flow"]):
+        assert "70 steps" in fine("changes", path, *asked).stdout
+        assert "rises from row to row" not in fine("changes", path, *asked).stderr

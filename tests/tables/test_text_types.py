@@ -70,6 +70,11 @@ def test_four_in_five_cells_decide_and_words_that_repeat_among_few_numbers_are_w
     few = ["0", "1", "2", "3+"] * 10
     assert read(few[:-8] + ["1"] * 8).values.to_pylist()[3] == "3+"
     assert read(filled("l", ["0", "1", "2"])).unread.texts == ("l",)
+    rare = read(["0", "1", "2"] * 20 + ["x", "x"])
+    assert (rare.unread, rare.values[61].as_py()) == (None, "x")
+    assert "'x' in row 60, and nearly all other cells are numbers: the column is taken as categories" in str(
+        rare.notes[0]
+    )
     assert read(filled("maybe", ["true", "false"]) + ["maybe"]).values[7].as_py() == "maybe"
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.run import Run, tell
-from isopleth.core.errors import Hint, InputError, quoted
+from isopleth.core.errors import Hint, InputError, quoted, warn_user
 from isopleth.files.file_table import FileTable, numbers_with_gaps, refuse_odd_cells
 from isopleth.files.read import Reader, Reading
 from isopleth.tasks.changes.detector import ChangePointDetector
 from isopleth.tasks.changes.result import ChangePoints
-from isopleth.tasks.changes.steps import ascending_times
+from isopleth.tasks.changes.steps import ascending_times, rises_as_time
 
 
 def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rate: float) -> None:
@@ -23,13 +23,20 @@ def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rat
     run.stage("searching")
     detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
     try:
-        detector.fit(table.frame, times=times)
+        detector.fit(table.frame, times=_steps(table) if times is None else times)
     except InputError as error:
         raise error.located(table.source, table.place) from None
     found = replace(detector.result_, where=run.places(len(table), table.lines), names=table.names)
+    found = replace(found, times=None) if times is None else found
     run.stage("writing")
     run.write(found, columns(found))
     run.answer(found)
+
+
+def _steps(table: FileTable) -> np.ndarray | None:
+    """Return the numbers of the rows if a column that is part of the series could be taken as times."""
+    rises = any(rises_as_time(_cells_of(table, name)) for name in table.names)
+    return np.arange(len(table)) if rises else None
 
 
 def _periods(text: str) -> str | list[float | str] | None:
@@ -104,7 +111,23 @@ def _only_column_of_times(table: FileTable, options: Reading) -> str | None:
                 "choose that of the rows with {time}, and leave the others out with {exclude}", time=..., exclude=...
             ),
         )
-    return found[0] if found else None
+    return found[0] if found else _column_that_rises(table, options)
+
+
+def _column_that_rises(table: FileTable, options: Reading) -> str | None:
+    """Return the first column of numbers that rise as time does, if others are left, and say so."""
+    asked = {*options.numeric, *(options.columns or ())}
+    numbers = [str(column.name) for column in table.schema.columns if column.kind == "numeric"]
+    found = [name for name in numbers if name not in asked and rises_as_time(_cells_of(table, name))]
+    if not found or len(found) == len(table.names):
+        return None
+    text = "{column} rises from row to row by equal steps, as times do, and is taken as the times of the rows"
+    warn_user(text, column=found[0], hint=Hint("{numeric} takes it as part of the series", numeric=found[:1]))
+    return found[0]
+
+
+def _cells_of(table: FileTable, name: str) -> np.ndarray:
+    return table.data.column(name).cast("float64").to_numpy()
 
 
 def _holds_times(table: FileTable, name: str) -> bool:

@@ -15,11 +15,11 @@ import click
 import numpy as np
 
 from isopleth.cli.process import ALARM_CODE
-from isopleth.cli.program import of_this_version
+from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError, printable
 from isopleth.files.file_table import FileTable
-from isopleth.files.stream import RowStream
+from isopleth.files.stream import OddTally, RowStream
 from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
@@ -116,7 +116,10 @@ def _watch(
 ) -> bool:
     """Process the rows of standard input, and return whether there was an alarm."""
     report.write(watching)
+    odd = OddTally()
     for rows, error in batches:
+        for note in odd.news(rows):
+            say(note)
         skipped, skip = min(skip, len(rows)), max(0, skip - len(rows))
         if skipped < len(rows):
             alarms = watching.update(rows.take(np.arange(skipped, len(rows))).frame)

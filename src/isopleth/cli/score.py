@@ -60,6 +60,8 @@ def score(run: Run, model: Path, file: Path, chunk_rows: int | None, resume: boo
         _write(run, answers, journal)
         unranked = _unranked(answers, journal)
         journal.remove()
+    for note in rows.odd.notes(rows.source) if gaps else ():
+        say(note)
     if rows.unseen:
         counts = ", ".join(f"{name!r} ({count:,})" for name, count in rows.unseen.items())
         say(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from isopleth.core.errors import Hint, InputError, quoted
+from isopleth.core.errors import Hint, InputError, Message, quoted
 from isopleth.core.parts import rows_of_a_chunk
 from isopleth.files.delimited import (
     LONGEST,
@@ -68,6 +68,8 @@ class FileRows:
         Number of rows; with `schema`, of those read so far.
     unseen : Counter
         How many cells of each column hold words that the schema does not have.
+    odd : OddTally
+        Cells of the rows read so far that count as missing, since they could not be read.
 
     Examples
     --------
@@ -101,7 +103,7 @@ class FileRows:
         self._encode = schema is not None
         self.names, self.named = kept.names, self.file.named
         self.source: Path = self.file.source.shown
-        self.n_rows, self.unseen = 0, Counter[str]()
+        self.n_rows, self.unseen, self.odd = 0, Counter[str](), OddTally()
         if schema is None:
             self._check(progress, min_rows)
 
@@ -147,6 +149,7 @@ class FileRows:
             found += len(table)
             if self.file.how.bad_cells == "refuse":
                 refuse_odd_cells(table)
+            self.odd.add(table)
             if self._encode:
                 self.n_rows = found
                 self.unseen.update({str(name): count for name, count in table.encoded().unseen.items()})
@@ -160,6 +163,7 @@ class OddTally:
 
     def __init__(self) -> None:
         self._odd, self._places, self._rows = NO_ODD_CELLS, dict[int, str](), 0
+        self._said = set[str]()
 
     def add(self, table: FileTable) -> None:
         """Keep the odd cells of the rows that follow, and their places."""
@@ -168,9 +172,22 @@ class OddTally:
             self._places[self._rows + row] = table.place(row)
         self._rows += len(table)
 
+    def news(self, table: FileTable) -> list[Message]:
+        """Return what counts as missing in rows of an endless stream, for columns of which nothing has been said."""
+        names = {name: name for name in (*table.odd.unread, *table.odd.censored) if name not in self._said}
+        self._said |= names.keys()
+        return [note.located(table.source, table.place) for note in table.odd.of_columns(names).notes(table.place)]
+
+    def _place(self, row: int) -> str:
+        return self._places.get(row, f"row {row + 1}")
+
+    def notes(self, path: object) -> list[Message]:
+        """Return what counted as missing."""
+        return [note.located(path, self._place) for note in self._odd.notes(self._place)]
+
     def refuse(self, path: object) -> None:
         """Refuse the file if any was found."""
-        message = refusal([(str(path), self._odd, lambda row: self._places.get(row, f"row {row + 1}"))])
+        message = refusal([(str(path), self._odd, self._place)])
         if message is not None:
             raise InputError(message)
 

@@ -22,7 +22,7 @@ from isopleth.core.errors import Hint, InputError, listed, warn_user
 from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.tables.cells import ALL_INTEGERS, NO_WORD, SourceTable, is_missing
 from isopleth.tables.given import Given
-from isopleth.tables.kinds import is_identifier
+from isopleth.tables.kinds import is_days, is_identifier
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Attached, Schema
 
@@ -218,6 +218,12 @@ def _warn_of_identifiers(given: Given) -> None:
         warn_user(
             f"{names} may identify rows, and is taken as a number like the others: drop the column if it does; "
             "isopleth.read_table leaves it out."
+        )
+    days = [] if frame is None else [name for name in frame.columns if is_days(frame.get_column(name))]
+    if days:
+        names = listed([repr(str(name)) for name in days])
+        warn_user(
+            f"{names} looks like days written as whole numbers, and is taken as a number: convert it to dates if it is."
         )
 
 

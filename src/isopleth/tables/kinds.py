@@ -20,7 +20,7 @@ from isopleth.tables.cells import (
     looks_like_number,
     number_word,
 )
-from isopleth.tables.text_types import looks_like
+from isopleth.tables.text_types import days_of, looks_like
 
 _NUMBERS_SHARE = (
     0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
@@ -291,6 +291,11 @@ def is_identifier(name: Any, column: Any) -> bool:
     return bool(column.dtype.is_integer()) and _is_identifier(
         Cells.of(name, column, NO_WORD, None), [], has_no_name(name)
     )
+
+
+def is_days(column: Any) -> bool:
+    """Tell whether a column of a frame holds whole numbers that are days or months, such as 20240131."""
+    return bool(column.dtype.is_integer()) and days_of(column.name, column.to_arrow()) is not None
 
 
 def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) -> None:

@@ -40,6 +40,7 @@ NEARLY_ALL = 0.8
 # Different texts that are looked at before all of them are, and the least share of a kind among them.
 _LOOKED_AT, _LIKELY = 500, 0.5
 _FEW_WORDS = 20  # distinct cells up to which words that repeat among numbers, as in 0, 1, 2 and 3+, are words like them
+_RARE = 0.95  # least share of numbers beside which such words are rare, and said
 _FEWEST_NUMBERS = 5  # distinct numbers beside limits such as <0.5; with fewer of them these are classes
 _CODE = re.compile(r"[-+]?0[0-9]")
 
@@ -290,13 +291,28 @@ def _amounts(column: _Column) -> TypedCells | None:
     if not column.asked:
         few = len(texts.words) <= _FEW_WORDS and (texts.counts[strange] > 1).any()
         classes = limits.any() and (read & ~limits).sum() < _FEWEST_NUMBERS
-        if share < NEARLY_ALL or few or classes or (read & ~limits).sum() < 2:
+        if share < NEARLY_ALL or classes or (read & ~limits).sum() < 2:
             return None
+        if few:
+            return _as_words(column, strange, share)
     values, notes = _values(column, amounts, read & ~limits, unit)
     values = without_codes(values, column.missing)
     found = _as_days(column.name, values, "numeric" if column.asked or unit != ("", "") else None)
     kept = column.result(found.values, read, "numbers", [*notes, *found.notes])
     return replace(kept, censored=_censored(texts, amounts, limits)) if limits.any() else kept
+
+
+def _as_words(column: _Column, strange: np.ndarray, share: float) -> TypedCells | None:
+    """Return words with a sentence about those that are rare among a few numbers; None where they are not."""
+    if share < _RARE:
+        return None
+    word = int(np.flatnonzero(strange)[0])
+    row = column.texts.first_row(word)
+    text = "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as categories"
+    hint = Hint("{numeric} takes it as numbers", numeric=[column.name])
+    note = Message(text, column=column.name, row=row, value=column.texts.words[word], hint=hint)
+    words = pa.array(column.texts.words, pa.string())
+    return TypedCells(column.texts.taken(words), notes=(note,))
 
 
 def _are_codes(column: _Column) -> bool:

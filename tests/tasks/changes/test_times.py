@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -157,3 +158,32 @@ def test_missing_rows_do_not_shorten_a_season():
     found = ChangePointDetector(random_state=0).fit(series[known], times=times)
     (place,) = found.change_points_
     assert abs(known[place] - 600) <= 6
+
+
+def dates_of(kind):
+    day = pd.date_range("2024-01-01", periods=120, freq="D")
+    return {
+        "days as numbers": day.strftime("%Y%m%d").astype(int),
+        "seconds since 1970": day.astype("datetime64[s]").astype("int64"),
+        "hours": np.arange(120) * 0.25,
+        "days of a spreadsheet, one missing": np.delete(np.arange(45292.0, 45413.0), 40),
+        "months as text": [f"{2014 + i // 12}-{i % 12 + 1:02d}" for i in range(120)],
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["days as numbers", "seconds since 1970", "hours", "days of a spreadsheet, one missing", "months as text"],
+)
+def test_numbers_that_are_times_do_not_hide_a_change(kind):
+    values = np.random.default_rng(3).normal(10, 1, 120)
+    values[70:] += 3.0
+    frame = pd.DataFrame({"date": np.asarray(dates_of(kind)), "v": values})
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        result = ChangePointDetector(random_state=0).fit(frame).result_
+    assert abs(result.change_points[0] - 70) <= 3
+    assert len(result) == 1
+    assert "time" in result.table()
+    is_said = kind not in ("days as numbers", "months as text")
+    assert any("'date' rises from row to row by equal steps" in str(each.message) for each in said) == is_said

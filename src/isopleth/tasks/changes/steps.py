@@ -10,10 +10,10 @@ import narwhals as nw
 import numpy as np
 
 from isopleth.core.arrays import to_numpy
-from isopleth.core.errors import InputError, listed
+from isopleth.core.errors import InputError, listed, warn_user
 from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
-from isopleth.tables.text_types import as_datetime, axis_of, length_text, moment
+from isopleth.tables.text_types import as_datetime, axis_of, days_of, length_text, moment
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
@@ -36,6 +36,7 @@ def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
                 f"series has several columns of times, {listed(list(map(str, found)))}; name that of the steps with times, and "
                 "leave the others out."
             )
+        found = found or rising_columns(given)
         if found:
             return _taken(given, found[0])
     if times is None:
@@ -56,10 +57,47 @@ def _index_of_times(series: Any) -> Any:
     return index if type(index).__name__ == "DatetimeIndex" else None
 
 
+# Largest deviation of a step from a multiple of the smallest one, as a share of it.
+_STEP_ERROR = 1e-6
+
+
+def rises_as_time(values: np.ndarray) -> bool:
+    """Return whether numbers rise from row to row, most by the smallest step and all by multiples of it, as a clock does.
+
+    Such a column has no noise: beside it no change of another column would be found.
+    """
+    if len(values) < 3 or not np.isfinite(values).all():
+        return False
+    steps = np.diff(values)
+    smallest = steps.min()
+    if smallest <= 0.0:
+        return False
+    multiples = steps / smallest
+    alike = np.abs(multiples - np.rint(multiples)) <= _STEP_ERROR * multiples
+    return bool(alike.all() and 2 * np.count_nonzero(np.rint(multiples) == 1.0) >= len(steps))
+
+
+def rising_columns(given: Given) -> list[str]:
+    """Return the first of the columns that rise as time does, if others are left, and warn of it."""
+    columns = [(name, given.frame.get_column(name)) for name in given.names or ()]
+    found = [name for name, column in columns if column.dtype.is_numeric() and rises_as_time(_numbers(column))]
+    if not found or len(found) == len(columns):
+        return []
+    text = "{column} rises from row to row by equal steps, as times do, and is taken as the times of the rows"
+    warn_user(text, column=found[0], hint="if it is part of the series, pass times=range(len(series))")
+    return found[:1]
+
+
+def _numbers(column: Any) -> np.ndarray:
+    return np.asarray(column.to_numpy(), dtype=np.float64)
+
+
 def _holds_times(column: Any) -> bool:
     """Return whether a column holds times, or text that begins with one, as readers of CSV leave them."""
     if column.dtype in (nw.Date, nw.Datetime):
         return True
+    if column.dtype.is_integer():  # days such as 20240131
+        return days_of(column.name, column.to_arrow()) is not None
     known = column.drop_nulls() if column.dtype == nw.String else column.head(0)
     return len(known) > 0 and moment(known[0]) is not None
 
@@ -69,7 +107,9 @@ def _taken(given: Given, name: str) -> tuple[Any, np.ndarray]:
     rest = [column for column in given.names or () if column != name]
     if not rest:
         raise InputError(f"series has no column but {name!r}, which holds its times; add the values.")
-    cells = np.asarray(given.frame.get_column(name).to_numpy())
+    column = given.frame.get_column(name)
+    days = days_of(name, column.to_arrow()) if column.dtype.is_integer() else None
+    cells = np.asarray(column.to_numpy() if days is None else days.values.to_numpy(zero_copy_only=False))
     return given.select(rest).table, ascending_times(cells, f"column {name!r}")
 
 
