@@ -7,8 +7,9 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from isopleth.context.residuals import Residuals, left_out_residuals, normal_scores_of_ranks
+from isopleth.context.residuals import Residuals, left_out_residuals
 from isopleth.core.covariance import ledoit_wolf
+from isopleth.core.laws import normal_scores_of_ranks
 
 
 def correlated(n, d=6, correlation=0.95, seed=0):

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from isopleth.core.covariance import ledoit_wolf
+from isopleth.core.laws import RankScores
 
-# Values that differ by rounding only have one rank.
-_DIGITS = 9
 # Correlations are estimated from as many rows as this number of products allows, and at least from so many.
 _PRODUCTS, _FEWEST = 2e9, 1000
 # Coordinates that vary by less than this share of 1 do not vary.
@@ -24,35 +22,6 @@ _NO_SPREAD = 1e-9
 _PARTS = 5
 # What is added to variances: columns that follow from the others exactly have residuals of variance 0.
 _LEAST = 1e-9
-
-
-def normal_scores_of_ranks(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
-    """Return normal scores of the mean ranks in each column, where each row counts with its share of all rows."""
-    return np.stack([RankScores.of(column, share)(column) for column in rows.T], axis=1) if rows.size else rows.copy()
-
-
-@dataclass(frozen=True, eq=False)
-class RankScores:
-    """Normal scores of the mean ranks of a column; of new values, those of the nearest places among the known ones."""
-
-    values: np.ndarray  # (m,): distinct values, ascending
-    scores: np.ndarray  # (2 m + 1,): scores below, at, between and above the distinct values
-
-    @classmethod
-    def of(cls, column: np.ndarray, share: np.ndarray) -> Self:
-        values, place = np.unique(np.round(column, _DIGITS), return_inverse=True)
-        shares = np.bincount(place.ravel(), share, len(values))
-        total = np.concatenate([[0.0], np.cumsum(shares)])
-        # A new value below or above all others has the rank of half of the outermost one.
-        between = np.clip(total, 0.5 * total[1], 1.0 - 0.5 * shares[-1])
-        chances = np.empty(2 * len(values) + 1)
-        chances[0::2], chances[1::2] = between, total[:-1] + 0.5 * shares
-        return cls(values, ndtri(chances))
-
-    def __call__(self, column: np.ndarray) -> np.ndarray:
-        rounded = np.round(column, _DIGITS)
-        below = np.searchsorted(self.values, rounded, side="left")
-        return np.asarray(self.scores[below + np.searchsorted(self.values, rounded, side="right")])
 
 
 @dataclass(frozen=True, eq=False)

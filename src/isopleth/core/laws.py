@@ -14,6 +14,9 @@ from isopleth.core.rows import differ, rounding_of
 MOST_STEPS = 8192  # largest number of steps of a law
 MOST_EXTREME = 1024  # steps at either end that are always kept
 
+# Values that differ by rounding only have one rank.
+_DIGITS = 9
+
 
 @dataclass(frozen=True)
 class EmpiricalLaw:
@@ -72,6 +75,37 @@ def normal_scores(values: np.ndarray, axis: int | None = 1, offset: float = 0.5)
     n = values.size if axis is None else values.shape[axis]
     ranks = rankdata(values, axis=axis).reshape(values.shape)
     return np.asarray(ndtri((ranks - offset) / (n + 1.0 - 2.0 * offset)))
+
+
+def normal_scores_of_ranks(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return normal scores of the mean ranks in each column, where each row counts with its share of all rows."""
+    return np.stack([RankScores.of(column, share)(column) for column in rows.T], axis=1) if rows.size else rows.copy()
+
+
+@dataclass(frozen=True, eq=False)
+class RankScores:
+    """Normal scores of the mean ranks of a column; of new values, those of the nearest places among the known ones."""
+
+    values: np.ndarray  # (m,): distinct values, ascending
+    scores: np.ndarray  # (2 m + 1,): scores below, at, between and above the distinct values
+
+    @classmethod
+    def of(cls, column: np.ndarray, share: np.ndarray) -> Self:
+        """Rank the values of a column, each of which counts with its share."""
+        values, place = np.unique(np.round(column, _DIGITS), return_inverse=True)
+        shares = np.bincount(place.ravel(), share, len(values))
+        total = np.concatenate([[0.0], np.cumsum(shares)])
+        # A new value below or above all others has the rank of half of the outermost one.
+        between = np.clip(total, 0.5 * total[1], 1.0 - 0.5 * shares[-1])
+        chances = np.empty(2 * len(values) + 1)
+        chances[0::2], chances[1::2] = between, total[:-1] + 0.5 * shares
+        return cls(values, ndtri(chances))
+
+    def __call__(self, column: np.ndarray) -> np.ndarray:
+        """Return the scores of values."""
+        rounded = np.round(column, _DIGITS)
+        below = np.searchsorted(self.values, rounded, side="left")
+        return np.asarray(self.scores[below + np.searchsorted(self.values, rounded, side="right")])
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.context.residuals import Residuals, normal_scores_of_ranks
+from isopleth.context.residuals import Residuals
 from isopleth.core.errors import refuse_too_large
+from isopleth.core.laws import normal_scores_of_ranks
 from isopleth.core.progress import Progress
 from isopleth.core.rows import merge_equal
 from isopleth.core.scales import LEAST_SIZE, refuse_sizes
