@@ -30,6 +30,7 @@ from isopleth import (
 )
 from isopleth.core.errors import DataWarning
 from isopleth.kernels.product import ProductLaplacian
+from isopleth.tasks import make_rows
 from isopleth.tasks.description import TableDescription
 
 N = 36
@@ -181,7 +182,7 @@ def test_filled_tables_have_the_types_and_the_known_cells_that_they_had(library)
 @EACH
 def test_made_rows_have_the_types_of_the_rows_that_they_are_like(library):
     frame = FRAMES[library]
-    made = KDE(ProductLaplacian()).fit(frame).sample(6, random_state=0, as_recorded="complete")
+    made = make_rows(KDE(ProductLaplacian()).fit(frame), 6, random_state=0, complete=True)
     expected = types(frame)
     assert types(made) == {name: kind for name, kind in expected.items() if name not in LEFT_OUT}
     for name in names(made):

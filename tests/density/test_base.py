@@ -14,7 +14,7 @@ from isopleth.kernels import IMQ, KERNELS, SDO, Laplacian
 
 def accepts(kind, kernel, dim):
     try:
-        kind(frame="scale")._solver().check(kernel.bind(dim))
+        kind(frame="scale")._solver().begun(kernel.bind(dim))
     except InputError:
         return False
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -25,29 +26,29 @@ _CELLS = (
 
 @dataclass(frozen=True)
 class Asked:
-    """Frame and length scale that a user asks for, with the kernel and the solver that they are for."""
+    """Frame and length scale that a user asks for, and the kernel that they are for."""
 
     frame: Any
     length_scale: Any
     kernel: str | Kernel
     complete_for: str | None = None  # parameter that needs complete rows of numbers, where it is given
 
-    @property
+    @cached_property
     def scaled(self) -> bool:
         """Whether columns are only shifted and scaled."""
         return isinstance(self.frame, Scale) or self.frame == "scale"
 
-    @property
+    @cached_property
     def marginal(self) -> bool:
         """Whether the numbers of a table with words or missing cells go through the marginal frame."""
         of_columns = np.ndim(self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale)
         return self.frame in ("auto", "marginal", Marginal()) and not of_columns
 
-    @property
-    def product(self) -> bool:
-        """Whether the kernel is a product over columns, which words and missing cells need."""
+    @cached_property
+    def answers_cells(self) -> bool:
+        """Whether a fitted density answers for missing cells, which needs a kernel that is a product over columns."""
         try:
-            return get_kernel(self.kernel).column_factor is not None
+            return self.complete_for is None and get_kernel(self.kernel).column_factor is not None
         except InputError:
             return False
 
@@ -57,23 +58,18 @@ class Asked:
         return self.answers_cells and (self.scaled or self.frame == "auto" or self.marginal)
 
     @property
-    def answers_cells(self) -> bool:
-        """Whether a fitted density answers for rows with missing cells."""
-        return self.complete_for is None and self.product
-
-    @property
     def instead(self) -> str:
         """What a user could ask for to fit missing cells."""
         if self.complete_for is not None:
             return f"{self.complete_for}=None"
-        return "frame='auto'" if self.product and not self.cells else _PRODUCTS
+        return "frame='auto'" if self.answers_cells and not self.cells else _PRODUCTS
 
     def frames(self, kernel: Kernel, solver: Solver) -> dict[str, Frame] | None:
         """Return the frames of a fit to complete rows by name; None where columns are only shifted and scaled."""
         if self.scaled:
             return None
         frames = frames_by_name(self.frame, kernel.bound_dim)
-        why = solver.scaled_columns_only(kernel)
+        why = f"{kernel!r} has no distances of rows" if kernel.by_columns else solver.needs_scale
         if why is None:
             return frames
         self._refuse_frame(why)

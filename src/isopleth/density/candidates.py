@@ -14,7 +14,7 @@ from isopleth.core.arrays import Backend
 from isopleth.core.errors import InputError
 from isopleth.core.progress import Progress
 from isopleth.core.rows import held_out_parts, sample_places
-from isopleth.core.scales import Rule, resolve_length_scale
+from isopleth.core.scales import resolve_length_scale
 from isopleth.core.threads import check_stopped, map_threads
 from isopleth.density.frame_density import FrameDensity
 from isopleth.density.landmarks import mass_near
@@ -64,11 +64,6 @@ class Unchanged(Frame):
         return ScaleMap(np.zeros(rows.shape[1]), np.ones(rows.shape[1]))
 
 
-def _ones(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the length scales of rows that are divided by theirs already."""
-    return np.ones(rows.shape[1])
-
-
 @dataclass(frozen=True)
 class Recipe:
     """How the components of a mixture are fitted; a fitted value keeps it to fit other rows at the same length scales."""
@@ -84,16 +79,12 @@ class Recipe:
         """Return the recipe of one component in columns that are divided by their length scales."""
         return cls({"scale": Unchanged()}, None, kernel, solver, (("scale", 1.0, 1.0),))
 
-    @property
-    def _rule(self) -> Rule:
-        return _ones if self.rule is None else self.solver.rules(self.kernel)[self.rule]
-
     def component(
         self, name: str, fitted: FrameMap, t: np.ndarray, mass: np.ndarray, factor: float, backend: Backend
     ) -> tuple[Component, dict[str, Any]]:
         """Fit kernels to rows `t` in a frame, at a multiple of the rule for the length scale."""
         check_stopped()
-        scale = self._rule(t, mass)
+        scale = np.ones(t.shape[1]) if self.rule is None else self.solver.rules(self.kernel)[self.rule](t, mass)
         scale = factor * np.maximum(scale, LEAST_SCALE * scale.max())
         kernel = replace(self.kernel, dim=t.shape[1])
         density, report = self.solver.in_units(scale).fit(kernel, backend.array(t / scale), backend.array(mass))
@@ -244,9 +235,9 @@ class FrameCandidates:
         """Choose weights by held-out rows `y`, in standard deviations; return the recipe with members, and the path by name."""
         pairs, search = self.pairs, self.search
         if len(pairs) == 1:
-            return self._with((*pairs[0], 1.0)), {}
+            return replace(self.recipe, members=((*pairs[0], 1.0),)), {}
         if len(y) < FEWEST and search is None:
-            return self._with((pairs[0][0], 1.0, 1.0)), {}
+            return replace(self.recipe, members=((pairs[0][0], 1.0, 1.0),)), {}
         judged = sample_places(len(y), MOST_JUDGED)
         rows, w = y[judged], weights[judged]
         logs = self.held_out(rows, w, folds_for(len(rows)) if search is None else search.cv, backend)
@@ -257,7 +248,7 @@ class FrameCandidates:
         means = (w / w.sum()) @ logs
         shares = _with_kernels(mixture_weights(logs, w), means, ~np.isnan([factor for _, factor in pairs]))
         path = StackPath([name for name, _ in pairs], np.array([f for _, f in pairs]), means, shares)
-        return self._with(*_members(pairs, shares)), {"stack_path": path}
+        return replace(self.recipe, members=_members(pairs, shares)), {"stack_path": path}
 
     def _best(
         self, search: Search, logs: np.ndarray, weights: np.ndarray, columns: int
@@ -274,15 +265,13 @@ class FrameCandidates:
             terms = [-logsumexp(logs[:, p] + np.log(s), axis=1) for p, s in zip(by_factor, shares_at, strict=True)]
         path = path_of_factors(search, np.array(self.factors), np.array(terms), weights, columns)
         best = path.best_index
-        return self._with(*_members([self.pairs[k] for k in by_factor[best]], shares_at[best])), {"search_path": path}
-
-    def _with(self, *members: Member) -> Recipe:
-        return replace(self.recipe, members=members)
+        members = _members([self.pairs[k] for k in by_factor[best]], shares_at[best])
+        return replace(self.recipe, members=members), {"search_path": path}
 
 
-def _members(pairs: Sequence[tuple[str, float]], shares: np.ndarray) -> list[Member]:
+def _members(pairs: Sequence[tuple[str, float]], shares: np.ndarray) -> tuple[Member, ...]:
     """Return the candidates that have a share."""
-    return [(*pair, float(share)) for pair, share in zip(pairs, shares, strict=True) if share > 0.0]
+    return tuple((*pair, float(share)) for pair, share in zip(pairs, shares, strict=True) if share > 0.0)
 
 
 def frames_by_name(frame: Any, dim: int) -> dict[str, Frame]:

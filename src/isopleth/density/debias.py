@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -32,13 +32,12 @@ class SharpenedSolver(MixtureSolver):
     score: Any = None  # estimator of the score, fitted to rows over their deviations once it has seen rows
     unit: np.ndarray | None = None  # (d,): deviations of the columns by which rows are divided for it
 
-    def check(self, kernel: Kernel) -> None:
-        super().check(kernel)
+    needs_scale: ClassVar[str | None] = "debias moves rows by a score"
+
+    def begun(self, kernel: Kernel) -> Self:
         if not isinstance(kernel, Gaussian):
             raise InputError(f"debias moves rows by the bias of the Gaussian kernel; take that in place of {kernel!r}.")
-
-    def scaled_columns_only(self, kernel: Kernel) -> str | None:
-        return "debias moves rows by a score"
+        return super().begun(kernel)
 
     def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
         return {**super().rules(kernel), "auto": scott_of_fourth_order}

@@ -292,12 +292,10 @@ class FeatureSolver(Solver):
 
     most_kernels: ClassVar[int] = sys.maxsize
 
-    def check(self, kernel: Kernel) -> None:
+    def begun(self, kernel: Kernel) -> Self:
         kernel.self_convolution()
         kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
         check_memory(2 * self.n_frequencies, self.memory_limit)
-
-    def begun(self, kernel: Kernel) -> Self:
         return replace(self, rng=None, frequencies=kernel.sample_frequencies(self.n_frequencies, self.rng))
 
     def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
@@ -441,7 +439,6 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
     keep = varying_columns(estimator, np.stack([survey.moments.low, survey.moments.high]))
     frame = ScaledColumns.centred(rows, keep)
     kernel = kernel.bind(frame.dim)
-    solver.check(kernel)
     solver = solver.begun(kernel)
     if survey.sample.complete:  # an incomplete sample has more rows than columns, in all likely cases
         warn_few_rows(len(rows), frame.dim)

@@ -40,6 +40,7 @@ class RealRows:
     frame: ScaledColumns  # columns that vary, about their medians
     given: np.ndarray  # (m, n_features): rows in the units of the table
     real: np.ndarray  # (m, n_features): the same on the real line
+    centred: np.ndarray  # (m, d): columns of these that vary, less their medians
     weights: np.ndarray  # (m,)
     backend: Backend
 
@@ -56,12 +57,7 @@ class RealRows:
         frame = interruptible(100.0 * X.size, ScaledColumns.centred, rows, keep)
         given = np.empty(rows.shape)
         given[place[place >= 0]] = X[place >= 0] + 0.0  # -0.0 is 0.0
-        return cls(bounds, frame, given, rows, weights, table.backend)
-
-    @property
-    def centred(self) -> np.ndarray:
-        """The columns that vary, less their medians."""
-        return self.frame.centre(self.real)
+        return cls(bounds, frame, given, rows, frame.centre(rows), weights, table.backend)
 
     def fitted(self, frame: ScaledColumns, given: np.ndarray, weights: np.ndarray, **found: Any) -> Fitted:
         """Return a fitted value with kernels at the rows `given`, in the coordinates of a frame of the columns."""
@@ -77,7 +73,6 @@ def fit_numbers(model: Any, asked: Asked, solver: Solver, table: CheckedRows) ->
     """Fit a density to checked rows of numbers without gaps."""
     rows = RealRows.of(model, table)
     kernel = get_kernel(model.kernel).bind(rows.frame.dim)
-    solver.check(kernel)
     solver = solver.begun(kernel)
     warn_few_rows(len(rows.real), rows.frame.dim)
     frames = asked.frames(kernel, solver)

@@ -62,11 +62,9 @@ class RowKernelDensity(DensityEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        asked = self._asked
+        asked, fitted = self._asked, "_fitted" in vars(self)
         # A density of complete rows answers for missing cells, also in frames that cannot be fitted to them.
-        tags.input_tags.allow_nan = tags.input_tags.categorical = (
-            asked.answers_cells if self.__sklearn_is_fitted__() else asked.cells
-        )
+        tags.input_tags.allow_nan = tags.input_tags.categorical = asked.answers_cells if fitted else asked.cells
         return tags
 
     # Library and types of the columns of the frame that was fitted, for rows made like it. A fit to rows in parts sees no frame.

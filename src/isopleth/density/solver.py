@@ -42,26 +42,22 @@ class Solver(ABC):
     n_jobs: int | None
 
     most_kernels: ClassVar[int] = MOST_KERNELS
+    needs_scale: ClassVar[str | None] = None  # what needs frame='scale', if something does
 
     @abstractmethod
-    def check(self, kernel: Kernel) -> None:
-        """Raise InputError, before any computation, if the bound kernel is unsuitable or memory does not suffice."""
+    def begun(self, kernel: Kernel) -> Self:
+        """Return the solver with what all fits of a bound kernel share, such as random numbers.
+
+        It raises InputError, before any computation, if the kernel is unsuitable or memory does not suffice.
+        """
 
     @abstractmethod
     def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         """Fit a density to distinct rows `z` on their backend; return it and facts of the fit by name."""
 
-    def begun(self, kernel: Kernel) -> Self:
-        """Return the solver with its random numbers, which all densities of a fit share; most solvers need none."""
-        return self
-
     def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
         """Return the rules for length scales by name."""
         return RULES
-
-    def scaled_columns_only(self, kernel: Kernel) -> str | None:
-        """Say what needs frame='scale', if something does."""
-        return f"{kernel!r} has no distances of rows" if kernel.by_columns else None
 
     def rough(self) -> Self:
         """Return a solver for fits that are only compared."""
@@ -96,22 +92,17 @@ class Solver(ABC):
 class RowSolver(Solver):
     """Fit of one kernel at each row."""
 
-    # How the sum of kernels defines a density.
+    # How the sum of kernels defines a density: itself, or its square.
     density: ClassVar[type[ExpansionDensity]]
+    squared: ClassVar[bool]
 
     @abstractmethod
     def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
         """Return the coefficients of kernels at rows of weights of sum 1, and facts of the fit by name."""
 
-    @property
-    def squared(self) -> bool:
-        """Tell whether the density is the square of the sum of kernels."""
-        return self.density is RootDensity
-
     def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
         factor = kernel.column_factor
-        found = super().rules(kernel)
-        return found if factor is None else {**found, LEAVE_ONE_OUT: partial(leave_one_out, factor, self.squared)}
+        return RULES if factor is None else {**RULES, LEAVE_ONE_OUT: partial(leave_one_out, factor, self.squared)}
 
     def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         coefficients, facts = self.coefficients(kernel, z, weights / namespace(weights).sum(weights))
@@ -151,9 +142,11 @@ class MixtureSolver(RowSolver):
     """Kernels with the weights of the rows: a mixture, for which no equations are solved."""
 
     density: ClassVar[type[ExpansionDensity]] = MixtureDensity
+    squared: ClassVar[bool] = False
 
-    def check(self, kernel: Kernel) -> None:
+    def begun(self, kernel: Kernel) -> Self:
         kernel.log_integral()
+        return self
 
     def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
         return shares, {}
@@ -167,9 +160,11 @@ class RootSolver(RowSolver):
     tol: float = 1e-8
 
     density: ClassVar[type[ExpansionDensity]] = RootDensity
+    squared: ClassVar[bool] = True
 
-    def check(self, kernel: Kernel) -> None:
+    def begun(self, kernel: Kernel) -> Self:
         kernel.self_convolution()
+        return self
 
     def rough(self) -> Self:
         return replace(self, tol=max(ROUGH, self.tol))
