@@ -205,7 +205,7 @@ PACKAGES = (
         layer=5,
         place=1 / 3,
         first=(
-            "fit a SOSREP, and print stack_path_",
+            "fit a SOSREP, and print search_path_",
             "read stack.py: candidates, weights, mixture",
             "draw rows and test them against the training rows",
         ),

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from isopleth import KDE, SOSREP, InputError, load, save
-from isopleth.density import Search, SearchPath
+from isopleth.density import Choices, Search
 from isopleth.kernels import IMQ, KERNELS, SDO, Laplacian
 
 
@@ -145,7 +145,7 @@ def test_a_search_for_the_length_scale(kind, criterion, tmp_path):
     X = mixture(150, 2) * [1.0, 100.0]
     search = Search(criterion=criterion, grid=[0.05, 0.3, 0.6, 1.0, 2.0, 6.0], cv=3)
     model = kind(length_scale=search, frame="scale").fit(X)
-    assert isinstance(model.search_path_, SearchPath)
+    assert isinstance(model.search_path_, Choices)
     scott = kind(frame="scale").fit(X)
     np.testing.assert_allclose(model.length_scale_, model.search_path_.best_factor * scott.length_scale_)
     np.testing.assert_allclose(model.search_path_.best_length_scale, model.length_scale_)

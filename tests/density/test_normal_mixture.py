@@ -126,7 +126,7 @@ def test_clusters_of_unlike_sizes_are_described(kind) -> None:
     normals = [one for one in model.components_ if np.isnan(one.factor)]
     assert sum(one.weight for one in normals) > 0.5
     assert len(model.dual_coef_) == len(model.components_) - len(normals)
-    assert "normals" in repr(model.stack_path_)
+    assert "normals" in repr(model.search_path_)
 
 
 def test_draws_of_normal_densities_name_a_near_row() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, Search
-from isopleth.density.search import SearchPath
+from isopleth.density.choices import Choices
 from isopleth.density.search_figure import plot_search
 
 pytest.importorskip("matplotlib")
@@ -18,7 +18,7 @@ def path(losses, criterion="hyvarinen", errors=0.1, shares=0.0):
     losses = np.asarray(losses, dtype=float)
     errors = np.where(np.isfinite(losses), errors, np.nan)
     shares = np.where(np.isposinf(losses), shares, 0.0)
-    return SearchPath(criterion, FACTORS, FACTORS[:, None], losses, errors, shares, int(np.nanargmin(losses)))
+    return Choices(criterion, FACTORS, FACTORS[:, None], losses, errors, shares, int(np.nanargmin(losses)))
 
 
 def labelled(ax, words):
@@ -99,3 +99,15 @@ def test_of_a_fit_and_on_given_axes():
     assert density.search_path_.plot(ax) is ax
     assert "log density" in ax.get_ylabel()
     assert ax.lines[0].get_ydata()[density.search_path_.best_index] == density.search_path_.losses.min()
+
+
+def test_candidates_of_a_mixture_have_dots_of_the_size_of_their_weights():
+    found = SOSREP().fit(np.random.default_rng(0).normal(size=(120, 2))).search_path_
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert found.best_index == found.weights.argmax()
+    ax = found.plot()
+    assert set(found.frames) <= set(entries(ax).split())
+    areas = np.concatenate([dots.get_sizes() for dots in ax.collections])
+    kernels = found.weights[~np.isnan(found.factors)]
+    assert np.ptp((areas - areas.min()) / np.ptp(areas) - kernels / kernels.max()) < 1e-9
+    assert sum("normal densities" in str(line.get_label()) for line in ax.lines) == np.isnan(found.factors).sum()

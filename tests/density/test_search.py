@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from isopleth import KDE, SOSREP, DataWarning, InputError, Search
 from isopleth.core.rows import distinct_rows, held_out_parts
-from isopleth.density.search import SearchPath, run_search
+from isopleth.density.choices import Choices
+from isopleth.density.search import run_search
 from isopleth.kernels import SDO, Gaussian, Kernel, Laplacian, Matern
 
 pytestmark = pytest.mark.filterwarnings("ignore:the best scale:isopleth.DataWarning")  # most grids here are short
@@ -131,7 +132,7 @@ class Prescribed:
         return Fitted()
 
 
-def path_of(losses: list[float], criterion: str = "stable_minimum", cv: Any = 0.2) -> tuple[SearchPath, list[float]]:
+def path_of(losses: list[float], criterion: str = "stable_minimum", cv: Any = 0.2) -> tuple[Choices, list[float]]:
     """Path over made-up `losses`, and the scales fitted, in the order of the fits."""
     scales = [0.5 * (k + 1) for k in range(len(losses))]
     made_up = Prescribed(losses, scales)

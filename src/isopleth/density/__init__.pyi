@@ -1,10 +1,9 @@
-from .candidates import StackPath as StackPath
+from .choices import Choices as Choices
 from .feature_sosrep import RandomFeatureSOSREP as RandomFeatureSOSREP
 from .grid import GridDensity as GridDensity
 from .hutchinson import hutchinson_loss as hutchinson_loss
 from .kde import KDE as KDE
 from .search import Search as Search
-from .search import SearchPath as SearchPath
 from .sosrep import SOSREP as SOSREP
 from .stack import Component as Component
 from .table_density import TableDensity as TableDensity

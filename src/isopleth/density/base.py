@@ -41,7 +41,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
     _fitted: Fitted
 
     log_normalizer_, length_scale_, unit_ = FromFit(), FromFit(), FromFit()
-    components_, stack_path_, search_path_ = FromFit(), FromFit(), FromFit()
+    components_, search_path_ = FromFit(), FromFit()
     residual_, n_iter_ = FromFit(), FromFit()
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -16,10 +16,11 @@ from isopleth.core.progress import Progress
 from isopleth.core.rows import held_out_parts, sample_places
 from isopleth.core.scales import resolve_length_scale
 from isopleth.core.threads import check_stopped, map_threads
+from isopleth.density.choices import Choices
 from isopleth.density.frame_density import FrameDensity
 from isopleth.density.landmarks import mass_near
 from isopleth.density.normal_mixture import fit_normal_mixture, shrunken_normal
-from isopleth.density.search import Search, path_of_factors
+from isopleth.density.search import Search, smallest_loss, warn_of_choice
 from isopleth.density.solver import Solver
 from isopleth.density.stack import Component, Mapped, Member, StackDensity
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, Marginal, ScaleMap, get_frame
@@ -247,8 +248,9 @@ class FrameCandidates:
             return self._best(search, logs, w, y.shape[1])
         means = (w / w.sum()) @ logs
         shares = _with_kernels(mixture_weights(logs, w), means, ~np.isnan([factor for _, factor in pairs]))
-        path = StackPath([name for name, _ in pairs], np.array([f for _, f in pairs]), means, shares)
-        return replace(self.recipe, members=_members(pairs, shares)), {"stack_path": path}
+        found = {"frames": [name for name, _ in pairs], "weights": shares, "best_index": int(shares.argmax())}
+        path = Choices.of_rows(np.array([factor for _, factor in pairs]), -logs.T, w, y.shape[1], **found)
+        return replace(self.recipe, members=_members(pairs, shares)), {"search_path": path}
 
     def _best(
         self, search: Search, logs: np.ndarray, weights: np.ndarray, columns: int
@@ -263,7 +265,9 @@ class FrameCandidates:
         shares_at = [mixture_weights(logs[:, places], weights) for places in by_factor]
         with np.errstate(divide="ignore"):
             terms = [-logsumexp(logs[:, p] + np.log(s), axis=1) for p, s in zip(by_factor, shares_at, strict=True)]
-        path = path_of_factors(search, np.array(self.factors), np.array(terms), weights, columns)
+        path = Choices.of_rows(np.array(self.factors), np.array(terms), weights, columns)
+        smallest_loss(path.losses, "likelihood", False)
+        warn_of_choice(path, search, None)
         best = path.best_index
         members = _members([self.pairs[k] for k in by_factor[best]], shares_at[best])
         return replace(self.recipe, members=members), {"search_path": path}
@@ -302,48 +306,6 @@ def mixture_weights(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
         found = (n * found * ((w / (P @ found)) @ P) + even) / (n + 1.0)
     found = np.maximum(found - min(NEGLIGIBLE, 0.5 * found.max()), 0.0)
     return np.asarray(found / found.sum())
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class StackPath:
-    """Held-out log densities of the candidates of a stack, and their weights.
-
-    Parameters
-    ----------
-    frames : list of str
-        Frame of each candidate.
-    factors : ndarray of shape (k,)
-        Multiple of the rule for the length scale of each; NaN for a mixture of normal densities.
-    log_densities : ndarray of shape (k,)
-        Weighted mean log density of held-out rows, in nats, columns in standard deviations.
-    weights : ndarray of shape (k,)
-        Weights of the candidates in the mixture.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth import SOSREP
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> path = SOSREP().fit(X).stack_path_
-    >>> bool(path.weights.sum().round(12) == 1.0), sorted(set(path.frames))
-    (True, ['gp1', 'marginal', 'scale', 'whiten'])
-    """
-
-    frames: list[str]
-    factors: np.ndarray
-    log_densities: np.ndarray
-    weights: np.ndarray
-
-    def __repr__(self) -> str:
-        """Return a table with one line for each candidate."""
-        lines = [f"StackPath: {int((self.weights > 0).sum())} of {len(self.weights)} candidates have weight"]
-        lines += [f"{'frame':>10} {'factor':>7} {'log density':>12} {'weight':>7}"]
-        rows = zip(self.frames, self.factors, self.log_densities, self.weights, strict=True)
-        lines += [
-            f"{name:>10} {'normals' if math.isnan(factor) else f'{factor:.4g}':>7} {log:>12.5g} {weight:>7.1%}"
-            for name, factor, log, weight in rows
-        ]
-        return "\n".join(lines)
 
 
 def _with_kernels(shares: np.ndarray, means: np.ndarray, kernels: np.ndarray) -> np.ndarray:

@@ -26,8 +26,9 @@ from isopleth.core.parameters import given_numbers
 from isopleth.core.rows import merge_with_gaps, without_rounding
 from isopleth.core.scales import RULES, RULES_WITH_GAPS, bounded, resolve_length_scale
 from isopleth.core.threads import ONE_BLAS_THREAD, check_stopped
+from isopleth.density.choices import Choices
 from isopleth.density.hot_deck import MOST_CENTERS, donors_of_gaps, filled_rows, some_rows
-from isopleth.density.search import Search, SearchPath, run_search
+from isopleth.density.search import Search, run_search
 from isopleth.frames import BoundedMap, BoundedMarginalMap, MarginalMap
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel, Factor
@@ -326,7 +327,7 @@ class TableScales:
         kernel = ColumnKernel(self.rows.dim, self.factor, tuple(rho.tolist()), sizes)
         return kernel, np.column_stack([z, self.rows.codes]), ~np.isnan(z) @ np.log(times * self.scale)
 
-    def search(self, search: Search, fit: Callable[..., Any], verbose: bool | int) -> SearchPath:
+    def search(self, search: Search, fit: Callable[..., Any], verbose: bool | int) -> Choices:
         """Choose a multiple of the scales by the held-out log density of the known cells."""
         rows, criterion = self.rows, search.criterion_for_gaps()
         held_out: Any = lambda *held_in: fit(*held_in)[0]  # noqa: E731 - a line

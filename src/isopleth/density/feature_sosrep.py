@@ -116,7 +116,7 @@ class RandomFeatureSOSREP(DensityEstimator):
         The length scale of each column; NaN for constant columns, which are dropped.
     unit_ : ndarray of shape (n_features,)
         The unit of each column in :meth:`hyvarinen_loss`, as for :class:`~isopleth.SOSREP`.
-    search_path_ : SearchPath
+    search_path_ : Choices
         The result of the Search, if `length_scale` is one.
     residual_ : float
         The residual reached, to be compared with `tol`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -16,6 +15,7 @@ from isopleth.core.progress import Progress
 from isopleth.core.rows import held_out_parts
 from isopleth.core.scales import RULES
 from isopleth.core.threads import map_threads
+from isopleth.density.choices import Choices, summary
 from isopleth.kernels import Kernel
 
 CRITERIA = ("hyvarinen", "likelihood", "stable_minimum")
@@ -84,7 +84,7 @@ class Search:
     such columns first. The loss of columns with bounds is that of the logarithms or logits in which they are fitted. A scale
     that is good for the density is not necessarily good for detecting anomalies.
 
-    The estimator stores the losses as ``search_path_``, a :class:`~isopleth.density.SearchPath`.
+    The estimator stores the losses as ``search_path_``, a :class:`~isopleth.density.Choices`.
 
     References
     ----------
@@ -200,7 +200,7 @@ def run_search(
     mover: Mover | None = None,
     workers: int = 1,
     verbose: bool | int = False,
-) -> SearchPath:
+) -> Choices:
     """Compute held-out losses along the grid of `search` and choose a scale; Hyvarinen losses are in the units `unit`."""
     factors = search.factors
     folds = held_out_parts(len(weights), search.cv)
@@ -230,13 +230,13 @@ def run_search(
                 else:
                     with np.errstate(over="ignore"):
                         terms *= min((unit[0] / (factors[i] * base_scale[0])) ** 2, _LARGEST)
-                losses[i], errors[i], shares[i] = _summary(terms, positive, weights)
+                losses[i], errors[i], shares[i] = summary(terms, positive, weights)
             if criterion == "stable_minimum" and _is_stable(losses, chosen[0] + NEIGHBOURS):
                 stable = chosen[0] + NEIGHBOURS
                 break
-    best = _smallest(losses, criterion, bool((shares > 0).any())) if stable is None else stable
-    path = SearchPath(criterion, factors, factors[:, None] * base_scale, losses, errors, shares, best)
-    _warn_of_choice(path, search, stable)
+    best = smallest_loss(losses, criterion, bool((shares > 0).any())) if stable is None else stable
+    path = Choices(criterion, factors, factors[:, None] * base_scale, losses, errors, shares, best)
+    warn_of_choice(path, search, stable)
     return path
 
 
@@ -262,21 +262,6 @@ def _joined(
     return terms, positive
 
 
-def _summary(terms: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tuple[float, float, float]:
-    """Return the weighted mean of the held-out losses, its standard error, and the weight share where f is not positive."""
-    held_out = ~np.isnan(terms)
-    terms = terms[held_out]
-    share = weights[held_out] / weights[held_out].max()
-    share /= share.sum()
-    lost = float(share[~positive[held_out]].sum())
-    if np.isinf(terms).any():
-        return math.inf, math.nan, lost
-    n = len(terms)
-    mean = float(share @ terms)
-    error = math.sqrt(n / (n - 1) * float(share**2 @ (terms - mean) ** 2)) if n > 1 else math.nan
-    return mean, error, lost
-
-
 def _is_stable(losses: np.ndarray, i: int) -> bool:
     """Return whether loss `i` has all its neighbours on either side and is below them."""
     if not NEIGHBOURS <= i < len(losses) - NEIGHBOURS:
@@ -285,7 +270,7 @@ def _is_stable(losses: np.ndarray, i: int) -> bool:
     return bool(np.isfinite(losses[i]) and (around > losses[i]).all())
 
 
-def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
+def smallest_loss(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
     if np.isinf(losses).all():
         if criterion == "likelihood":
             raise InputError(
@@ -303,7 +288,7 @@ def _smallest(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
     return int(np.argmin(losses))
 
 
-def _warn_of_choice(path: SearchPath, search: Search, stable: int | None) -> None:
+def warn_of_choice(path: Choices, search: Search, stable: int | None) -> None:
     """Warn if there is no stable minimum, or if the best scale is at an end of the grid."""
     if path.criterion == "stable_minimum" and stable is None:
         warn_user(
@@ -316,120 +301,3 @@ def _warn_of_choice(path: SearchPath, search: Search, stable: int | None) -> Non
             f"the best scale is the {end[0]} of the grid, {path.best_factor:.4g} times the base scale {search.base!r}; extend "
             f"Search(grid=...) to {end[1]} factors."
         )
-
-
-def path_of_factors(
-    search: Search, factors: np.ndarray, terms: np.ndarray, weights: np.ndarray, columns: int
-) -> SearchPath:
-    """Return the path of a search in frames, from the loss of each held-out row at each factor, of shape (k, n)."""
-    positive = np.ones(len(weights), dtype=bool)
-    summaries = [_summary(np.where(np.isfinite(row), row, np.inf), positive, weights) for row in terms]
-    losses, errors, shares = np.array(summaries).T
-    scales = np.full((len(factors), columns), np.nan)
-    path = SearchPath("likelihood", factors, scales, losses, errors, shares, _smallest(losses, "likelihood", False))
-    _warn_of_choice(path, search, None)
-    return path
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SearchPath:
-    r"""Held-out losses of a density along a grid of length scales, lower being better.
-
-    Parameters
-    ----------
-    criterion : {"hyvarinen", "likelihood", "stable_minimum"}
-        The criterion. Losses are mean held-out Hyvarinen losses in the coordinates x/unit (the fitted attribute ``unit_``);
-        for "likelihood" they are minus the mean held-out log density, in nats per unit of volume of the data (columns with
-        bounds as logarithms or logits).
-    factors : ndarray of shape (k,)
-        Multiples of the base scale, ascending.
-    length_scales : ndarray of shape (k, d)
-        The length scales of the columns that vary, in the units of the data; NaN in frames other than "scale".
-    losses : ndarray of shape (k,)
-        Weighted means over the held-out rows; inf if f is not positive at a row or its loss is not finite, NaN for scales that
-        were not computed.
-    standard_errors : ndarray of shape (k,)
-        Standard errors of the losses: :math:`\sqrt{\tfrac{n}{n-1} \sum_i \bar w_i^2 (t_i - \bar t)^2}` for losses
-        :math:`t_i` of the n distinct held-out rows, their weights :math:`\bar w` scaled to sum 1 and the mean :math:`\bar t`.
-        Copies of a row count as one observation. The formula assumes independent rows and ignores that folds share training
-        rows. Losses along a path are correlated, since they use the same rows, so their differences have smaller errors.
-    share_not_positive : ndarray of shape (k,)
-        Share of the held-out weight at rows where f is not positive.
-    best_index : int
-        Index of the chosen scale.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from isopleth import SOSREP, Search
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> SOSREP(length_scale=Search(grid=[0.5, 1, 2, 4], cv=0.2), frame="scale").fit(X).search_path_
-    SearchPath: criterion 'hyvarinen', best factor 2, 4 of 4 scales computed
-        factor         loss   std. error  not positive
-           0.5       48.307           23         0.00%
-             1      0.75506          1.5         0.00%
-             2     -0.91918         0.17         0.00%  <- best
-             4     -0.75259        0.038         0.00%
-    """
-
-    criterion: str
-    factors: np.ndarray
-    length_scales: np.ndarray
-    losses: np.ndarray
-    standard_errors: np.ndarray
-    share_not_positive: np.ndarray
-    best_index: int
-
-    @property
-    def best_factor(self) -> float:
-        """The chosen multiple of the base scale."""
-        return float(self.factors[self.best_index])
-
-    @property
-    def best_length_scale(self) -> np.ndarray:
-        """The chosen length scales, of shape (d,)."""
-        return self.length_scales[self.best_index]
-
-    @property
-    def n_computed(self) -> int:
-        """Number of scales that were computed; a search for a stable minimum stops early."""
-        return int(np.sum(~np.isnan(self.losses)))
-
-    def __repr__(self) -> str:
-        """Return a table with one line for each scale."""
-        counted = f"{self.n_computed} of {len(self.factors)} scales computed"
-        lines = [f"SearchPath: criterion {self.criterion!r}, best factor {self.best_factor:.4g}, {counted}"]
-        lines += [f"{'factor':>10} {'loss':>12} {'std. error':>12} {'not positive':>13}"]
-        for i, factor in enumerate(self.factors):
-            if np.isnan(self.losses[i]):
-                lines += [f"{factor:>10.4g} {'-':>12} {'-':>12} {'-':>13}"]
-                continue
-            numbers = f"{factor:>10.4g} {self.losses[i]:>12.5g} {self.standard_errors[i]:>12.2g}"
-            best = "  <- best" if i == self.best_index else ""
-            lines += [f"{numbers} {self.share_not_positive[i]:>13.2%}{best}"]
-        return "\n".join(lines)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Plot the held-out losses of the search.
-
-        Each scale that was computed is a dot with a bar of one standard error in each direction; the chosen one is marked. Scales
-        whose loss is above the frame are drawn at its top. So are scales of infinite loss, which are never chosen, with the share
-        of the held-out rows that have an infinite loss. Scales that the search did not compute are drawn at the bottom.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Axes to draw on; None makes a new figure.
-
-        Returns
-        -------
-        matplotlib Axes
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
-        from isopleth.density.search_figure import plot_search
-
-        return plot_search(self, ax)

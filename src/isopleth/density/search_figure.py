@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 # The frame reaches so many times as high above the best loss as that of the largest scale: losses of small scales can
 # be thousands of times larger.
 _HEADROOM = 2.0
+# Nats above the best candidate of a mixture that are shown.
+_SHOWN_NATS = 3.0
 
 
 def plot_search(path: Any, ax: Axes | None = None) -> Axes:
-    """Draw the held-out losses of a search; the method ``plot`` of :class:`~isopleth.density.SearchPath` describes them."""
+    """Draw the held-out losses of a fit; the method ``plot`` of :class:`~isopleth.density.Choices` describes them."""
     ax = given_or_new(ax, 4.2)
+    if path.weights is not None:
+        return _draw_mixture(path, ax)
     finite = np.isfinite(path.losses)
     low, high = _frame(path, finite)
     style: dict[str, Any] = {
@@ -46,6 +50,29 @@ def plot_search(path: Any, ax: Axes | None = None) -> Axes:
     _mark_infinite(ax, path)
     _mark(ax, path.factors[np.isnan(path.losses)], 0.03, "|", "not computed")
     _label(ax, path.criterion)
+    return ax
+
+
+# Area of the dot of a candidate that has all the weight, in square points, and of one that has none.
+_LARGEST_DOT, _LEAST_DOT = 300.0, 4.0
+
+
+def _draw_mixture(path: Any, ax: Axes) -> Axes:
+    """Draw the losses of the candidates of a mixture, a line for each frame, with dots whose area is the weight."""
+    frames = list(dict.fromkeys(path.frames))
+    for name in frames:
+        own = np.array([frame == name for frame in path.frames]) & ~np.isnan(path.factors)
+        (line,) = ax.plot(path.factors[own], path.losses[own], linewidth=0.9, label=name)
+        areas = _LEAST_DOT + _LARGEST_DOT * path.weights[own]
+        ax.scatter(path.factors[own], path.losses[own], areas, color=line.get_color())
+        normals = np.array([frame == name for frame in path.frames]) & np.isnan(path.factors)
+        for loss, weight in zip(path.losses[normals], path.weights[normals], strict=True):
+            label = f"normal densities in {name}: weight {weight:.0%}"
+            ax.axhline(loss, color=line.get_color(), linewidth=0.9, linestyle="--", label=label)
+    finite = path.losses[np.isfinite(path.losses)]
+    ax.set_ylim(finite.min() - 0.05, min(finite.max(), finite.min() + _SHOWN_NATS) + 0.05)
+    _label(ax, path.criterion)
+    ax.set_title("Candidates of the mixture; the size of a dot is its weight", loc="left", fontsize=10)
     return ax
 
 

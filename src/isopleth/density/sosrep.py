@@ -101,15 +101,14 @@ class SOSREP(RowKernelDensity):
     components_ : tuple of Component
         In other frames: the densities of the mixture, each with `frame`, `factor`, `weight`, `map` and `scale`. The rows of
         ``dual_coef_`` are then the coefficients of those that have kernels, which are all whose factor is not NaN.
-    stack_path_ : StackPath
-        With several candidates: their held-out log densities and weights.
     unit_ : ndarray of shape (n_features,)
         With ``frame="scale"``: the unit of each column in :meth:`hyvarinen_loss`: its length scale, times a factor that brings
         their geometric mean to that of the standard deviations. In other frames: these. NaN for constant columns.
     category_scale_ : ndarray of shape (n_features,)
         The category scale of each column, NaN for numbers; only after a fit to words or missing cells.
-    search_path_ : SearchPath
-        The result of the Search, if `length_scale` is one.
+    search_path_ : Choices
+        What was compared by rows that were held out, if there was a choice: the result of the Search if `length_scale` is one, or
+        the candidates of the mixture with their log densities and weights.
     residual_ : float
         The largest :math:`|\alpha_i f(x_i)/w_i - 1|` reached. For rows with missing cells, how far the optimality (KKT)
         conditions are from holding: such a fit ends at 100 times `tol`, or when 20 passes lower the objective by less than
