@@ -134,7 +134,7 @@ def test_times_stand_beside_lines(timed, tmp_path, arguments):
     assert result.exit_code == 0, result.output
     assert "line 42 (level, 2024-01-02 16:00:00)" in result.stdout.splitlines()[1]
     rows = rows_of(out)
-    assert [(row["line"], row["time"]) for row in rows if row["change"]] == [("42", "2024-01-02 16:00:00")]
+    assert [(row["line"], row["time"]) for row in rows if row["change"]] == [("42", "2024-01-02 16:00")]
     assert "2024-01-02 16:00" in report.read_text(encoding="utf-8")
     (row,) = as_json("changes", timed, *arguments)["table"]
     assert (row["line"], row["time"]) == (42, "2024-01-02 16:00:00")

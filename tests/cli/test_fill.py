@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import csv
+import re
 from datetime import datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from shell import run
+
+from cli.shell import fine
 
 N = 36
 RNG = np.random.default_rng(3)
@@ -55,7 +57,7 @@ GAPS = ("", "when", "stamp", "flag", "science", "=name", "Preis", "Tag")
 @pytest.mark.parametrize("gaps", [with_gaps, lambda columns: columns])
 def test_known_cells_stay_the_text_that_they_were(tmp_path, gaps):
     before = cells(written(tmp_path / "t.csv", gaps(COLUMNS)))
-    run("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--raw-text")
+    fine("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--raw-text")
     after = cells(tmp_path / "o.csv")
     filled = {name: [] for name in COLUMNS}
     for one, two in zip(before, after, strict=True):
@@ -72,8 +74,6 @@ def test_known_cells_stay_the_text_that_they_were(tmp_path, gaps):
         "science": r"-?\d\.\d{3}e[-+]\d\d",
         "=name": r"-?\d+\.\d",
     }
-    import re
-
     for name, pattern in form.items():
         assert all(re.fullmatch(pattern, cell) for cell in filled[name]), (name, filled[name])
         assert bool(filled[name]) == (gaps is with_gaps)
@@ -87,7 +87,7 @@ def test_the_decimal_comma_and_the_encoding_stay(tmp_path):
     }
     how = {"delimiter": ";", "encoding": "cp1252"}
     before = cells(written(tmp_path / "t.csv", with_gaps(german), **how), **how)
-    run("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--interval", "--encoding", "cp1252")
+    fine("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--interval", "--encoding", "cp1252")
     after = cells(tmp_path / "o.csv", **how)
     assert after[0] == ["Größe", "Preis", "Tag", "Preis_low", "Preis_high", "Tag_low", "Tag_high"]
     for one, two in zip(before, after, strict=True):
@@ -99,14 +99,14 @@ def test_the_decimal_comma_and_the_encoding_stay(tmp_path):
 def test_text_that_other_separators_cut_into_formulas_is_quoted_and_marked(tmp_path):
     words = ["b;@SUM(1)", "c\t=1+1", "\uff1d1+1", "b;-5", "plain"]
     columns = {"word": words * 8, "v": ["" if i % 9 == 0 else f"{i}.5" for i in range(40)], "a;=b": ["1.5", "2.5"] * 20}
-    run("fill", written(tmp_path / "t.csv", columns), "--out", tmp_path / "o.csv")
+    fine("fill", written(tmp_path / "t.csv", columns), "--out", tmp_path / "o.csv")
     after = cells(tmp_path / "o.csv")
     assert after[0] == ["word", "v", "a;'=b"]
     assert [row[0] for row in after[1:6]] == ["b;'@SUM(1)", "c\t'=1+1", "'\uff1d1+1", "b;-5", "plain"]
     text = (tmp_path / "o.csv").read_text()
     assert '"b;\'@SUM(1)",' in text
     assert '"c\t\'=1+1",' in text
-    run("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--raw-text")
+    fine("fill", tmp_path / "t.csv", "--out", tmp_path / "o.csv", "--raw-text")
     assert [row[0] for row in cells(tmp_path / "o.csv")[1:6]] == words
 
 
@@ -125,7 +125,7 @@ def test_types_of_a_parquet_file_stay(tmp_path):
         }
     )
     parquet.write_table(table, tmp_path / "t.parquet")
-    run("fill", tmp_path / "t.parquet", "--out", tmp_path / "o.parquet")
+    fine("fill", tmp_path / "t.parquet", "--out", tmp_path / "o.parquet")
     filled = parquet.read_table(tmp_path / "o.parquet")
     assert filled.schema.types == table.schema.types
     for name in table.column_names:
@@ -133,3 +133,22 @@ def test_types_of_a_parquet_file_stay(tmp_path):
         assert all(old is None or old == new for old, new in zip(one, two, strict=True)), name
         assert None not in two
     assert all(len(cell) == len(DAYS[0].isoformat()) for cell in filled.column("said").to_pylist())
+    assert all(cell.seconds % 3600 == 0 for cell in filled.column("hours").to_pylist())
+    fine("fill", tmp_path / "t.parquet", "--out", tmp_path / "o.parquet", "--interval")
+    ends = parquet.read_table(tmp_path / "o.parquet").select(["hours_low", "hours", "hours_high"])
+    assert [str(kind) for kind in ends.schema.types] == ["duration[ms]"] * 3
+    assert all(low <= cell <= high for low, cell, high in zip(*ends.to_pydict().values(), strict=True))
+
+
+def test_times_and_best_values_are_written_as_the_file_writes_them(tmp_path):
+    days = [(datetime(2024, 1, 1) + timedelta(days=i)).strftime("%d/%m/%Y") for i in range(60)]
+    values = [f"{RNG.normal() + 8 * (i > 30):.2f}" for i in range(60)]
+    words = ["xy"[i % 2] for i in range(60)]
+    fine("changes", written(tmp_path / "t.csv", {"when": days, "v": values}), "--out", tmp_path / "o.csv")
+    assert [row[1] for row in cells(tmp_path / "o.csv")[1:]] == days
+    table = written(tmp_path / "u.csv", {"when": days, "v": values, "w": words})
+    fine("anomalies", table, "--explain", "--top", 60, "--out", tmp_path / "o.csv")
+    best = {(row[5], row[6]) for row in cells(tmp_path / "o.csv")[1:]}
+    form = {"when": r"\d\d/\d\d/2024", "v": r"-?\d+\.\d\d", "w": "x|y"}
+    assert {name for name, _ in best} & {"when", "v"}
+    assert all(re.fullmatch(form.get(name, ""), value) for name, value in best)

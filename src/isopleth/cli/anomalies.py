@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +17,9 @@ from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
 from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user
 from isopleth.files.file_table import FileTable
+from isopleth.files.new_cells import form_of_column
 from isopleth.io import load
+from isopleth.tables.cells import is_missing
 from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
@@ -39,15 +44,16 @@ def anomalies(
         if model and given is not None:
             raise InputError(f"{name} and --model exclude each other: the model has its own threshold and reference.")
     explains = explain or run.report is not None  # a page explains the rows that it shows first
+    as_text = explain and run.out is not None and run.out.suffix.lower() == ".csv"
     run.stage("reading")
     with of_this_version(model) if model else nullcontext():
         if model:
             detector = load_detector(model)
-            table = run.read_for(file, schema_of(detector))
+            table = run.read_for(file, schema_of(detector), cells=as_text)
         else:
-            first = table = run.read(reference or file, constants=True)
+            first = table = run.read(reference or file, constants=True, cells=as_text)
             if reference:
-                first, table = without_times_apart(run, first, run.read_for(file, first.schema))
+                first, table = without_times_apart(run, first, run.read_for(file, first.schema, cells=as_text))
             run.stage("fitting")
             run.sources["X"] = first  # the table that errors of the fit are about
             detector = fit(first, contamination, novelty=reference is not None)
@@ -61,7 +67,7 @@ def anomalies(
             found = explained(detector, table, found, top, flagged=explain and run.out is not None)
     run.stage("writing")
     shown = found if explain else replace(found, explanation=None, explained_rows=None)
-    run.write(shown, columns(shown), detector, paged=found)
+    run.write(shown, columns(shown, table), detector, paged=found)
     run.answer(found if run.as_json else shown, top)
 
 
@@ -122,8 +128,8 @@ def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top
     return replace(found, explanation=replace(explanation, names=table.names), explained_rows=rows)
 
 
-def columns(found: Anomalies) -> dict[str, np.ndarray]:
-    """Return the columns of --out, in the order of the table."""
+def columns(found: Anomalies, table: FileTable | None = None) -> dict[str, np.ndarray]:
+    """Return the columns of --out, in the order of the table; best values as the cells of a `table` of text are written."""
     judged = {"score": found.scores, "pvalue": found.p_values}
     judged |= {"label": found.flagged.astype(np.int64), "certain": found.certain.astype(np.int64)}
     if found.at_least is not None:
@@ -133,7 +139,7 @@ def columns(found: Anomalies) -> dict[str, np.ndarray]:
     if found.explanation is None or found.explained_rows is None:
         return out
     why = found.explanation
-    words = found.values.dtype == object
+    words, written = found.values.dtype == object, _written(table)
     cells = {"explained_by": "", "best": "" if words else np.nan, "rise": np.nan}
     reasons = {
         name: np.full(len(found), empty, dtype=object if empty == "" else float) for name, empty in cells.items()
@@ -145,5 +151,20 @@ def columns(found: Anomalies) -> dict[str, np.ndarray]:
             reasons["rise"][row] = why.together.rise[i]
         elif why.rise[i, j] > 0.0:
             reasons["explained_by"][row], reasons["rise"][row] = why.names[j], why.rise[i, j]
-            reasons["best"][row] = cell_text(why.best[i, j], repr) if words else why.best[i, j]
+            reasons["best"][row] = written(why.names[j], why.best[i, j]) if words else why.best[i, j]
     return out | reasons
+
+
+def _written(table: FileTable | None) -> Callable[[str, Any], str]:
+    """Return a function that writes a number, word or time as the cells of its column are written, if they are text."""
+    if table is None or table.header is None:
+        return lambda name, value: cell_text(value, repr)
+    form = cache(partial(form_of_column, table))
+
+    def written(name: str, value: Any) -> str:
+        if is_missing(value) or isinstance(value, str):
+            return cell_text(value, repr)
+        value = value.astype("datetime64[us]") if isinstance(value, np.datetime64) else value
+        return form(name)(value.item() if isinstance(value, np.generic) else value)
+
+    return written

@@ -19,7 +19,7 @@ from isopleth.tasks.changes.steps import ascending_times, rises_as_time
 def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rate: float) -> None:
     """Find the changes of a series and report them."""
     run.stage("reading")
-    table, times = read_series(run, file, time)
+    table, times, written = read_series(run, file, time)
     run.stage("searching")
     detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
     try:
@@ -29,7 +29,7 @@ def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rat
     found = replace(detector.result_, where=run.places(len(table), table.lines), names=table.names)
     found = replace(found, times=None) if times is None else found
     run.stage("writing")
-    run.write(found, columns(found))
+    run.write(found, columns(found, written))
     run.answer(found)
 
 
@@ -53,21 +53,27 @@ def _periods(text: str) -> str | list[float | str] | None:
     return periods
 
 
-def columns(found: ChangePoints) -> dict[str, np.ndarray]:
-    """Return the columns of --out: place, time and segment of each step, and what changed there, or nothing."""
+def columns(found: ChangePoints, written: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return the columns of --out: place, time as it is written and segment of each step, and what changed there, or nothing."""
     kinds = np.full(len(found.series), "", dtype=object)
     kinds[found.change_points] = found.kinds
-    times = {} if found.times is None else {"time": found.times}
+    times = {} if found.times is None else {"time": found.times if written is None else written}
     segments = np.searchsorted(found.change_points, np.arange(len(found.series)), side="right")
     return found.where | times | {"segment": segments, "change": kinds}
 
 
-def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.ndarray | None]:
-    """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times."""
+def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.ndarray | None, np.ndarray | None]:
+    """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times.
+
+    The times are returned as they are written, too, where text is written to a text.
+    """
     # The times need not be among the columns that are asked for.
     options = run.options
     keep = options.keep_identifiers or bool(options.columns)
-    table = Reader(path, replace(options, columns=None, keep_identifiers=keep, bad_cells="missing")).read(2)
+    as_text = run.out is not None and run.out.suffix.lower() == ".csv"
+    table = Reader(path, replace(options, columns=None, keep_identifiers=keep, bad_cells="missing")).read(
+        2, cells=as_text
+    )
     there = table.data.column_names
     if time is not None and time not in there:
         raise InputError(
@@ -92,12 +98,15 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
     if options.bad_cells == "refuse":
         refuse_odd_cells(table.select([*used, *filter(None, [time])]), categories=False)
     times = None if time is None else _times(table, time)
+    written = None
+    if time is not None and table.header is not None:
+        written = np.array(table.cells.column(time).to_pylist(), dtype=object)
     unused = set(there) - {*used, time}
     notes = tuple(note for note in table.notes if note.column not in unused)
     table = numbers_with_gaps(replace(table.using(replace(schema, left_out=left_out)), notes=notes))
     run.keep(table.schema, table)
     tell(table)
-    return table, times
+    return table, times, written
 
 
 def _only_column_of_times(table: FileTable, options: Reading) -> str | None:

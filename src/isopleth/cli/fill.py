@@ -11,9 +11,12 @@ import pyarrow as pa
 
 from isopleth.cli.run import Run
 from isopleth.conditional import DensityImputer
+from isopleth.core.steps import TIME_STEPS, recorded_step
 from isopleth.files.file_table import FileTable
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tasks.expected_values import FilledCells
+
+_UNITS = ("day", "hour", "minute", "second")
 
 
 def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
@@ -54,14 +57,15 @@ def _with_decimals(filled: Any, table: FileTable) -> Any:
 
 
 def recorded(table: FileTable, name: str, values: Any) -> Any:
-    """Round values of a column to its decimals or days; an interval with rounded ends loses no number that it can hold."""
+    """Round values of a column to its decimals, days or minutes; an interval with rounded ends holds the same cells."""
     from pyarrow import compute
 
     known = table.data.column(name).drop_null()
     if pa.types.is_timestamp(known.type):
-        if known != compute.floor_temporal(known, unit="day"):
-            return values
-        return compute.round_temporal(values, unit="day")
+        unit = next((unit for unit in _UNITS if known == compute.floor_temporal(known, unit=unit)), None)
+        return values if unit is None else compute.round_temporal(values, unit=unit)
+    if pa.types.is_duration(known.type):
+        return _recorded_lengths(known, values)
     whole = pa.types.is_integer(known.type)
     if not whole and not pa.types.is_floating(known.type):
         return values
@@ -70,6 +74,18 @@ def recorded(table: FileTable, name: str, values: Any) -> Any:
         return values
     rounded = compute.add(compute.round(values, ndigits=max(0, ceil(-log10(step) - 1e-9))), 0.0)  # 0 for -0
     return rounded.cast(pa.int64()) if whole and step >= 1.0 else rounded
+
+
+def _recorded_lengths(known: Any, values: Any) -> Any:
+    """Round durations, or their seconds, to the hours, minutes or seconds in which the known ones are recorded."""
+    microseconds = pa.duration("us")
+    step = recorded_step(known.cast(microseconds, safe=False).cast(pa.int64()).to_numpy() / 1e6, TIME_STEPS) or 1e-6
+    if pa.types.is_duration(values.type):
+        values = values.cast(microseconds, safe=False).cast(pa.int64()).cast(pa.float64())
+        values = pa.array(values.to_numpy(zero_copy_only=False) / 1e6, from_pandas=True)
+    seconds = values.to_numpy(zero_copy_only=False)
+    lengths = np.rint(np.rint(seconds / step) * step * 1e6)
+    return pa.array(lengths, from_pandas=True).cast(pa.int64()).cast(microseconds)
 
 
 def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> tuple[Any, dict[str, str]]:
@@ -83,7 +99,8 @@ def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> tup
             continue
         for word, end in zip(("low", "high"), ends, strict=True):
             values = recorded(table, name, end.column(name))
-            known = end.column(name).cast(values.type, safe=False)
+            known = end.column(name)
+            known = values if pa.types.is_duration(values.type) else known.cast(values.type, safe=False)
             added[f"{name}_{word}"] = name
             filled = filled.append_column(f"{name}_{word}", compute.if_else(pa.array(gaps), values, known))
     return filled, added

@@ -151,10 +151,13 @@ class Run:
             first, second = replace(first, named=False), replace(second, named=False)
         return first.using(schema), second.using(schema), found
 
-    def read_for(self, path: Path, schema: Schema) -> FileTable:
-        """Read the columns of a schema, such as that which a model was fitted on, as what they are there."""
+    def read_for(self, path: Path, schema: Schema, *, cells: bool = False) -> FileTable:
+        """Read the columns of a schema, such as that which a model was fitted on, as what they are there.
+
+        `cells` says whether the table keeps its cells as they stand.
+        """
         reader = Reader(path, self.options.of_schema(schema))
-        table = reader.read()
+        table = reader.read(cells=cells)
         warn_without_names(reader)
         self.keep(table.schema, table)
         tell(table)
