@@ -38,7 +38,7 @@ def test_what_to_expect_of_cars(rides):
     result = run("expect", rides[0], "--given", "kind=car,wet=true")
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "Given kind = car and wet = true, by a density of 150 rows; each column by itself."
+    assert lines[0] == "Given kind = car and wet = true, by the laws of 150 rows; each column by itself."
     assert lines[2].split() == ["column", "expected", "low", "high", "probability", "or"]
     day = lines[4].split()
     assert day[0] == "day"

@@ -12,9 +12,8 @@ import pyarrow as pa
 from isopleth.cli.fill import recorded
 from isopleth.cli.given import limited, ranges_of, values_of, warn_beyond
 from isopleth.cli.run import Run
-from isopleth.cli.sample import fitted
-from isopleth.density import SOSREP
-from isopleth.density.table_density import TableDensity
+from isopleth.cli.sample import part_of
+from isopleth.conditional import ExpectedCells, LawsGiven
 from isopleth.files.file_table import FileTable
 from isopleth.tasks.expected_values import Expectation
 
@@ -26,9 +25,7 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     known = values_of(given, table.schema)
     warn_beyond(known, table)
     run.stage("fitting")
-    # Intervals do not show more digits than these, and the last ones take longest.
-    density = fitted(SOSREP(length_scale="leave_one_out", frame="scale", tol=1e-6), table, size, 0)
-    asked = density.conditional(known)
+    asked = LawsGiven(known).fit(part_of(table, size, 0, "the laws are").frame)
     values = recorded_values(asked, table, confidence_level)
     found = Expectation(asked, known, len(table), confidence_level, values)
     run.stage("writing")
@@ -36,12 +33,10 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     run.answer(found)
 
 
-def recorded_values(
-    density: TableDensity, table: FileTable, confidence_level: float
-) -> dict[str, tuple[Any, Any, Any]]:
+def recorded_values(laws: ExpectedCells, table: FileTable, confidence_level: float) -> dict[str, tuple[Any, Any, Any]]:
     """Return the median and ends of the interval of each column with the decimals, or as the days, of the table."""
-    ends, found, numbers = density.interval(confidence_level), {}, ranges_of(table)
-    for name, middle in density.median().items():
+    ends, found, numbers = laws.interval(confidence_level), {}, ranges_of(table)
+    for name, middle in laws.median().items():
         shown = [
             limited(value, *numbers[str(name)]) if str(name) in numbers else value for value in (middle, *ends[name])
         ]

@@ -87,6 +87,11 @@ def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:
 
 def fitted(density: Density, table: FileTable, size: int | None, seed: int) -> Density:
     """Return a density fitted to a table, or to a random part of a long one."""
+    return density.fit(part_of(table, size, seed, "the density is").frame)
+
+
+def part_of(table: FileTable, size: int | None, seed: int, what: str) -> FileTable:
+    """Return a table, or a random part of a long one, and say so."""
     encoded = table.encoded()
     gaps = np.column_stack([np.isnan(encoded.numeric), encoded.codes < 0])
     n, most = len(gaps), size or _affordable(gaps)
@@ -96,8 +101,8 @@ def fitted(density: Density, table: FileTable, size: int | None, seed: int) -> D
         # Each column needs a known cell.
         rare = [int(order[np.argmin(gaps[order, j])]) for j in np.flatnonzero(gaps[order[:most]].all(axis=0))]
         chosen = np.unique([*order[:most].tolist(), *rare])
-        say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
-    return density.fit((table if chosen is None else table.take(chosen)).frame)
+        say(f"{what} fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
+    return table if chosen is None else table.take(chosen)
 
 
 def _affordable(gaps: np.ndarray) -> int:

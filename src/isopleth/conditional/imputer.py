@@ -144,7 +144,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         filled = self._filled(table.rows)
         gaps = np.isnan(table.rows) & ~np.isnan(filled)
         order = table.order
-        out = write_cells(given.table, _schema_of(self, table), _by_column(filled, order), _by_column(gaps, order))
+        out = write_cells(given.table, schema_of(self, table), _by_column(filled, order), _by_column(gaps, order))
         return table.backend.array(out)
 
     def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
@@ -193,7 +193,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             self._exact.complete(table.rows[:, : self._n_numeric], end)
         ends[:, :, self._n_numeric :] = np.nan
         lower, upper = (
-            _like(given, _schema_of(self, table), _by_column(end, table.order), table.backend) for end in ends
+            _like(given, schema_of(self, table), _by_column(end, table.order), table.backend) for end in ends
         )
         return lower, upper
 
@@ -294,7 +294,7 @@ def _encoded_kinds(table: CheckedRows) -> list[Column]:
     return [table.columns.columns[place] for place in table.order]
 
 
-def _schema_of(estimator: BaseEstimator, table: CheckedRows) -> Schema:
+def schema_of(estimator: BaseEstimator, table: CheckedRows) -> Schema:
     """Return the columns of the table; those of complete numbers have no schema."""
     if table.columns is not None:
         return table.columns

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from isopleth.core.errors import InputError, probability
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.results.charts import Chart, Series
+from isopleth.results.text import shares_text, times_text
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells, encode_cell
@@ -19,9 +20,8 @@ from isopleth.tables.schema import Schema, decode_cells, encode_cell
 OTHER_WORDS = "any other word"
 # Places at which the curve of a column is drawn and its mode is looked for, and the mass that they span.
 _PLACES, _MASS = 301, 0.998
-_MOST_WORDS, _LEAST_SHOWN = 3, 0.0005
 _LEVEL = 0.9
-_DAYS, _DAY = np.timedelta64(3, "D"), 86400.0  # seconds
+_DAY = 86400.0  # seconds
 
 
 class ColumnAnswers(ABC):
@@ -277,17 +277,3 @@ def _plain(column: Column, value: float) -> Any:
     if column.kind == "numeric":
         return float(value)
     return decode_cells(column, np.rint(np.array([value + column.origin])) - column.origin)[0]
-
-
-def shares_text(shares: Mapping[Any, float]) -> str:
-    """Return the likeliest words with their probabilities; those that round to nothing are left out."""
-    first = [f"{word} {share:.1%}" for word, share in shares.items() if share >= _LEAST_SHOWN]
-    rest = sum(list(shares.values())[_MOST_WORDS:])
-    return ", ".join(first[:_MOST_WORDS] + [f"others {rest:.1%}"] * (len(first) > _MOST_WORDS)).replace("%", " %")
-
-
-def times_text(times: Sequence[Any]) -> list[str]:
-    """Return times as text, without the clock if they are more than a few days apart."""
-    stamps = [np.datetime64(time.replace(tzinfo=None) if hasattr(time, "tzinfo") else time, "s") for time in times]
-    unit = "D" if max(stamps) - min(stamps) > _DAYS else "s"
-    return [str(stamp.astype(f"datetime64[{unit}]")).replace("T", " ") for stamp in stamps]

@@ -6,9 +6,11 @@ import math
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from isopleth.core.errors import printable
 
@@ -171,3 +173,23 @@ def pvalue_text(p: float, resolution: float = LEAST_P) -> str:
 def resolution_of(rows: int) -> float:
     """Return the smallest p-value that so many rows show by a fitted tail: less than a tenth of one row is not claimed."""
     return max(LEAST_P, _PART_OF_A_ROW / rows)
+
+
+# Words of a column that are shown with their shares, and the least share that is shown.
+_MOST_WORDS, _LEAST_SHOWN = 3, 0.0005
+# Times farther apart are shown without the clock.
+_DAYS = np.timedelta64(3, "D")
+
+
+def shares_text(shares: Mapping[Any, float]) -> str:
+    """Return the likeliest words with their probabilities; those that round to nothing are left out."""
+    first = [f"{word} {share:.1%}" for word, share in shares.items() if share >= _LEAST_SHOWN]
+    rest = sum(list(shares.values())[_MOST_WORDS:])
+    return ", ".join(first[:_MOST_WORDS] + [f"others {rest:.1%}"] * (len(first) > _MOST_WORDS)).replace("%", " %")
+
+
+def times_text(times: Sequence[Any]) -> list[str]:
+    """Return times as text, without the clock if they are more than a few days apart."""
+    stamps = [np.datetime64(time.replace(tzinfo=None) if hasattr(time, "tzinfo") else time, "s") for time in times]
+    unit = "D" if max(stamps) - min(stamps) > _DAYS else "s"
+    return [str(stamp.astype(f"datetime64[{unit}]")).replace("T", " ") for stamp in stamps]

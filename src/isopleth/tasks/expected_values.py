@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.density.column_answers import shares_text
-from isopleth.density.table_density import TableDensity
+from isopleth.conditional import ExpectedCells
 from isopleth.results.charts import Chart
 from isopleth.results.result import Result, ShownTable
-from isopleth.results.text import cell_text, counted, in_words
+from isopleth.results.text import cell_text, counted, in_words, shares_text
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,32 +20,32 @@ class Expectation(Result):
 
     Parameters
     ----------
-    density : TableDensity
-        The density of the other columns: ``density.conditional(given)``.
+    laws : ExpectedCells
+        The laws of the other columns.
     given : mapping
         The given values by name.
     n_rows : int
-        Rows that the density was fitted to.
+        Rows that the laws were fitted to.
     confidence_level : float, default=0.9
         Probability of the intervals.
     values : mapping of str to tuple of three, optional
-        Median and ends of the interval of each column of numbers or times, as its table records them; those of the density by
+        Median and ends of the interval of each column of numbers or times, as its table records them; those of the laws by
         default.
 
     Examples
     --------
     >>> import numpy as np
     >>> import pandas as pd
-    >>> from isopleth import SOSREP
+    >>> from isopleth.conditional import LawsGiven
     >>> x = np.random.default_rng(0).normal(size=200)
     >>> given = {"x": 1.0}
-    >>> density = SOSREP().fit(pd.DataFrame({"x": x, "y": 2.0 * x})).conditional(given)
-    >>> row = Expectation(density, given, 200).to_dict()["table"][0]
+    >>> laws = LawsGiven(given).fit(pd.DataFrame({"x": x, "y": 2.0 * x}))
+    >>> row = Expectation(laws, given, 200).to_dict()["table"][0]
     >>> row["column"], row["low"] < row["expected"] < row["high"]
     ('y', True)
     """
 
-    density: TableDensity
+    laws: ExpectedCells
     given: Mapping[str, Any]
     n_rows: int
     confidence_level: float = 0.9
@@ -57,12 +56,12 @@ class Expectation(Result):
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each column: the median and interval of numbers and times, the likeliest word of others."""
-        values, words = self.values, self.density.probabilities()
+        values, words = self.values, self.laws.probabilities()
         if values is None:
-            ends = self.density.interval(self.confidence_level)
-            values = {str(name): (middle, *ends[name]) for name, middle in self.density.median().items()}
+            ends = self.laws.interval(self.confidence_level)
+            values = {str(name): (middle, *ends[name]) for name, middle in self.laws.median().items()}
         found: dict[str, list[Any]] = {name: [] for name in ("column", "expected", "low", "high", "probability")}
-        for column in self.density.columns.columns:
+        for column in self.laws.columns.columns:
             if column.kind == "categorical":
                 word, share = next(iter(words[column.name].items()))
                 cells = [word, None, None, share]
@@ -73,26 +72,24 @@ class Expectation(Result):
         return {name: np.array(cells, dtype=object) for name, cells in found.items()}
 
     def _facts(self) -> dict[str, Any]:
-        words = {
-            str(name): {str(word): p for word, p in of.items()} for name, of in self.density.probabilities().items()
-        }
+        words = {str(name): {str(word): p for word, p in of.items()} for name, of in self.laws.probabilities().items()}
         given = {str(name): value for name, value in self.given.items()}
         return {"rows": self.n_rows, "given": given, "confidence_level": self.confidence_level, "probabilities": words}
 
     def _sentences(self) -> list[str]:
         said = in_words([f"{name} = {cell_text(value)}" for name, value in self.given.items()]) or "nothing"
-        return [f"Given {said}, by a density of {counted(self.n_rows, 'row')}; each column by itself."]
+        return [f"Given {said}, by the laws of {counted(self.n_rows, 'row')}; each column by itself."]
 
     def _tables(self) -> list[ShownTable]:
         """Return the table with the next likely words of each column."""
-        columns, words = self._columns(), self.density.probabilities()
-        others = [dict(list(words.get(column.name, {}).items())[1:]) for column in self.density.columns.columns]
+        columns, words = self._columns(), self.laws.probabilities()
+        others = [dict(list(words.get(column.name, {}).items())[1:]) for column in self.laws.columns.columns]
         columns["or"] = [shares_text(shares) for shares in others]
         computed = frozenset({"expected", "low", "high", "probability"})
         return [ShownTable("Columns", columns, len(columns["column"]), "", computed)]
 
     def _charts(self) -> list[Chart]:
-        return self.density.charts()
+        return self.laws.charts()
 
     def _notes(self) -> list[str]:
         level = f"{self.confidence_level:.0%}".replace("%", " %")
@@ -146,5 +143,5 @@ class FilledCells(Result):
         cells = f"{counted(int(self.filled.sum()), 'missing cell')} of {counted(self.n_rows, 'row')}"
         some = f"{np.count_nonzero(self.filled)} of {counted(len(self.names), 'column')}"
         verb = "was" if self.filled.sum() == 1 else "were"
-        left = [f"Not filled, since no density holds them: {in_words(self.left)}."] * bool(self.left)
+        left = [f"Not filled, since they are not used: {in_words(self.left)}."] * bool(self.left)
         return [f"{cells} {verb} filled, in {some}.", *left]

@@ -1,0 +1,177 @@
+"""What the columns of a table hold where some have given values: the law of each other column given these alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isopleth.conditional.cell_law import CellLaw, means, modes
+from isopleth.conditional.estimator import ConditionalDensity
+from isopleth.conditional.imputer import schema_of
+from isopleth.conditional.target import classes, decoded_target
+from isopleth.core.errors import InputError, probability, quoted, warn_user
+from isopleth.core.progress import Progress
+from isopleth.core.threads import DEFAULT_N_JOBS
+from isopleth.results.charts import Chart, Series
+from isopleth.results.text import shares_text, times_text
+from isopleth.tables.checks import enter
+from isopleth.tables.schema import Schema, encode_cell
+
+_TREES = 100
+# Places at which the curve of a column is drawn, and the mass that they span.
+_PLACES, _MASS = 301, 0.998
+_LEVEL = 0.9
+_DAY = 86400.0  # seconds
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedCells:
+    """Laws of columns given values of others, each by itself; answers are dicts by the name of the column."""
+
+    columns: Schema  # the columns that are asked for
+    laws: tuple[CellLaw, ...]
+    row: np.ndarray  # (1, d): the given values, encoded
+
+    def mean(self) -> dict[Any, Any]:
+        """Return the mean of each column of numbers or times."""
+        return {law.column.name: self._one(law, law.curves(self.row, means)) for law in self._numbers()}
+
+    def mode(self) -> dict[Any, Any]:
+        """Return the likeliest value of each column."""
+        numbers = {law.column.name: self._one(law, law.curves(self.row, modes)) for law in self._numbers()}
+        words = {name: next(iter(shares)) for name, shares in self.probabilities().items()}
+        return {column.name: (numbers | words)[column.name] for column in self.columns.columns}
+
+    def median(self) -> dict[Any, Any]:
+        """Return the median of each column of numbers or times."""
+        return self.quantile(0.5)
+
+    def quantile(self, q: float) -> dict[Any, Any]:
+        """Return a quantile of each column of numbers or times; InputError if `q` is not between 0 and 1."""
+        probability("q", q)
+        return {law.column.name: self._one(law, law.quantiles(self.row, np.array([q]))) for law in self._numbers()}
+
+    def interval(self, confidence_level: float = _LEVEL) -> dict[Any, tuple[Any, Any]]:
+        """Return the central interval of each column of numbers or times; InputError if the level is not between 0 and 1."""
+        probability("confidence_level", confidence_level)
+        low, high = (self.quantile(0.5 + side * 0.5 * confidence_level) for side in (-1.0, 1.0))
+        return {name: (low[name], high[name]) for name in low}
+
+    def probabilities(self) -> dict[Any, dict[Any, float]]:
+        """Return the probability of each word of each column of words, the most probable first."""
+        found = {}
+        for law in self.laws:
+            if law.is_words:
+                shares = law.probabilities(self.row)[0].tolist()
+                pairs = sorted(zip(classes(law.column).tolist(), shares, strict=True), key=lambda pair: -pair[1])
+                found[law.column.name] = dict(pairs)
+        return found
+
+    def charts(self) -> list[Chart]:
+        """Return pictures of the columns, as data: a curve for numbers and times, bars for words."""
+        return [self._bars(law) if law.is_words else self._curve(law) for law in self.laws]
+
+    def _numbers(self) -> list[CellLaw]:
+        return [law for law in self.laws if not law.is_words]
+
+    def _one(self, law: CellLaw, values: np.ndarray) -> Any:
+        """Return a number, or a time to the second, of a table of one cell."""
+        found = decoded_target(law.column, values)[0, 0]
+        return found if law.column.kind == "time" else float(found)
+
+    def _bars(self, law: CellLaw) -> Chart:
+        shares = self.probabilities()[law.column.name]
+        bars = Series("", [], list(shares.values()), "bars", "blue")
+        title = f"{law.column.name}: {shares_text(shares)}"
+        return Chart(title, "probability", "", [bars], names=list(map(str, shares)))
+
+    def _curve(self, law: CellLaw) -> Chart:
+        name = law.column.name
+        ends = self.median()[name], *self.interval()[name]
+        middle, low, high = times_text(ends) if law.column.kind == "time" else [f"{end:.4g}" for end in ends]
+        span = law.quantiles(self.row, np.array([0.5 - 0.5 * _MASS, 0.5 + 0.5 * _MASS]))[0]
+        places = (
+            np.linspace(span[0], span[1], _PLACES) if span[0] < span[1] else span[0] + np.linspace(-1e-9, 1e-9, _PLACES)
+        )
+        half = max(0.5 * law.step, 0.5 * (places[1] - places[0]))
+        logs = law.cells(np.tile(self.row, (_PLACES, 1)), places - half, places + half)[:, 1]
+        heights, times = np.exp(logs) / (2.0 * half), "x" * (law.column.kind == "time")
+        return Chart(
+            f"{name}: {middle}, {low} to {high} with {100 * _LEVEL:.0f} %",
+            str(name),
+            "density per day" if times else "density",
+            [Series("", places + law.column.origin, heights * (_DAY if times else 1.0), "line", "blue")],
+            times=times,
+        )
+
+
+@dataclass(frozen=True)
+class LawsGiven:
+    """Given values by column, for which laws of the other columns are fitted."""
+
+    given: Mapping[Any, Any]
+    n_jobs: int | None = DEFAULT_N_JOBS
+    verbose: bool | int = False
+
+    def fit(self, X: Any) -> ExpectedCells:
+        """Return the laws of the other columns of a table, each fitted to the rows whose cell is known.
+
+        A word that no row has is warned of. InputError if a column does not exist or all have values.
+        """
+        reader = ConditionalDensity()
+        table = enter(reader, X, reset=True, missing=True)
+        columns = schema_of(reader, table)
+        values = self._encoded(columns)
+        place = np.empty(len(columns.columns), dtype=np.intp)
+        place[table.order] = np.arange(len(place))
+        known = np.sort(place[list(values)]).astype(np.intp)
+        asked = [j for j in range(len(place)) if j not in values]
+        row = np.full(len(place), np.nan)
+        row[place[list(values)]] = list(values.values())
+        laws = []
+        with Progress("laws of columns", len(asked) * _TREES, self.verbose) as tick:
+            for j in asked:
+                rows = ~np.isnan(table.rows[:, place[j]])
+                laws.append(
+                    CellLaw.fit(
+                        table.rows[np.ix_(rows, known)],
+                        int((known < table.n_numeric).sum()),
+                        columns.columns[j],
+                        table.rows[rows, place[j]],
+                        table.weights[rows],
+                        trees=_TREES,
+                        n_jobs=self.n_jobs,
+                        tick=tick,
+                    )
+                )
+        return ExpectedCells(
+            replace(columns, columns=tuple(columns.columns[j] for j in asked)), tuple(laws), row[None, known]
+        )
+
+    def _encoded(self, columns: Schema) -> dict[int, float]:
+        """Return the given values by the number of their column."""
+        names = [str(name) for name in columns.names]
+        found = {}
+        for name, value in self.given.items():
+            if str(name) not in names:
+                raise InputError(f"given names column {name!r}, which does not exist; expected one of {quoted(names)}.")
+            j = names.index(str(name))
+            column = columns.columns[j]
+            found[j] = encode_cell(column, value, columns.missing)
+            if np.isnan(found[j]):
+                raise InputError(
+                    f"{{parameter}} has no value for column {name!r}; leave the column out.", parameter="given"
+                )
+            if column.kind == "categorical" and found[j] == len(column.levels):
+                warn_user(
+                    "{parameter} has a word for {column} that no training row has",
+                    parameter="given",
+                    column=column.name,
+                    hint=f"the column has {quoted(column.levels)}",
+                )
+        if len(found) == len(names):
+            raise InputError("{parameter} has a value for every column; leave at least one out.", parameter="given")
+        return found
