@@ -21,6 +21,8 @@ from isopleth.tables.checks import enter
 from isopleth.tables.schema import Schema, encode_cell
 
 _TREES = 100
+# Rows with all given columns that are enough to do without the others.
+_FEWEST = 30
 # Places at which the curve of a column is drawn, and the mass that they span.
 _PLACES, _MASS = 301, 0.998
 _LEVEL = 0.9
@@ -135,6 +137,9 @@ class LawsGiven:
         with Progress("laws of columns", len(asked) * _TREES, self.verbose) as tick:
             for j in asked:
                 rows = ~np.isnan(table.rows[:, place[j]])
+                # A row of which a given column is unknown says less of the law where all of them are known.
+                whole = rows & ~np.isnan(table.rows[:, known]).any(axis=1)
+                rows = whole if whole.sum() >= _FEWEST else rows
                 laws.append(
                     CellLaw.fit(
                         table.rows[np.ix_(rows, known)],
