@@ -15,7 +15,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart
-from isopleth.results.text import cell_text, table_text
+from isopleth.results.text import cell_text, python_value, table_text
 
 # Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
 _FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
@@ -336,9 +336,9 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, np.ndarray):
-        return [plain(one) for one in value.tolist()]
+        return [plain(one) for one in (value if value.dtype.kind == "M" else value.tolist())]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return plain(python_value(value))
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -123,16 +123,23 @@ def table_text(table: ShownTable, most: int | None) -> str:
 
 
 def _cells_text(name: str, column: Any, computed: bool) -> list[str]:
-    cells = [cell.item() if hasattr(cell, "item") else cell for cell in column]
+    cells = [python_value(cell) for cell in column]
     if not computed:
         return [printable(cell_text(cell)) for cell in cells]
     return [f"{cell:.4g}" if isinstance(cell, float) and cell == cell else printable(cell_text(cell)) for cell in cells]
 
 
+def python_value(cell: Any) -> Any:
+    """Return a scalar of NumPy as an object of Python: times with digits below a microsecond as text, which would be integers."""
+    if not hasattr(cell, "item"):
+        return cell
+    value = cell.item()
+    return str(cell).replace("T", " ") if type(cell).__name__ == "datetime64" and isinstance(value, int) else value
+
+
 def cell_text(cell: Any) -> str:
     """Return a cell of a table as short text: numbers with six digits, nothing for what is missing."""
-    if hasattr(cell, "item"):  # a scalar of NumPy
-        cell = cell.item()
+    cell = python_value(cell)
     if cell is None or cell == "":
         return ""
     if isinstance(cell, bool):

@@ -613,6 +613,8 @@ def time_text(seconds: float) -> str:
 
 def time_words(time: Any) -> str:
     """Return a time in the words of its table: datetime64 without a fraction of zeros, others as they are."""
+    if isinstance(time, np.datetime64) and time.astype("datetime64[us]") != time:
+        return str(time).replace("T", " ")
     return time_text(float(seconds_of(time))) if isinstance(time, np.datetime64) else str(time)
 
 

@@ -287,3 +287,17 @@ def test_windows_of_whole_cycles_are_no_longer_than_these(monkeypatch):
     # Blocks of whole cycles, whose period is estimated.
     assert any(lag == 7 and abs(length - 7.0) < 0.02 for lag, length in used)
     assert all(lag <= np.ceil(length) for lag, length in used)
+
+
+def test_a_step_has_to_be_larger_than_what_wanders_beside_it():
+    """Stretches are compared, so that a weak step that stays is kept, and a slow wander of the same size is not."""
+    rng = np.random.default_rng(0)
+    blocks = np.arange(400)
+    steady = rng.normal(size=(400, 3)) + 0.8 * (blocks[:, None] >= 200)
+    wander = rng.normal(size=(400, 3)) + 1.5 * np.sin(2.0 * np.pi * blocks / 170.0)[:, None]
+    scans = [ContrastScan(means, Blocks(1.0, 400, 1), rng) for means in (steady, wander)]
+    assert scans[0]._beside_wander([200]) == {200}
+    assert scans[1]._beside_wander([128, 212]) == set()
+    # Of two places the one that explains less goes first.
+    both = np.where(blocks[:, None] < 200, steady, steady + 4.0)
+    assert ContrastScan(both, Blocks(1.0, 400, 1), rng)._beside_wander([100, 200]) == {200}

@@ -187,3 +187,30 @@ def test_numbers_that_are_times_do_not_hide_a_change(kind):
     assert "time" in result.table()
     is_said = kind not in ("days as numbers", "months as text")
     assert any("'date' rises from row to row by equal steps" in str(each.message) for each in said) == is_said
+
+
+@pytest.mark.parametrize("step", ["1ns", "250ns", "1500ns", "999us"])
+def test_times_closer_than_a_microsecond_are_kept(step, tmp_path):
+    rng = np.random.default_rng(1)
+    times = pd.date_range("2024-01-01", periods=90, freq=step)
+    series = pd.Series(np.r_[rng.normal(size=50), rng.normal(4.0, 1.0, 40)], times)
+    result = ChangePointDetector(random_state=0).fit(series).result_
+    assert result.table()["time"].tolist() == [times[50]]
+    text = str(times[50])
+    assert text.rstrip("0") in result.text()
+    assert text.rstrip("0") in result.to_dict()["table"][0]["time"].replace("T", " ")
+    result.report(tmp_path / "page.html")
+
+
+def test_an_hour_that_a_clock_repeats_is_named():
+    """Offsets or a zone are needed; one row of each time would lose an hour."""
+    times = pd.date_range("2023-10-27", "2023-10-31", freq="h", tz="Europe/Berlin").tz_localize(None)
+    values = np.random.default_rng(0).normal(size=len(times))
+    with pytest.raises(InputError, match=r"02:00.* in row 51 is not later .*clock was set back.*offsets") as caught:
+        ChangePointDetector().fit(pd.Series(values, times))
+    assert "keep one row" not in str(caught.value)
+    with pytest.raises(InputError, match="clock was set back"):
+        ChangePointDetector().fit(values, times=[str(time) for time in times])
+    half_hours = pd.date_range("2024-01-01", periods=len(times), freq="30min")
+    with pytest.raises(InputError, match="sort the rows"):
+        ChangePointDetector().fit(pd.Series(values, half_hours[::-1]))

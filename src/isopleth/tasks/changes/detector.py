@@ -50,6 +50,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
 
     - **location** (1/3): changes of level and slope, which are those of the description, if they are neither chance nor part of a
       cycle or of a smooth curve;
+    - **columns** (1/6): changes of level and slope in each column of several alone, which the noise of the others would hide;
     - **scatter** (1/3): changes of scatter in the description, in series shorter than 400 steps;
     - **cycles** (1/2): a scan that compares windows and innovations between blocks of whole cycles, in series with a period;
     - **innovations** (4/9): a scan of the innovations in blocks of five steps, in series of at least 200 steps without a period;

@@ -129,7 +129,8 @@ class ChangePoints(Result):
         """
         if self.times is not None:
             places, dates = axis_of(self.times)
-            return "time", places, dates
+            if (np.diff(places) > 0.0).all():  # nanoseconds are less than the digits of seconds since 1970
+                return "time", places, dates
         name, counts = self.steps
         return name, np.asarray(counts, dtype=np.float64), False
 

@@ -42,6 +42,9 @@ _CHUNKS, _MOST_ALIKE = 4, 2.0
 _MEMORIES = np.array([(0.0, 0.0), *product((0.3, 0.6, 0.8, 0.9, 0.95, 0.98), (0.0, 0.5, 0.8, 0.9, 0.95))])
 _CLEARLY = 2.0
 _EULER = 0.5772156649
+# Stretches of the longer side, and fewest of the shorter one, in which a step is compared with what wanders beside it; and least
+# share of the variation of their means that the step explains.
+_STRETCHES, _FEWEST_STRETCHES, _LEAST_SHARE_OF_STEP = 20, 4, 0.6
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,9 @@ class ContrastScan:
         for gradual in [self._drift_ahead] + [self._past_ahead] * self._remembers:
             for place in set(found) - self._abrupt(sorted(found), gradual):
                 del found[place]
+        if not self._remembers:
+            for place in set(found) - self._beside_wander(sorted(found)):
+                del found[place]
         return self._placed(found)
 
     def _abrupt(self, places: list[int], ahead_of_step: Callable[[int, int, int], float]) -> set[int]:
@@ -151,6 +157,31 @@ class ContrastScan:
         jump = white[place - start :].mean(axis=0) - white[: place - start].mean(axis=0)
         alone, with_step = _costs_of_memory(white @ jump, place - start)
         return with_step - alone + _CLEARLY
+
+    def _beside_wander(self, places: list[int]) -> set[int]:
+        """Return the places whose steps are larger than what wanders beside them; the least of the others is removed first.
+
+        A recording wanders slowly inside one state, and over many blocks any wander is beyond chance.
+        """
+        kept = [0, *places, len(self._means)]
+        while len(kept) > 2:
+            shares = [self._share_of_step(*kept[i - 1 : i + 2]) for i in range(1, len(kept) - 1)]
+            if min(shares) >= _LEAST_SHARE_OF_STEP:
+                break
+            del kept[1 + int(np.argmin(shares))]
+        return set(kept[1:-1])
+
+    def _share_of_step(self, start: int, place: int, end: int) -> float:
+        """Return the share of the variation along a step that it explains, in means of stretches: a weak step may be steady."""
+        before, rest = place - start, self._step(start, place, end)[0]
+        line = rest @ (rest[before:].mean(axis=0) - rest[:before].mean(axis=0))
+        lengths = before, len(rest) - before
+        size = max(1, min(max(lengths) // _STRETCHES, min(lengths) // _FEWEST_STRETCHES))
+        sides = [_stretch_means(side, size) for side in (line[:before], line[before:])]
+        middle = float(np.concatenate(sides).mean())
+        within = sum(float(np.sum((side - side.mean()) ** 2)) for side in sides)
+        between = sum(len(side) * float(side.mean() - middle) ** 2 for side in sides)
+        return between / max(between + within, 1e-300)
 
     def _tested(self, start: int, end: int) -> tuple[int, float]:
         """Return the place of the largest contrast in a segment, and its p-value."""
@@ -198,6 +229,11 @@ class ContrastScan:
         lost = np.concatenate([[0.0], np.cumsum(moving)])[near - size // 2]
         best = near[int(lost.argmin())]
         return round((start + best / size) * self._blocks.length)
+
+
+def _stretch_means(line: np.ndarray, size: int) -> np.ndarray:
+    """Return the means of stretches of `size` values, or of a few more."""
+    return np.array([part.mean() for part in np.array_split(line, len(line) // size)])
 
 
 def _components(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

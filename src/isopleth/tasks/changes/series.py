@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,13 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def column(self, number: int, rate: float) -> Series:
+        """Return a column alone, with another rate."""
+        own = [number]
+        known = None if self.reference is None else self.reference[:, own]
+        values, shapes, missing = self.values[:, own], self.shapes[:, own], self.missing[:, own]
+        return replace(self, values=values, shapes=shapes, missing=missing, reference=known, rate=rate, first=None)
 
 
 def scaled(values: np.ndarray, reference: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:

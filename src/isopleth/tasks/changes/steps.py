@@ -13,7 +13,7 @@ from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, listed, warn_user
 from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
-from isopleth.tables.text_types import as_datetime, axis_of, days_of, length_text, moment
+from isopleth.tables.text_types import as_datetime, axis_of, days_of, length_text, moment, time_words
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
@@ -121,16 +121,52 @@ def ascending_times(cells: np.ndarray, name: str) -> np.ndarray:
         raise InputError(f"{name} has no time in {{row}}", row=row, hint="fill it in, or leave the times out")
     moments = _moments(cells, name)
     late = np.flatnonzero(moments[1:] <= moments[:-1])
-    shown = cells.astype("datetime64[us]") if cells.dtype.kind == "M" else cells
+    shown = _shown(cells)
     if len(late):
         row = int(late[0]) + 1
+        before, after = time_words(shown[row - 1]), time_words(shown[row])
         raise InputError(
-            f"{name} does not ascend: {shown[row]} in {{row}} is not later than {shown[row - 1]} before it",
+            f"{name} does not ascend: {after} in {{row}} is not later than {before} before it",
             row=row,
             value=shown[row],
-            hint="sort the rows by time, keep one row for each time, or leave the times out",
+            hint=_CLOCK if _set_back(moments, cells) else _UNSORTED,
         )
     return shown
+
+
+# What to do about times that do not ascend: in general, and where a clock was set back by an hour at the end of summer.
+_UNSORTED = "sort the rows by time, keep one row for each time, or leave the times out"
+_CLOCK = (
+    "the clock was set back, so that an hour occurs twice: give times with offsets, such as 2024-10-27 02:00+01:00, or in UTC; "
+    "rows that repeat a time for another reason can be left out"
+)
+_HOUR = 3600.0
+
+
+def _shown(cells: np.ndarray) -> np.ndarray:
+    """Return datetime64 in microseconds, or as they are where that would lose digits."""
+    if cells.dtype.kind != "M":
+        return cells
+    rounded = cells.astype("datetime64[us]")
+    return rounded if (rounded == cells).all() else cells
+
+
+def _set_back(moments: np.ndarray, cells: np.ndarray) -> bool:
+    """Tell whether times without an offset repeat an hour, once a year, and are regular otherwise: a clock was set back."""
+    if cells.dtype.kind in "iuf":
+        return False
+    if cells.dtype.kind == "M":
+        seconds = cells.astype("datetime64[us]").astype(np.int64) / 1e6
+    elif any(getattr(as_datetime(cell), "tzinfo", None) for cell in cells[:1].tolist()):
+        return False
+    else:
+        seconds = moments
+    apart = np.diff(seconds)
+    late = np.flatnonzero(apart <= 0.0)
+    step = float(np.median(apart))
+    # The hour before is repeated: with steps of an hour or longer one time occurs twice, with shorter ones the clock jumps.
+    jumps = np.abs(apart[late] - (step - _HOUR)) < 1e-3 * _HOUR
+    return bool(0.0 < step <= _HOUR and jumps.all() and len(late) <= 1 + np.ptp(seconds) / (300.0 * 24.0 * _HOUR))
 
 
 def _missing(cells: np.ndarray) -> np.ndarray:
@@ -186,7 +222,9 @@ class Grid:
         if times is None:
             return None
         known, dates = axis_of(times)
-        return np.interp(np.arange(self.rows[-1] + 1), self.rows, known) if dates else None
+        if not dates or (np.diff(known) <= 0.0).any():  # steps of less than a microsecond have no days
+            return None
+        return np.interp(np.arange(self.rows[-1] + 1), self.rows, known)
 
     def first_rows(self, steps: np.ndarray) -> np.ndarray:
         """Return the first rows that are not before these steps."""
@@ -199,7 +237,7 @@ def grid_of(times: np.ndarray | None, count: int) -> Grid:
     if times is None or count < 3:
         return Grid(each, "")
     seconds, dates = axis_of(times)
-    apart = np.diff(seconds)
+    apart = np.diff(times) / np.timedelta64(1, "s") if times.dtype.kind == "M" else np.diff(seconds)
     middle = float(np.median(apart))
     step = float(np.mean(apart[np.abs(apart - middle) <= _OFF * middle]))
     steps = np.maximum(np.round(apart / step), 1.0)

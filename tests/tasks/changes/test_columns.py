@@ -1,0 +1,31 @@
+"""A change in one of many columns."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isopleth.tasks.changes.legs import columns
+from isopleth.tasks.changes.search import changes_of
+from isopleth.tasks.changes.series import Series
+
+
+def found(values, legs=(columns.LEG,)):
+    series = Series(values, values, np.zeros(values.shape, dtype=bool), rate=0.05)
+    return changes_of(series, np.random.default_rng(0), legs)
+
+
+def test_a_step_in_one_of_many_columns_is_seen_and_named():
+    near = 0
+    for seed in (2, 3, 7):
+        values = np.random.default_rng(1000 + seed).normal(size=(400, 20))
+        values[200:, seed] += 1.0
+        one = found(values)
+        near += len(one.steps) == 1 and abs(one.steps[0] - 200) <= 12 and one.columns == [(seed,)]
+    assert near >= 2
+
+
+def test_columns_without_a_change_have_none_and_one_column_is_no_leg():
+    noise = np.random.default_rng(0).normal(size=(300, 12))
+    assert not len(found(noise).steps)
+    step = noise[:, :1] + 3.0 * (np.arange(300) >= 150)[:, None]
+    assert not len(found(step).steps)
