@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth.core.errors import InputError
+from isopleth import AnomalyDetector
+from isopleth.core.errors import DataWarning, InputError
 from isopleth.tables.schema import Schema
 
 N = 40
@@ -412,3 +413,36 @@ def test_rows_numbered_by_both_tables_are_an_identifier_and_other_numbers_are_no
     )
     assert Schema.of(one, also=two).left_out == {"row": "identifier"}
     assert Schema.of(one, also=two.assign(row=3)).left_out == {}
+
+
+def test_cells_of_a_frame_that_are_of_another_kind_are_gaps_and_new_ones_are_refused():
+    cells = [0.5 * i for i in range(60)]
+    days = [f"2024-{i % 12 + 1:02d}-{i % 28 + 1:02d}" for i in range(60)]
+    table = pd.DataFrame({"m": [*cells[:9], "oops", *cells[10:]], "d": [*days[:5], "soon", *days[6:]]})
+    columns = Schema.of(table)
+    assert [(column.kind, column.unread) for column in columns.columns] == [("numeric", ("oops",)), ("time", ("soon",))]
+    assert "column 'm': 1 cell is no number and counts as missing: 'oops' in row 9." in [str(n) for n in columns.notes]
+    encoded = columns.encode(table)
+    assert np.argwhere(np.isnan(encoded.numeric)).tolist() == [[5, 1], [9, 0]]
+    assert {name: (c.rows.tolist(), c.texts) for name, c in encoded.odd.unread.items()} == {
+        "m": ([9], ("oops",)),
+        "d": ([5], ("soon",)),
+    }
+    table.loc[3, ["m", "d"]] = ["x", "2024-02-30"]
+    with pytest.raises(
+        InputError, match=r"'m' \(numbers\) holds 'x' in row 3; column 'd' \(times\) holds '2024-02-30' in row 3"
+    ):
+        columns.encode(table)
+    assert Schema.from_dict(columns.to_dict()).columns == columns.columns
+
+
+def test_whole_numbers_that_are_days_are_times_beside_words_and_said_among_numbers():
+    days = pd.date_range("2024-01-01", periods=40).strftime("%Y%m%d").astype(int)
+    table = pd.DataFrame({"day": days, "w": ["x", "y"] * 20})
+    columns = Schema.of(table)
+    assert columns.columns[0].kind == "time"
+    seconds = columns.encode(table[:2]).numeric[:, 0]
+    assert seconds.tolist() == [0.0, 86400.0]
+    table = table.assign(w=np.random.default_rng(0).normal(size=40))
+    with pytest.warns(DataWarning, match="'day' looks like days written as whole numbers"):
+        AnomalyDetector(random_state=0).fit(table)

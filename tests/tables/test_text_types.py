@@ -188,7 +188,10 @@ def test_lists_in_cells_that_commas_cut_say_nothing_of_the_decimal_sign():
     grouped = [(i, 1, cell) for i, cell in enumerate(["1,204.50", "17.25"] * 9)]
     found = numerals_of([*grouped, *((i, 0, cell) for i, cell in enumerate(codes))], "t", delimiter=",")
     assert found == Numerals(".", grouped=True)
-    assert read(codes, found).unread.texts == ("516,520",)
+    listed = read(codes, found)
+    assert (str(listed.values.type), listed.unread) == ("string", None)
+    assert "look like lists of numbers, such as '516,520'" in str(listed.notes[0])
+    assert read(codes, found, wanted="numeric").unread.texts == ("516,520",)
     assert read(["990", "1,204", "1,310"] * 9, found).values.to_pylist()[:3] == [990, 1204, 1310]
 
 

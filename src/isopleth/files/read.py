@@ -594,7 +594,8 @@ def typed_columns(
                 notes += read.notes
         elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
             cells = without_codes(cells, way.missing)
-            days = days_of(name, cells) if wanted.get(name) in (None, "time") else None
+            kind = wanted.get(name)
+            days = days_of(name, cells, asked=kind == "time") if kind in (None, "time") else None
             if days is not None:
                 cells = days.values
                 notes += days.notes

@@ -134,7 +134,8 @@ class Cells:
         """Read a column of a frame; `numerals` None takes words as words, unless they are `wanted` as of another kind."""
         dtype = column.dtype
         if dtype.is_numeric():
-            days = days_of(name, column.to_arrow()) if numerals is not None and wanted in (None, "time") else None
+            looked = numerals is not None and wanted in (None, "time")
+            days = days_of(name, column.to_arrow(), asked=wanted == "time") if looked else None
             return cls._of_numbers(name, column) if days is None else cls._of_typed(name, days, missing)
         if dtype == nw.Boolean:
             return cls._of_truth(name, column.to_list())
@@ -280,11 +281,6 @@ class Cells:
     def __post_init__(self) -> None:
         known = (self.values >= 0).sum() if self.form == "text" else np.isfinite(self.values).sum()
         object.__setattr__(self, "known", int(known))
-
-    @cached_property
-    def no_numbers(self) -> np.ndarray:
-        """Mask of the distinct words that are no numbers."""
-        return np.fromiter((parsed_number(word) is None for word in self.words), bool)
 
     @cached_property
     def code(self) -> str | None:

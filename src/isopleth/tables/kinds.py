@@ -19,13 +19,10 @@ from isopleth.tables.cells import (
     is_code,
     looks_like_number,
     number_word,
+    parsed_number,
 )
-from isopleth.tables.text_types import days_of, looks_like
+from isopleth.tables.text_types import FEW_WORDS, NEARLY_ALL, days_of, looks_like
 
-_NUMBERS_SHARE = (
-    0.9  # least share of numbers among the cells of a text column that counts as numeric with missing cells
-)
-_FEW_WORDS = 20  # distinct cells up to which numbers among words, as in 0, 1, 2 and 3+, are words
 _FEWEST_UNSORTED = 100  # rows below which numbers one apart, but not in order, can be the levels of an experiment
 _FEWEST = 10  # rows below which distinct values are no sign of an identifier
 _LONG = 25  # mean characters of a cell from which distinct texts are free text
@@ -159,14 +156,13 @@ class KindRule:
         if cells.levels is not None:  # declared: truth values and categories
             return _category(cells)
         counts = cells.counts
-        strange = cells.no_numbers
-        count, texts = int(counts[strange].sum()), [cells.words[i] for i in np.flatnonzero(strange)]
-        few = count <= (1.0 - _NUMBERS_SHARE) * cells.known or self.missing_numbers.issuperset(texts)
         code, written = cells.code, self.written or cells.mixed
-        if count < cells.known and few and written and code is None:
-            return self._numbers(cells, set(texts), notes)
+        if written and code is None and (found := self._as_numbers(cells, notes)) is not None:
+            return self._number(found, notes)
         numbers = [] if written else [w for w in cells.words if w not in MISSING_WORDS | MISSING_NUMBERS]
-        numbers = numbers if all(map(looks_like_number, numbers)) else []
+        alike = [word for word in numbers if looks_like_number(word)]
+        few = len(numbers) <= FEW_WORDS and len(alike) < len(numbers)  # as 0, 1, 2 and 3+
+        numbers = alike if len(alike) >= NEARLY_ALL * len(numbers) and not few else []
         self._note_words(cells, code or next(iter(numbers), None), notes)
         if cells.known >= _FEWEST:
             length = np.fromiter(map(len, cells.words), float) @ counts / cells.known
@@ -181,6 +177,18 @@ class KindRule:
                 _note_repeats(cells, cells.words[int(counts.argmax())], distinct, notes)
                 return "identifier"
         return _category(cells)
+
+    def _as_numbers(self, cells: Cells, notes: list[Message]) -> Cells | None:
+        """Return numbers where all words are numbers or stand for missing ones, as if another table holds only the latter."""
+        strange = [word for word in cells.words if parsed_number(word) is None]
+        if len(strange) == len(cells.words) or not self.missing_numbers.issuperset(strange):
+            return None
+        if strange:
+            text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
+            notes.append(Message(text, column=cells.name, value=sorted(strange)))
+        numbers = cells.numbers(self.missing_numbers)
+        whole = np.all(np.mod(numbers[np.isfinite(numbers)], 1.0) == 0.0)
+        return Cells(cells.name, "whole" if whole else "real", numbers)
 
     def _note_words(self, cells: Cells, number: str | None, notes: list[Message]) -> None:
         """Say that a column of words holds text that looks like a `number`, or words that often mean missing cells."""
@@ -203,31 +211,6 @@ class KindRule:
         )
         text = f"{{column}} holds {why}, so it is taken as words"
         notes.append(Message(text, column=cells.name, value=number, hint=hint))
-
-    def _numbers(self, cells: Cells, strange: set[str], notes: list[Message]) -> Column | str:
-        """Decide the kind of a column of which nearly all cells are numbers; `strange` cells are none."""
-        words = strange - self.missing_numbers
-        if words:
-            if len(cells.words) > _FEW_WORDS:
-                row = min(map(cells.row_with, words))
-                word = cells.words[cells.values[row]]
-                notes.append(
-                    Message(
-                        "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as "
-                        "categories",
-                        column=cells.name,
-                        row=row,
-                        value=word,
-                        hint="correct the cell, or empty it",
-                    )
-                )
-            return _category(cells)
-        if strange:
-            text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
-            notes.append(Message(text, column=cells.name, value=sorted(strange)))
-        numbers = cells.numbers(self.missing_numbers)
-        whole = np.all(np.mod(numbers[np.isfinite(numbers)], 1.0) == 0.0)
-        return self._number(Cells(cells.name, "whole" if whole else "real", numbers), notes)
 
 
 def _category(cells: Cells) -> Column:

@@ -467,7 +467,8 @@ class Schema:
     def _refuse_unread(self, odd: OddCells) -> None:
         """Refuse cells of a frame that cannot be read, all at once, except texts that the fit could not read either."""
         known = {column.name: set(column.unread) for column in self.columns}
-        new = {name: cells for name, cells in odd.unread.items() if not known[name].issuperset(cells.texts)}
+        unread = {name: cells.without(known[name]) for name, cells in odd.unread.items()}
+        new = {name: cells for name, cells in unread.items() if len(cells)}
         limits = {column.name for column in self.columns if column.limits}
         censored = {name: cells for name, cells in odd.censored.items() if name not in limits}
         message = refusal([("", OddCells(new, censored), row_of)])

@@ -39,7 +39,7 @@ _SAMPLE, _REPEATED = 1000, 10
 NEARLY_ALL = 0.8
 # Different texts that are looked at before all of them are, and the least share of a kind among them.
 _LOOKED_AT, _LIKELY = 500, 0.5
-_FEW_WORDS = 20  # distinct cells up to which words that repeat among numbers, as in 0, 1, 2 and 3+, are words like them
+FEW_WORDS = 20  # distinct cells up to which words that repeat among numbers, as in 0, 1, 2 and 3+, are words like them
 _RARE = 0.95  # least share of numbers beside which such words are rare, and said
 _FEWEST_NUMBERS = 5  # distinct numbers beside limits such as <0.5; with fewer of them these are classes
 _CODE = re.compile(r"[-+]?0[0-9]")
@@ -281,7 +281,9 @@ def _amounts(column: _Column) -> TypedCells | None:
     if not column.is_likely(lambda word: amount_of(word, decimal) is not None) or _are_codes(column):
         return None
     amounts = [amount_of(word, decimal) for word in texts.words]
-    if "," in "".join(texts.words) and hold_lists(texts.words):
+    if decimal == "." and any("," in word for word in texts.words) and hold_lists(texts.words):
+        if not column.asked:
+            return None
         amounts = [None if "," in word else amount for word, amount in zip(texts.words, amounts, strict=True)]
     _set_below_detection(amounts, texts)
     unit = _unit(amounts, texts.counts)
@@ -289,7 +291,7 @@ def _amounts(column: _Column) -> TypedCells | None:
     limits = np.array([amount is not None and bool(amount.side) for amount in amounts], dtype=bool) & read
     strange, share = column.known(read)
     if not column.asked:
-        few = len(texts.words) <= _FEW_WORDS and (texts.counts[strange] > 1).any()
+        few = len(texts.words) <= FEW_WORDS and (texts.counts[strange] > 1).any()
         classes = limits.any() and (read & ~limits).sum() < _FEWEST_NUMBERS
         if share < NEARLY_ALL or classes or (read & ~limits).sum() < 2:
             return None
@@ -389,11 +391,15 @@ def _as_days(name: str, values: Any, wanted: str | None) -> TypedCells:
     return TypedCells(values) if wanted is not None else days_of(name, values) or TypedCells(values)
 
 
-def days_of(name: str, values: Any) -> TypedCells | None:
-    """Return times, and what is said of them, where nearly all numbers of an Arrow array are days or months; None for others."""
+def days_of(name: str, values: Any, *, asked: bool = False) -> TypedCells | None:
+    """Return times, and what is said of them, where nearly all numbers of an Arrow array are days or months; None for others.
+
+    If days are `asked` for, few numbers are enough.
+    """
     if pa.types.is_floating(values.type):  # gaps make floats of the whole numbers of a frame
         with suppress(pa.ArrowInvalid):
-            return days_of(name, compute.if_else(compute.is_nan(values), None, values).cast(pa.int64()))
+            whole = compute.if_else(compute.is_nan(values), None, values).cast(pa.int64())
+            return days_of(name, whole, asked=asked)
         return None
     known = values.drop_null()
     if not pa.types.is_integer(values.type) or not calendar_share(known.slice(0, _FIRST).to_pylist()):
@@ -403,18 +409,22 @@ def days_of(name: str, values: Any) -> TypedCells | None:
     days = [calendar_day(number) for number in numbers]
     read = np.array([day is not None for day in days], dtype=bool)
     form = calendar_form([number for number, day in zip(numbers, days, strict=True) if day is not None])
-    if form is None or weights[read].sum() < NEARLY_ALL * weights.sum():
+    if (form is None and not asked) or weights[read].sum() < NEARLY_ALL * weights.sum():
         return None
     times = pa.array(
         [None if day is None else datetime(day.year, day.month, day.day) for day in days], pa.timestamp("us")
     )
     found = times.take(compute.index_in(values, value_set=counts.field("values")))
-    what = "days" if form == "20240131" else "months"
+    what = "days" if numbers[0] > 999_999 else "months"
     text = f"{{column}} holds {what} written as whole numbers, such as {{value}}, and is taken as times"
     hint = Hint("{numeric} takes them as numbers", numeric=[name])
     note = Message(text, column=name, value=known[0].as_py(), hint=hint)
     rows = np.flatnonzero(np.asarray(compute.and_(compute.is_null(found), compute.is_valid(values))))
-    unread = UnreadCells(rows, tuple(str(values[row].as_py()) for row in rows.tolist()), "times") if len(rows) else None
+    unread = (
+        UnreadCells(rows, tuple(str(values[row].as_py()) for row in rows.tolist()), "times", asked)
+        if len(rows)
+        else None
+    )
     return TypedCells(found, unread, notes=(note,))
 
 
@@ -528,9 +538,11 @@ def moment(word: str) -> datetime | None:
 
 # ---- words --------------------------------------------------------------------------------------------------------------
 
-# Single letters beside digits are names, as in 3A.
+# Single letters beside digits are names, as in 3A, and four numbers between points are an address.
 _AMOUNT_LIKE = re.compile(
-    rf"(?![-+]?0\d)[-+(]?[$€£¥₹]? ?[\d.,{BLANKS}]*\d[\d.,{BLANKS}]*\)?(?: ?[%$€£¥₹°]| [^\W\d_]{{1,4}}|[^\W\d_]{{2,4}})?-?"
+    r"(?![-+]?0\d)(?!\d+\.\d+\.\d+\.\d+$)[-+(]?[$€£¥₹]? ?"
+    rf"(?:\d{{1,3}}(?:[.,{BLANKS}]\d{{2,3}})+(?:[.,]\d+)?|\d*[.,]?\d+|\d+(?:,\d+)+)"
+    r"\)?(?: ?[%$€£¥₹°]| [^\W\d_]{1,4}|[^\W\d_]{2,4})?-?"
 )
 _DAY_LIKE = re.compile(
     r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}(?:[ T,]+\d.*)?|\d{1,2}[ -]?[^\W\d_]{3,9}\.?[ -]?(?:\d{2}|\d{4})?"

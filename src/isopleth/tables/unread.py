@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -52,13 +53,20 @@ class UnreadCells:
         first = int(np.searchsorted(self.rows, depth))
         return replace(self, rows=self.rows[first:], texts=self.texts[first:])
 
+    def without(self, texts: Collection[str]) -> Self:
+        """Return the cells that hold other texts."""
+        return self._where([text not in texts for text in self.texts])
+
+    def _where(self, mask: Sequence[bool]) -> Self:
+        keep = np.array(mask, dtype=bool)
+        texts = tuple(text for text, kept in zip(self.texts, mask, strict=True) if kept)
+        return replace(self, rows=self.rows[keep], texts=texts)
+
     @property
     def wrong(self) -> Self:
         """The cells without those whose text has no digit and repeats, as "empty" does: such words stand for missing cells."""
         counts = Counter(self.texts)
-        keep = np.array([counts[text] < _OFTEN or any(map(str.isdigit, text)) for text in self.texts], dtype=bool)
-        texts = tuple(text for text, kept in zip(self.texts, keep, strict=True) if kept)
-        return replace(self, rows=self.rows[keep], texts=texts)
+        return self._where([counts[text] < _OFTEN or any(map(str.isdigit, text)) for text in self.texts])
 
     def shown(self, place: Place) -> str:
         """Return the first cells of different texts with their places."""
@@ -201,7 +209,11 @@ class OddCells:
             count = f"{len(cells):,} cell{'s' * (len(cells) > 1)}"
             verb = "are" if len(cells) > 1 else "is"
             missing = f"count{'s' * (len(cells) == 1)} as missing: {cells.shown(place)}."
-            kind = cells.kind if len(cells) > 1 else cells.kind.removesuffix("s")
+            kind = (
+                cells.kind
+                if len(cells) > 1
+                else re.sub(r"^(dates|numbers|times|truth values)", lambda m: m[0][:-1], cells.kind)
+            )
             text = f"{{column}}: {count} {verb} no {kind} and {missing}"
             said.append(Message(text, column=name, row=int(cells.rows[0]), value=cells.texts[0]))
         for name, limits in self.censored.items():
