@@ -334,6 +334,15 @@ def test_a_number_that_begins_with_0_makes_its_column_words_unless_it_is_said_to
     assert read_table(path, schema=model).values[1, 0] == float(code)
 
 
+def test_codes_of_one_of_two_tables_are_words_in_both(tmp_path):
+    rows = ["02116,1.5", "10001,2.5", "90210,3.5"]
+    one = written(tmp_path, "zip,v\n" + "".join(f"{row}\n" for row in rows * 9))
+    two = written(tmp_path, "zip,v\n" + "".join(f"{row}\n" for row in rows[1:] * 9), "two.csv")
+    said = shell.fine("compare", one, two).stdout
+    assert "share of '02116': 33.3 % -> 0 %" in said.replace("0.0 %", "0 %")
+    assert "numbers" not in said.partition("pvalue")[0]
+
+
 @pytest.mark.parametrize("number", ["0", "0.5", "-0.5", "0e0", "10"])
 def test_other_numbers_are_numbers(tmp_path, number):
     assert cells(read_table(written(tmp_path, f"a,b\n7,x\n{number},y\n")))["a"] == [7, float(number)]
@@ -356,7 +365,7 @@ def test_words_that_mean_a_missing_cell_replace_the_usual_ones_from_the_file_to_
     assert read_table(path, schema=table.schema).values[:4, 0].tolist() == ["NA", "US", None, "NA"]
     fitted = DensityImputer().fit(table)
     for rows in (table, pd.DataFrame({"k": ["NA", "-"], "x": [1, 2]})):
-        gaps = np.isnan(fitted.density_.schema_.encode(rows, typed=rows is table).rows[:, 1])
+        gaps = np.isnan(fitted.schema_.encode(rows, typed=rows is table).rows[:, 1])
         assert gaps.tolist() == ([False, False, True, False] * 3 if rows is table else [False, True])
 
 

@@ -27,6 +27,7 @@ from isopleth.results import Result
 from isopleth.results.result import plain
 from isopleth.results.text import wrapped
 from isopleth.tables.alike_words import alike_words, in_words
+from isopleth.tables.cells import hold_codes
 from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 
@@ -123,6 +124,9 @@ class Run:
         with _naming_labels(labels):
             how = replace(self.options, labels=list(labels), bad_cells="missing")
             first, second = (Reader(path, how).read() for path in (a, b))
+            if codes := _codes_of_one(first, second):
+                how = replace(how, written_as_words=codes)
+                first, second = (Reader(path, how).read() for path in (a, b))
         if self.options.bad_cells == "refuse":
             refuse_odd_cells(first, second)
         names, others = first.data.column_names, second.data.column_names
@@ -278,6 +282,18 @@ class Run:
         if lines is None:
             return rows
         return {"line": lines} | (rows if self.row_numbers else {})
+
+
+def _codes_of_one(first: FileTable, second: FileTable) -> list[str]:
+    """Return the columns that hold codes, such as 02116, in one table and only numbers in the other: codes are words in both."""
+    kinds = [{str(column.name): column.kind for column in table.schema.columns} for table in (first, second)]
+    found = []
+    for one, two in ((first, kinds[1]), (second, kinds[0])):
+        for name in one.data.column_names:
+            cells = one.data.column(name)
+            if two.get(name) == "numeric" and pa.types.is_string(cells.type) and hold_codes(cells):
+                found.append(name)
+    return found
 
 
 def _alike_words(first: FileTable, second: FileTable, schema: Schema) -> list[str]:

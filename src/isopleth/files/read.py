@@ -66,6 +66,7 @@ class Reading:
     schema: Schema | None = None
     max_unpacked: int | None = None
     rename: Mapping[str | int, str] | None = None
+    written_as_words: Sequence[str] = ()  # columns whose text is words, since it holds codes in another table
     rename_each: bool = True  # whether every column of `rename` has to be in the table, and not in another one
     sheet: str | int | None = None
 
@@ -373,14 +374,16 @@ class Reader:
         self._settle_missing(columns.data)
         how = self.how
         labels = {name: self._labels(columns, name) for name in how.labels}
-        wanted = {name: kind for name in self.names if (kind := how.choices.kind(name)) is not None}
+        wanted = dict.fromkeys(how.written_as_words, "categorical")
+        wanted |= {name: kind for name in self.names if (kind := how.choices.kind(name)) is not None}
         if how.schema is not None:
             kinds = zip(self.names, how.schema.columns, strict=True)
             wanted = {name: kind for name, column in kinds if (kind := column.wanted) is not None}
         read, named = self._typed(columns, wanted), self.named
         unnamed = [name for name, j in zip(self.names, self.where, strict=False) if not str(self._header[j]).strip()]
         data, odd = read.data, read.odd
-        choices = replace(how.choices, written=self._written, unnamed=tuple(unnamed))
+        written = tuple(name for name in self._written if name not in how.written_as_words)
+        choices = replace(how.choices, written=written, unnamed=tuple(unnamed))
         if how.schema is not None:  # columns of a file without names are matched by position
             theirs = [str(name) for name in how.schema.names]
             data, named = data.rename_columns(theirs), how.schema.named
