@@ -21,7 +21,7 @@ def two(n=40, m=30, shift=0.8, seed=0):
 def test_law_is_its_formula():
     x, y = two()
     labels = (np.arange(40) % 3, np.arange(30) % 3)
-    law = LSDD(length_scale=0.6, alpha=30.0, centers=CENTERS, cv=labels).fit(x, y)._squared_l2_law
+    law = LSDD(length_scale=0.6, alpha=30.0, centers=CENTERS, cv=labels).fit(x, y)._fitted.law
     volume = oracle.volume(1, 0.6)
     matrix = oracle.gram(CENTERS, 0.6)
     inverse = np.linalg.inv(matrix + 0.1 * volume * np.eye(9))  # a hundredth of the ridge, but at most 0.1
@@ -39,7 +39,7 @@ def test_law_is_its_formula():
 
 def test_floor_is_the_variance_of_the_estimate_where_densities_are_equal():
     model = LSDD(length_scale=0.6, alpha=1.0, centers=CENTERS, cv=4, random_state=0, n_jobs=1)
-    laws = [model.fit(*two(50, 60, 0.0, seed))._squared_l2_law for seed in range(150)]
+    laws = [model.fit(*two(50, 60, 0.0, seed))._fitted.law for seed in range(150)]
     found = np.var([law.estimate for law in laws])
     assert np.mean([law.floor for law in laws]) == pytest.approx(found, rel=0.4)
 

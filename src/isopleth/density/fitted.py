@@ -191,23 +191,3 @@ class Fitted(RowDensity):
         assert self.points is not None
         assert self.weights is not None
         return replace(self, density=self.recipe.refit(self.points, self.weights, self.backend, factor))
-
-
-class FromFit:
-    """Attribute of an estimator that its fitted value knows, in the array library of the rows of the fit."""
-
-    def __init__(self, source: str = "") -> None:
-        self._source = source
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        self._source = self._source or name.rstrip("_")
-
-    def __get__(self, model: Any, owner: type | None = None) -> Any:
-        if model is None:
-            return self
-        fitted: Fitted | None = vars(model).get("_fitted")
-        found = None if fitted is None else getattr(fitted, self._source, fitted.facts.get(self._source))
-        if fitted is None or found is None:
-            raise AttributeError(f"{type(model).__name__!r} object has no attribute {self.name!r}")
-        return fitted.backend.array(found) if isinstance(found, np.ndarray) else found

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import HasMethods
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.from_fit import FromFit
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density.debias import SharpenedSolver
-from isopleth.density.fitted import FromFit
 from isopleth.density.grid import GridDensity, density_on_grid
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.density.solver import MixtureSolver

@@ -11,11 +11,12 @@ import numpy as np
 
 from isopleth.core.arrays import Backend
 from isopleth.core.errors import InputError
+from isopleth.core.from_fit import FromFit
 from isopleth.core.laws import weighted_quantile
 from isopleth.core.rows import folds_of
 from isopleth.density.asked import Asked
 from isopleth.density.base import DensityEstimator
-from isopleth.density.fitted import Fitted, FromFit
+from isopleth.density.fitted import Fitted
 from isopleth.density.fitting import fit_cells
 from isopleth.density.solver import RowSolver
 from isopleth.density.table_density import TableDensity

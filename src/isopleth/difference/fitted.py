@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
 from isopleth.core.errors import InputError
+from isopleth.core.from_fit import FromFit
 from isopleth.core.inference import normal_quantile
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.scales import ScaledColumns
@@ -19,7 +20,7 @@ from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
 from isopleth.difference.gaussian_system import GaussianSystem, over_volume
 from isopleth.difference.statistics import DifferenceSystem, deviations_at
 from isopleth.tables.checks import CheckedRows, check_mass, enter, used_names
-from isopleth.tables.row_encoding import refuse_gaps
+from isopleth.tables.row_encoding import RowEncoding, refuse_gaps
 
 KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corrected", "inverse_corrected")
 
@@ -119,49 +120,89 @@ class SquaredL2Law:
         return max(estimate + shift - reach, 0.0), estimate + shift + (1.0 + _WIDENING * (columns - 1)) * reach
 
 
-class FittedDifference(ReportsProgress, BaseEstimator):
-    """Difference of two densities as a sum of Gaussians, with its standard errors.
+@dataclass(frozen=True, eq=False)
+class FittedDifference:
+    """What a fit returns: a difference of two densities as a sum of Gaussians, with its standard errors."""
 
-    A subclass has the parameters `memory_limit` and `n_jobs` and fits the attributes declared here. Answers are in the array
-    library and on the device of the rows.
+    encoding: RowEncoding | None  # of words and missing cells; None for complete numbers
+    frame: ScaledColumns  # encoded columns over the length scale
+    system: GaussianSystem  # the functions, on the backend of the rows of the fit
+    centers: np.ndarray  # (b, n_features): their centres in the units of the data
+    means: np.ndarray  # (b, 2): coefficients of the mean over each sample
+    dual_coef: Array  # (b,): coefficients of the difference times V
+    alpha: float
+    length_scale: np.ndarray  # by column
+    std_factor: np.ndarray | None
+    estimates: dict[str, float]  # of the squared L2 distance times V, by name
+    path: Any = None  # DifferenceSearchPath; None if a sample has only one row
+    # Difference at rows of held-out folds times V, and the weight of each row in the mass of X less that of Y.
+    held_out: np.ndarray = field(default_factory=lambda: np.empty((2, 0)))
+    law: SquaredL2Law | None = None
+
+    @property
+    def backend(self) -> Backend:
+        """Array library and device of the rows of the fit."""
+        return Backend.of(self.dual_coef)
+
+    @property
+    def log_volume(self) -> float:
+        """Logarithm of V, in the units of the data."""
+        return self.system.log_volume
+
+    @property
+    def squared_l2(self) -> float:
+        """Cross-fitted estimate of the squared L2 distance."""
+        return float(self.over_volume(self.estimates["cross_fitted"]))
+
+    @property
+    def columns(self) -> int:
+        """Number of columns that vary."""
+        return int(self.frame.keep.sum()) if self.encoding is None else self.encoding.kept_columns(self.frame.keep)
+
+    def enter(self, table: CheckedRows, names: list[str]) -> np.ndarray:
+        """Return checked rows in the coordinates of the functions."""
+        rows = table.rows
+        if self.encoding is not None:
+            self.encoding.refuse_new_gaps(rows)
+            rows = self.encoding(rows)
+        elif table.missing.any():
+            refuse_gaps(rows, zip(names, range(rows.shape[1]), strict=True))
+        return self.frame.enter(rows)
+
+    def values(self, z: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+        """Return a linear combination of the functions, times V, at points."""
+        found: np.ndarray = self.system.values(z, coefficients[:, None])[:, 0]
+        return found
+
+    def over_volume(self, relative_values: Any, relative: bool = False) -> np.ndarray:
+        """Return values divided by V, unless they are asked for in relation to it."""
+        return np.asarray(relative_values) if relative else over_volume(relative_values, self.log_volume)
+
+
+class DifferenceEstimator(ReportsProgress, BaseEstimator):
+    """Estimator of the difference of two densities, which keeps the value that a fit returns and asks it.
+
+    A subclass has the parameters `memory_limit` and `n_jobs`. Answers are in the array library and on the device of the rows.
     """
 
     memory_limit: float
     n_jobs: int | None
-    centers_: Array
-    dual_coef_: Array
-    log_volume_: float
-    _frame: ScaledColumns
-    # Coefficients of the mean over each sample, of shape (b, 2).
-    _means_coef: np.ndarray
-    _std_factor: np.ndarray | None
-    # Estimates of the squared L2 distance times V, by name.
-    _estimates: dict[str, float]
-    # Difference at rows of held-out folds times V, and the weight of each row in the mass of X less that of Y.
-    _held_out: np.ndarray
-    _squared_l2_law: SquaredL2Law | None
+    _fitted: FittedDifference
 
-    def _enter(self, X: Any) -> tuple[CheckedRows, GaussianSystem, np.ndarray]:
-        """Return the checked rows, the functions on the backend of the model, and the rows in their frame."""
+    centers_, dual_coef_, log_volume_ = FromFit(), FromFit(), FromFit()
+    length_scale_, alpha_, squared_l2_ = FromFit(), FromFit(), FromFit()
+    search_path_ = FromFit("path", missing=None)
+
+    def _value(self) -> FittedDifference:
+        """Return the fitted value."""
         check_is_fitted(self, "dual_coef_")
+        return self._fitted
+
+    def _enter(self, X: Any) -> tuple[CheckedRows, FittedDifference, np.ndarray]:
+        """Return the checked rows, the fitted value, and the rows in its coordinates."""
+        fitted = self._value()
         table = enter(self, X)
-        rows, encoding = table.rows, getattr(self, "_encoding", None)
-        if encoding is not None:
-            encoding.refuse_new_gaps(rows)
-            rows = encoding(rows)
-        elif table.missing.any():
-            refuse_gaps(rows, zip(used_names(self, None), range(rows.shape[1]), strict=True))
-        centers = Backend.of(self.centers_).array(self._frame.enter(to_numpy(self.centers_)))
-        system = GaussianSystem(centers, self.log_volume_, self.memory_limit, self.n_jobs)
-        return table, system, self._frame.enter(rows)
-
-    def _n_columns(self) -> int:
-        """Return the number of columns that vary."""
-        encoding = getattr(self, "_encoding", None)
-        return int(self._frame.keep.sum()) if encoding is None else encoding.kept_columns(self._frame.keep)
-
-    def _out(self, relative_values: Any, relative: bool) -> np.ndarray:
-        return np.asarray(relative_values) if relative else over_volume(relative_values, self.log_volume_)
+        return table, fitted, fitted.enter(table, used_names(self, None))
 
     def difference(self, X: Any, relative: bool = False) -> Array:
         """Compute the fitted difference of densities at each row.
@@ -178,8 +219,8 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         array of shape (n_samples,)
             p - q, per unit of volume of the kept columns; positive where there is more of the first sample.
         """
-        table, system, z = self._enter(X)
-        return table.answer(self._out(system.values(z, to_numpy(self.dual_coef_)[:, None])[:, 0], relative))
+        table, fitted, z = self._enter(X)
+        return table.answer(fitted.over_volume(fitted.values(z, to_numpy(fitted.dual_coef)), relative))
 
     def difference_std(self, X: Any, relative: bool = False) -> Array:
         r"""Compute the standard deviation of :meth:`difference` at each row, by the limit law of the coefficients.
@@ -207,10 +248,10 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         InputError
             If a sample has only one row, from which no variance can be estimated.
         """
-        table, system, z = self._enter(X)
-        if self._std_factor is None:
+        table, fitted, z = self._enter(X)
+        if fitted.std_factor is None:
             raise InputError("a standard deviation needs at least two rows in each sample.")
-        return table.answer(self._out(deviations_at(system, z, self._std_factor), relative))
+        return table.answer(fitted.over_volume(deviations_at(fitted.system, z, fitted.std_factor), relative))
 
     def squared_l2(self, kind: str = "cross_fitted", relative: bool = False) -> float:
         r"""Estimate the squared L2 distance :math:`\int (p - q)^2`.
@@ -256,8 +297,8 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         InputError
             If there is no such estimate, or the data do not allow it.
         """
-        check_is_fitted(self, "dual_coef_")
-        return float(self._out(checked(self._estimates, kind), relative))
+        fitted = self._value()
+        return float(fitted.over_volume(checked(fitted.estimates, kind), relative))
 
     def squared_l2_interval(self, confidence_level: float = 0.95, relative: bool = False) -> tuple[float, float]:
         r"""Compute a confidence interval for the squared L2 distance :math:`\int (p - q)^2`.
@@ -301,11 +342,11 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         >>> low < 0.125 < high  # of two normal densities one standard deviation apart
         True
         """
-        check_is_fitted(self, "dual_coef_")
-        if self._squared_l2_law is None:
+        fitted = self._value()
+        if fitted.law is None:
             raise InputError("an interval needs at least two rows in each sample.")
-        low, high = self._squared_l2_law.interval(confidence_level, self._n_columns())
-        log_volume = self._squared_l2_law.log_volume - (self.log_volume_ if relative else 0.0)
+        low, high = fitted.law.interval(confidence_level, fitted.columns)
+        log_volume = fitted.law.log_volume - (fitted.log_volume if relative else 0.0)
         return float(over_volume(low, log_volume)), float(over_volume(high, log_volume))
 
     def level_set(self, mass: Any, relative: bool = False) -> tuple[Any, Any]:
@@ -332,15 +373,15 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         InputError
             If `mass` is not between 0 and 1, or a sample has one row only.
         """
-        check_is_fitted(self, "dual_coef_")
+        fitted = self._value()
         backend, asked = Backend.of(mass, "mass"), check_mass(to_numpy(mass))
-        if not self._held_out.size:
+        if not fitted.held_out.size:
             raise InputError(
                 "regions need at least two rows in each sample to hold out, given to fit, since sums keep none."
             )
-        values, contrast = self._held_out
-        low = self._out(-upper_thresholds(-values, -contrast, asked), relative)
-        high = self._out(upper_thresholds(values, contrast, asked), relative)
+        values, contrast = fitted.held_out
+        low = fitted.over_volume(-upper_thresholds(-values, -contrast, asked), relative)
+        high = fitted.over_volume(upper_thresholds(values, contrast, asked), relative)
         return (backend.array(low), backend.array(high)) if asked.ndim else (float(low), float(high))
 
     def predict(self, X: Any, priors: Any = (0.5, 0.5)) -> Array:
@@ -366,9 +407,9 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         InputError
             If `priors` are not two numbers >= 0 with a positive sum.
         """
-        table, system, z = self._enter(X)
-        coefficients = self._means_coef @ (_shares(to_numpy(priors)) * [1.0, -1.0])
-        return table.answer(np.sign(system.values(z, coefficients[:, None])[:, 0]).astype(int))
+        table, fitted, z = self._enter(X)
+        coefficients = fitted.means @ (_shares(to_numpy(priors)) * [1.0, -1.0])
+        return table.answer(np.sign(fitted.values(z, coefficients)).astype(int))
 
     def plot(self, masses: Any = (0.5, 0.8, 0.95), rows: Any = None, labels: Any = ("X", "Y"), ax: Any = None) -> Any:
         """Draw the difference of one or two columns, with the regions where the samples differ most.
@@ -400,8 +441,7 @@ class FittedDifference(ReportsProgress, BaseEstimator):
         MissingExtraError
             If matplotlib is not installed.
         """
-        check_is_fitted(self, "dual_coef_")
-        encoding = getattr(self, "_encoding", None)
+        encoding = self._value().encoding
         if encoding is not None and encoding.scaled.any():
             raise InputError("plot draws one or two columns of numbers; this difference has words or missing cells.")
         from isopleth.difference.figures import plot_difference

@@ -11,15 +11,15 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from isopleth.core.arrays import NUMPY, Array, Backend, to_backend
+from isopleth.core.arrays import NUMPY, Array, Backend
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
 from isopleth.core.parts import Parts, Streaming, take_columns
 from isopleth.core.scales import ScaledColumns, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
 from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split, cross_validate, fold_coefficients
-from isopleth.difference.fitted import FittedDifference, SquaredL2Law, in_sample
-from isopleth.difference.gaussian_system import CategoryCoordinates, GaussianSystem, fits_within, over_volume, system_of
+from isopleth.difference.fitted import DifferenceEstimator, FittedDifference, SquaredL2Law, in_sample
+from isopleth.difference.gaussian_system import CategoryCoordinates, GaussianSystem, fits_within, system_of
 from isopleth.difference.grids import choose_centers, factors, length_scales, ridges, spread_within
 from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
@@ -44,6 +44,7 @@ class Decisions:
     seed: int  # seed of the folds
     penalty: str  # norm that the ridge penalises
     categories: CategoryCoordinates | None = None
+    encoding: RowEncoding | None = None  # of words and missing cells
 
     def scale(self, found: CrossFitted | None) -> np.ndarray:
         """Return the length scale of the fit."""
@@ -58,6 +59,36 @@ class Decisions:
     ) -> GaussianSystem:
         """Return the functions at a length scale."""
         return system_of(self.frame, scale, self.centers, memory_limit, n_jobs, backend, self.categories)
+
+    def fitted(
+        self,
+        at: DifferenceSystem,
+        found: CrossFitted | None,
+        memory_limit: float,
+        n_jobs: int | None,
+        backend: Backend,
+    ) -> FittedDifference:
+        """Return the coefficients and estimates at the chosen length scale and ridge."""
+        scale = self.scale(found)
+        alpha = float(self.alphas[0]) if found is None else found.path.best_alpha
+        at.spectrum.check(alpha)
+        estimates = in_sample(at, alpha)
+        if found is not None:
+            estimates.update(cross_fitted=found.cross_fitted, lower_bound=found.lower_bound)
+        scales, means = self.frame.by_column(scale), at.spectrum.solve(at.means, alpha)
+        return FittedDifference(
+            self.encoding,
+            self.frame.scaled(scale),
+            self.system(scale, memory_limit, n_jobs, backend),
+            self.centers,
+            means,
+            backend.array(means[:, 0] - means[:, 1]),
+            alpha,
+            scales if self.encoding is None else self.encoding.by_column(scales),
+            deviation_factor(at, alpha),
+            estimates,
+            None if found is None else found.path,
+        )
 
     def statistics(
         self,
@@ -83,7 +114,7 @@ class Decisions:
         )
 
 
-class LSDD(TakesKinds, Streaming, FittedDifference):
+class LSDD(TakesKinds, Streaming, DifferenceEstimator):
     r"""Least-squares estimate of a density difference, :math:`g \approx p - q` for samples X of p and Y of q [1]_.
 
     The estimate is the Gaussian sum :math:`g(x) = \sum_l \theta_l\, \psi_l(x)` with :math:`\psi_l(x) = e^{-|x - c_l|^2/2}`, in
@@ -205,7 +236,7 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
 
     _decisions: Decisions
 
-    _solved = ("dual_coef_", "alpha_", "length_scale_", "log_volume_", "squared_l2_", "search_path_")
+    _solved = ("_fitted",)
 
     def __init__(
         self,
@@ -255,15 +286,14 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
         self._validate_params()
         self._forget()
         x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
-        x, y = self._encoded(x, y)
+        x, y, encoding = self._encoded(x, y)
         samples, backend = TwoSamples.of(x, y), x.backend
-        encoding = getattr(self, "_encoding", None)
         keep = (
             varying_columns(self, samples.rows)
             if encoding is None
             else encoding.varying_coordinates(self, samples.rows)
         )
-        decisions, chosen = self._decide(samples, keep)
+        decisions, chosen = self._decide(samples, keep, encoding)
         split = self._split(samples, chosen, decisions)
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
 
@@ -284,33 +314,36 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
             sums, z = summed(scale, self.n_jobs, True)
             at, system = DifferenceSystem.of(sums, self.penalty), sums.system
             del sums  # they are as large as the statistics
-            self._keep(decisions, at, found)
+            fitted = decisions.fitted(at, found, self.memory_limit, self.n_jobs, backend)
             if at.systems is not None:
-                self._held_out = _held_out(at.systems, self.alpha_, system, z, split)
+                fitted = replace(fitted, held_out=_held_out(at.systems, fitted.alpha, system, z, split))
             near = decisions.near(found)
             if not np.array_equal(near, scale):
                 del at, z  # the next system needs as much memory
                 at = DifferenceSystem.of(summed(near, self.n_jobs, True)[0], self.penalty)
-            self._finish(SquaredL2Law.of(at, self.alpha_))
+            self._fitted = replace(fitted, law=SquaredL2Law.of(at, fitted.alpha))
         return x.finish(self)
 
-    def _encoded(self, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows]:
-        """Return the encoded rows of both samples. Missing numbers are drawn: a value of positive mass has no density."""
+    def _encoded(self, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows, RowEncoding | None]:
+        """Return the encoded rows of both samples, and the encoding of words and gaps; None for complete numbers.
+
+        Missing numbers are drawn: a value of positive mass has no density.
+        """
         if x.columns is None and not x.missing.any() and not y.missing.any():
-            return x, y
+            return x, y, None
         both = replace(x, rows=np.vstack([x.rows, y.rows]))
-        self._encoding = RowEncoding.of_table(self, both, far=False)
+        encoding = RowEncoding.of_table(self, both, far=False)
         if not isinstance(self.centers, (Integral, type(None))) or not is_auto(self.length_scale):
             raise InputError(
                 "tables with words, times or missing cells need centers as a number and length_scale='auto', since their columns "
                 "become coordinates of words and gaps."
             )
-        coded = self._encoding(both.rows)
+        coded = encoding(both.rows)
         drawn = RowEncoding.of_table(self, both, compared=False).filled(both.rows, _SEED_OF_GAPS)
-        for cell, block in zip(self._encoding.cells, self._encoding.blocks, strict=True):
+        for cell, block in zip(encoding.cells, encoding.blocks, strict=True):
             if cell.kind != "categorical":
                 coded[:, block.start] = drawn[:, cell.place]
-        return replace(x, rows=coded[: len(x.rows)]), replace(y, rows=coded[len(x.rows) :])
+        return replace(x, rows=coded[: len(x.rows)]), replace(y, rows=coded[len(x.rows) :]), encoding
 
     def partial_fit(
         self, X: Any = None, Y: Any = None, sample_weight_x: Any = None, sample_weight_y: Any = None
@@ -368,7 +401,7 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
         if X is None and Y is None:
             raise InputError("X and Y are missing; expected rows of one sample at least.")
         if running is None:
-            if hasattr(self, "dual_coef_"):
+            if "_fitted" in vars(self):
                 warn_of_new_beginning()
             self._forget()
             x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
@@ -383,24 +416,26 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
             if rows is not None
         ]
         _refuse_mixed(*(table for _, table in chunks))
-        self.centers_ = chunks[0][1].answer(self._decisions.centers)
+        self._like = chunks[0][1].answer(np.empty(0))  # in the array library of the last rows, as answers shall be
         with self._adding(running):
             for sample, table in chunks:
                 running.accumulate(sample, table.rows, table.weights)
         return self
 
-    def _decide(self, samples: TwoSamples, keep: np.ndarray) -> tuple[Decisions, np.ndarray | None]:
+    def _decide(
+        self, samples: TwoSamples, keep: np.ndarray, encoding: RowEncoding | None = None
+    ) -> tuple[Decisions, np.ndarray | None]:
         """Return the decisions from rows of both samples, and the indices of the rows that are centres."""
         frame = ScaledColumns.centred(samples.rows, keep)
         rows = frame.centre(samples.rows)
-        categories = self._categories(keep)
+        categories = None if encoding is None else _categories(encoding, keep)
         spread = spread_within(rows, samples.weights)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        if categories is None:
+        if encoding is None or categories is None:
             scales, many = length_scales(self.length_scale, rows, samples.weights, keep, column_names(self), seed)
         else:
             spread[categories.mask] = 1.0
-            scales, many = factors(self._encoding.kept_columns(keep)) * spread, True
+            scales, many = factors(encoding.kept_columns(keep)) * spread, True
         alphas, several = ridges(self.alpha)
         centers, chosen = choose_centers(self.centers, samples, seed)
         return Decisions(
@@ -414,28 +449,8 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
             seed,
             self.penalty,
             categories,
+            encoding,
         ), chosen
-
-    def _categories(self, keep: np.ndarray) -> CategoryCoordinates | None:
-        """Return the coordinates of words and of indicators among the kept ones; None if there are none."""
-        encoding = getattr(self, "_encoding", None)
-        if encoding is None or not encoding.scaled[keep].any():
-            return None
-        place = np.cumsum(keep) - 1
-        blocks, sizes, distances = [], [], []
-        for cell, block in zip(encoding.cells, encoding.blocks, strict=True):
-            if not keep[block].any():
-                continue
-            first = int(place[block.start])
-            if cell.kind == "categorical":
-                blocks.append(slice(first, first + cell.width))
-                sizes.append(cell.width)
-                distances.append(float(np.sqrt(2.0)) * cell.unit)
-            elif cell.gap:
-                blocks.append(slice(first + 1, first + 2))
-                sizes.append(2)
-                distances.append(cell.gap)
-        return CategoryCoordinates(tuple(blocks), tuple(sizes), tuple(distances), int(keep.sum()))
 
     def _folds(self, searched: bool) -> int:
         """Return the number of folds for rows that are summed as they arrive."""
@@ -446,24 +461,28 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
     def _forget(self) -> None:
         """Delete the results of an earlier fit, so that a fit that fails leaves no mixture of two models."""
         super()._forget()
-        self.__dict__.pop("_decisions", None)
-        self.__dict__.pop("_encoding", None)
+        for name in ("_decisions", "_like"):
+            self.__dict__.pop(name, None)
 
     def _solve(self, sums: DifferenceStatistics) -> None:
         """Fit to the sums of partial fits, on the backend of the centres, which is that of the last rows."""
-        backend = Backend.of(self.centers_)
-        self._solve_at(self._decisions, sums, self._search(self._decisions, sums))
-        to_backend(self, backend)
+        self._solve_at(self._decisions, sums, self._search(self._decisions, sums), Backend.of(self._like))
 
-    def _solve_at(self, decisions: Decisions, running: DifferenceStatistics, found: CrossFitted | None) -> None:
+    def _solve_at(
+        self,
+        decisions: Decisions,
+        running: DifferenceStatistics,
+        found: CrossFitted | None,
+        backend: Backend = NUMPY,
+    ) -> None:
         """Fit to sums with moments, at the length scales that a search has chosen."""
         with ONE_BLAS_THREAD:
             scale, near = decisions.scale(found), decisions.near(found)
             at = DifferenceSystem.of(running.at(running.place(scale)), decisions.penalty)
-            self._keep(decisions, at, found)
+            fitted = decisions.fitted(at, found, self.memory_limit, self.n_jobs, backend)
             if not np.array_equal(near, scale):
                 at = DifferenceSystem.of(running.at(running.place(near)), decisions.penalty)
-            self._finish(SquaredL2Law.of(at, self.alpha_))
+            self._fitted = replace(fitted, law=SquaredL2Law.of(at, fitted.alpha))
 
     def _search(self, decisions: Decisions, running: DifferenceStatistics) -> CrossFitted | None:
         """Cross-validate by sums at the candidates; None if a fold has no rows of a sample and nothing is chosen."""
@@ -487,30 +506,6 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
                 self.verbose,
             )
 
-    def _keep(self, decisions: Decisions, at: DifferenceSystem, found: CrossFitted | None) -> None:
-        """Set the coefficients and estimates at the chosen length scale and ridge."""
-        frame, scale = decisions.frame, decisions.scale(found)
-        self.alpha_ = float(decisions.alphas[0]) if found is None else found.path.best_alpha
-        at.spectrum.check(self.alpha_)
-        self.search_path_ = None if found is None else found.path
-        self._frame, self.centers_ = frame.scaled(scale), decisions.centers
-        scales = frame.by_column(scale)
-        encoding = getattr(self, "_encoding", None)
-        self.length_scale_ = scales if encoding is None else encoding.by_column(scales)
-        self._std_factor = deviation_factor(at, self.alpha_)
-        self._estimates = in_sample(at, self.alpha_)
-        if found is not None:
-            self._estimates.update(cross_fitted=found.cross_fitted, lower_bound=found.lower_bound)
-        self._held_out = np.empty((2, 0))
-        self._means_coef = at.spectrum.solve(at.means, self.alpha_)
-        self.log_volume_ = at.log_volume
-        self.squared_l2_ = float(over_volume(self._estimates["cross_fitted"], self.log_volume_))
-
-    def _finish(self, law: SquaredL2Law | None) -> None:
-        """Set the law of intervals and, last, the attribute that marks the model as fitted."""
-        self._squared_l2_law = law
-        self.dual_coef_ = self._means_coef[:, 0] - self._means_coef[:, 1]
-
     def _split(self, samples: TwoSamples, chosen: np.ndarray | None, decisions: Decisions) -> Split:
         """Split the samples into folds; a single row cannot be split, and gets one fold if nothing is chosen."""
         searched = decisions.searched
@@ -531,6 +526,27 @@ class LSDD(TakesKinds, Streaming, FittedDifference):
             if weights.shape[2] < (3 if searched else 2):
                 raise InputError(f"cv has {weights.shape[2]} folds; expected at least 3, or 2 where nothing is chosen.")
         return Split(weights, None if chosen is None else weights[chosen])
+
+
+def _categories(encoding: RowEncoding, keep: np.ndarray) -> CategoryCoordinates | None:
+    """Return the coordinates of words and of indicators among the kept ones; None if there are none."""
+    if not encoding.scaled[keep].any():
+        return None
+    place = np.cumsum(keep) - 1
+    blocks, sizes, distances = [], [], []
+    for cell, block in zip(encoding.cells, encoding.blocks, strict=True):
+        if not keep[block].any():
+            continue
+        first = int(place[block.start])
+        if cell.kind == "categorical":
+            blocks.append(slice(first, first + cell.width))
+            sizes.append(cell.width)
+            distances.append(float(np.sqrt(2.0)) * cell.unit)
+        elif cell.gap:
+            blocks.append(slice(first + 1, first + 2))
+            sizes.append(2)
+            distances.append(cell.gap)
+    return CategoryCoordinates(tuple(blocks), tuple(sizes), tuple(distances), int(keep.sum()))
 
 
 def _refuse_mixed(*tables: CheckedRows) -> None:

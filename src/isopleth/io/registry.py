@@ -41,7 +41,7 @@ _CLASSES = {
     "density.sosrep": "SOSREP",
     "density.stack": "Component StackDensity",
     "difference.cross_validation": "DifferenceSearchPath FoldSums",
-    "difference.fitted": "SquaredL2Law",
+    "difference.fitted": "FittedDifference SquaredL2Law",
     "difference.gaussian_system": "GaussianSystem",
     "difference.kde_difference": "KDEDifference",
     "difference.lsdd": "Decisions LSDD",
