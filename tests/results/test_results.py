@@ -88,6 +88,15 @@ def agrees(result, library):
             assert found == list(values)
 
 
+def test_columns_of_numbers_and_words_are_text_where_a_library_has_none_of_both():
+    mixed = {"value": np.array([-1.25, "c", None, float("nan"), np.str_("d")], dtype=object), "plain": np.arange(5)}
+    assert as_frame(mixed, "pandas").value.tolist()[:2] == [-1.25, "c"]
+    for library in ("polars", "pyarrow"):
+        frame = nw.from_native(as_frame(mixed, library))
+        assert frame["value"].to_list() == ["-1.25", "c", None, None, "d"]
+        assert frame["plain"].to_list() == [0, 1, 2, 3, 4]
+
+
 @each_result
 def test_tables_of_arrays_are_of_pandas_where_it_is_installed(name):
     assert isinstance(result_of(name).table(), pd.DataFrame)

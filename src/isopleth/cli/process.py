@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from isopleth.core.address_space import too_small_for_the_command
 from isopleth_command import leave
@@ -74,6 +75,10 @@ def main() -> None:
     if words := too_small_for_the_command():
         print(f"isopleth: {words}", file=sys.stderr)
         sys.exit(2)
+    code: Any = 0
+    os.environ.pop(
+        "MPLBACKEND", None
+    )  # pictures go to files, and a notebook's name of a backend is unknown outside of it
     try:
         # The imports take a while, in which the run can be interrupted as well.
         from isopleth.cli.commands import program
@@ -83,13 +88,20 @@ def main() -> None:
     except KeyboardInterrupt:
         with suppress(OSError):
             print(f"isopleth: {INTERRUPTED}", file=sys.stderr)
-        sys.exit(INTERRUPTED_CODE)
+        code = INTERRUPTED_CODE
+    except SystemExit as error:
+        code = error.code
     finally:
         on_signals(signal.SIG_IGN)  # the rest takes no time and handles no signals
         # Under python -m, after an interrupt during an exec of text, as in the creation of a data class, Python ends by that
         # signal and ignores the exit code, unless another exec has succeeded since.
         exec("")
         _drop_what_cannot_be_written()
+    if (
+        _received
+    ):  # threads that were abandoned still run: compiled code of theirs prints a message if the interpreter ends
+        os._exit(code if isinstance(code, int) else 1)
+    sys.exit(code)
 
 
 def _stand_in_for_closed_streams() -> None:

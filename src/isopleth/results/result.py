@@ -322,7 +322,19 @@ def as_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:
         name for name, column in columns.items() if isinstance(column, np.ndarray) and column.dtype.kind in "OU"
     ]
     ready = {**columns, **{name: columns[name].tolist() for name in of_objects}}
+    if library != "pandas":  # others have no columns of numbers and words
+        ready |= {name: _as_text(ready[name]) for name in of_objects if _is_mixed(ready[name])}
     return nw.from_dict(ready, backend=cast(Any, library)).to_native()
+
+
+def _is_mixed(cells: list[Any]) -> bool:
+    """Return whether a column has cells of kinds that Arrow keeps apart, such as numbers and words."""
+    kinds = {float if isinstance(cell, (int, float)) and not isinstance(cell, bool) else type(cell) for cell in cells}
+    return len(kinds - {type(None)}) > 1
+
+
+def _as_text(cells: list[Any]) -> list[str | None]:
+    return [None if cell is None or cell != cell else str(cell) for cell in cells]
 
 
 def records(columns: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -102,6 +102,23 @@ def test_explanations_name_words_and_gaps(fitted):
     assert "kind" in [label.get_text() for label in axes.get_yticklabels()]
 
 
+@pytest.mark.parametrize("seed", [1, 7])
+def test_rows_of_words_with_gaps_are_explained_together(seed):
+    """The code of a gap was looked up among the words, and was beyond their list."""
+    rng = np.random.default_rng(seed)
+    words = {
+        c: np.where(rng.uniform(size=60) < 0.7, None, np.array(list("abcdef"))[rng.integers(6, size=60)])
+        for c in "uvwxyz"
+    }
+    table = pd.DataFrame(words | {"t": rng.normal(size=60)})
+    explanation = AnomalyDetector(random_state=0, n_jobs=1).fit(table).explain(table)
+    together = [i for i in range(60) if len(explanation.joint(i))]
+    assert together
+    best = [explanation.together.best[i][j] for i in together for j in explanation.joint(i)]
+    assert any(cell is None for cell in best)
+    assert all(cell is None or cell in set("abcdef") or isinstance(cell, float) for cell in best)
+
+
 def test_rises_are_those_of_changed_rows(fitted):
     X = mixed().iloc[[0, 1, 40]].reset_index(drop=True)
     explanation = fitted.explain(X)

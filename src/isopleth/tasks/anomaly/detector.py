@@ -609,9 +609,13 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         surprises = self._rule.surprises(rows, known, self._budget)
         evidence = dict(zip(self._rule.kinds, surprises.T, strict=True))
         names, rise = used_names(self, table.columns), rise[:, np.argsort(table.order)]
-        words = usual[:, :, table.n_numeric :]
-        words[words == self._gap_codes] = np.nan
-        shown = (lambda rows: rows) if table.columns is None else table.columns.shown
+
+        def shown(rows: np.ndarray) -> np.ndarray:
+            """Return coded rows as cells of the table: the code of a gap is none of its words."""
+            words = rows[:, table.n_numeric :]
+            words[words == self._gap_codes] = np.nan
+            return rows if table.columns is None else table.columns.shown(rows)
+
         best, low, high = map(shown, usual)
         most = -float(to_numpy(self.training_scores_)[to_numpy(self.training_labels_) > 0].min())
         mask, place, gain = joint_counterfactuals(self._rule, rows, known, tried.rows, gained, most, self._budget)
@@ -619,7 +623,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         joint[:, keep] = mask
         together = Together(joint[:, np.argsort(table.order)], shown(np.where(joint, whole[place], X)), gain)
         scores = -surprises.sum(axis=1)
-        return Explanation(names, shown(X), rise, best, low, high, scores, evidence, together).like(given)
+        return Explanation(names, shown(X.copy()), rise, best, low, high, scores, evidence, together).like(given)
 
     def anomalies(self, X: Any, fdr: float = 0.1, explain: int = 0) -> Anomalies:
         """Judge the rows of a table and return the answer as a table, a picture or a page.
