@@ -24,7 +24,6 @@ from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.anomaly.whole_table import DecidingColumn
 from isopleth.tasks.description import broken_relations_of, relations_in_words
 
 
@@ -112,7 +111,7 @@ def judged(detector: AnomalyDetector, table: FileTable, where: dict[str, np.ndar
     """Return the anomalies of a table, with their places in the file."""
     found = detector.anomalies(table.frame, fdr)
     if (by := found.decided_by) is not None:
-        found = replace(found, decided_by=DecidingColumn(table.names[found.names.index(by.name)], *by[1:]))
+        found = replace(found, decided_by=type(by)(table.names[found.names.index(by.name)], *by[1:]))
     return replace(found, names=table.names, values=table.values, where=where)
 
 
