@@ -21,6 +21,9 @@ _CLASSES = {
     "conditional.words": "Logistic WordLaw",
     "core.laws": "EmpiricalLaw RankScores",
     "context.residuals": "Residuals",
+    "core.laws": "EmpiricalLaw",
+    "context.ranks": "ContextRanks",
+    "context.residuals": "RankScores Residuals",
     "core.rows": "Rounding RunningFolds",
     "core.scales": "ScaledColumns",
     "density.candidates": "Recipe Unchanged",
@@ -87,6 +90,8 @@ _CLASSES = {
     "tasks.drift.alarms": "ReferenceColumns",
     "tasks.drift.anytime": "AnytimeDriftMonitor AnytimeState",
     "tasks.drift.calibration": "DriftFeatures",
+    "tasks.drift.causes": "Cause CauseModel CauseState Page",
+    "tasks.drift.in_context": "ContextColumns WatchInContext",
     "tasks.drift.monitor": "DriftMonitor DriftState",
     "tasks.drift.reference_context": "ReferenceContext",
 }

@@ -382,7 +382,7 @@ def test_the_advice_for_a_short_reference_can_be_followed():
     rng, rows = np.random.default_rng(0), np.arange(500)
     season = np.sin(rows / 12.0 * np.pi)[:, None] + 0.3 * rng.normal(size=(500, 2))
     with pytest.raises(
-        InputError, match=r"give 1444 rows or more, a window of [0-9]+ rows or fewer, or rows in random"
+        InputError, match=r"give 1444 rows or more, a window of [0-9]+ rows or fewer, judge rows in their context, "
     ) as error:
         DriftMonitor(50, 2000, random_state=0).fit(season)
     window = int(str(error.value).split("a window of ")[1].split()[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
 from copy import copy
@@ -18,13 +19,14 @@ from isopleth.core.arrays import to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.dependence import FEWEST_BLOCKS, Dependence
 from isopleth.core.errors import DataWarning, InputError, listed, warn_user
+from isopleth.core.progress import Progress
 from isopleth.core.rows import row_keys
 from isopleth.core.scales import ScaledColumns, is_auto
-from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
+from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, slices
 from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_groups, plain_names
 from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor, in_order_of_rows
+from isopleth.tasks.drift.alarms import ReferenceColumns, StreamMonitor, in_order_of_rows
 from isopleth.tasks.drift.calibration import (
     DriftFeatures,
     RowBlocks,
@@ -33,6 +35,9 @@ from isopleth.tasks.drift.calibration import (
     of_some_groups,
     spread,
 )
+from isopleth.tasks.drift.causes import CauseState
+from isopleth.tasks.drift.in_context import WatchInContext, reference_key
+from isopleth.tasks.drift.pages import DriftPages
 from isopleth.tasks.drift.reference_context import ReferenceContext, in_all
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
@@ -40,6 +45,11 @@ _LONGEST = 1e7
 
 # Features that vary by less than this share of their size vary by rounding only.
 _ALIKE = 1e-10
+
+# Parameters of the comparison of windows.
+_OF_WINDOWS = ("window", "length_scale", "alpha", "centers", "min_effect", "compare_missing")
+# Rows that are processed together, so that memory does not grow with the rows of a call.
+_AT_ONCE = 4096
 
 # Fewer groups say too little of how much groups vary.
 _FEWEST_GROUPS = 10
@@ -76,6 +86,11 @@ class DriftMonitor(StreamMonitor):
     min_effect : float, default=0
         Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows between 0
         and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
+    context : None, name, or sequence of names or numbers of columns, optional
+        Judge each cell given the context of its row: a column of times (its time of day and day of the week), "hour" or "weekday"
+        of the only column of times, hours as numbers from 0 to 24, and columns of up to 31 words or numbers that name kinds of
+        rows, such as holidays. :meth:`update` then returns :class:`DriftPages`, one page a cause; see Notes. Parameters from
+        `window` to `min_effect`, and `compare_missing`, have no meaning then and keep their defaults.
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories.
     compare_missing : bool, default=True
@@ -136,6 +151,15 @@ class DriftMonitor(StreamMonitor):
     A column that goes with others may move by little of its spread and by much of what the others leave open. So the residuals of
     its regression on the others, in normal scores of the ranks in the reference, stand beside the columns.
 
+    With a `context` each cell is ranked among the reference rows of its context, weighted by a triangular kernel in the time of
+    day; which days of the week go together and the width of the kernel are chosen from the reference, days left out in turn.
+    What autoregressions leave of the normal scores is watched by Shiryaev-Roberts sums of likelihood ratios [2]_ for level, level
+    given the other columns, spread, and products of two columns; their weighted sum less the number of rows is a martingale, so
+    the mean number of rows until a false page is at least about `expected_run_length`, without simulations. Three rows in
+    a row that are far on one side are an incident. A cause that goes on has one page, which is closed when no evidence
+    has come for a day, or for three times as long as it took to find. A reference needs three days, and two weeks where days of
+    the week differ. A missing cell says nothing, and neither does a row of a context that the reference does not have.
+
     Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.
 
@@ -146,6 +170,7 @@ class DriftMonitor(StreamMonitor):
     ----------
     .. [1] M. Sugiyama, T. Kanamori, T. Suzuki, M. C. du Plessis, S. Liu, I. Takeuchi, "Density-difference estimation", NIPS
        2012.
+    .. [2] M. Pollak, "Optimal detection of a change in distribution", Annals of Statistics 13, 1985.
 
     Examples
     --------
@@ -167,6 +192,7 @@ class DriftMonitor(StreamMonitor):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "centers": [Interval(Integral, 1, None, closed="left")],
         "min_effect": [Interval(Real, 0, 1, closed="left")],
+        "context": [None, str, Integral, "array-like"],
         "categorical": [None, str, "array-like"],
         "compare_missing": ["boolean"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
@@ -183,6 +209,7 @@ class DriftMonitor(StreamMonitor):
         alpha: float = 0.1,
         centers: int = 100,
         min_effect: float = 0.0,
+        context: Any = None,
         categorical: Any = None,
         compare_missing: bool = True,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -196,6 +223,7 @@ class DriftMonitor(StreamMonitor):
         self.alpha = alpha
         self.centers = centers
         self.min_effect = min_effect
+        self.context = context
         self.categorical = categorical
         self.compare_missing = compare_missing
         self.memory_limit = memory_limit
@@ -229,9 +257,24 @@ class DriftMonitor(StreamMonitor):
         """
         self._check_parameters()
         self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
-        table = self._without_clocks(X, enter(self, X, reset=True, min_samples=2, missing=True))
+        table = enter(self, X, reset=True, min_samples=2, missing=True)
+        if self.context is not None:
+            self._fit_in_context(table, groups)
+            return table.finish(self)
+        table = self._without_clocks(X, table)
         self._fit_rows(table, groups)
         return table.finish(self)
+
+    def _fit_in_context(self, table: CheckedRows, groups: Any) -> None:
+        """Learn how cells vary in their contexts, and begin a stream."""
+        defaults = {name: each.default for name, each in inspect.signature(type(self)).parameters.items()}
+        changed = [name for name in _OF_WINDOWS if getattr(self, name) != defaults[name]]
+        if changed or groups is not None:
+            named = listed([*changed, *(["groups"] * (groups is not None))])
+            raise InputError(f"with a context no windows are compared: leave out {named}.", parameter="context")
+        self._watch = WatchInContext.of(self, table, self.context, float(self.expected_run_length))
+        self.state_, self.threshold_ = self._watch.empty(), float(np.log(self.expected_run_length))
+        self._reference_key = self._watch.key
 
     def _check_parameters(self) -> None:
         self._validate_params()
@@ -344,7 +387,8 @@ class DriftMonitor(StreamMonitor):
             hint=(f"leave out {listed(counting)}, which only rises or falls; or " if without else "")
             + f"give {needed[-1]} rows or more"
             + (f", a window of {shorter} rows or fewer" if shorter > 1 else "")
-            + ", or rows in random order if their order means nothing",
+            + ", judge rows in their context, as in context=['hour', 'weekday'] of a column of times with two weeks of rows"
+            + ", or give rows in random order if their order means nothing",
         )
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
@@ -389,7 +433,21 @@ class DriftMonitor(StreamMonitor):
             raise InputError(f"length_scale = {self.length_scale!r}: expected positive, finite numbers.")
         return scale
 
-    def update(self, X: Any) -> DriftAlarms:
+    def _pages(self, X: Any) -> DriftPages:
+        """Process the next rows of the stream in their context."""
+        check_is_fitted(self, "threshold_")
+        rows, state, watch = self._rows_of_stream(X), self.state_, self._watch
+        if getattr(state, "key", None) != watch.key or not isinstance(state, CauseState):
+            raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
+        with ONE_BLAS_THREAD, Progress("rows of the stream", len(rows), self.verbose) as tick:
+            after = state
+            for part in slices(len(rows), _AT_ONCE):
+                after = watch.take_in(after, rows[part])
+                tick(part.stop - part.start)
+        self.state_ = after
+        return DriftPages(state.n_rows, len(rows), after.pages, watch.columns.names, watch.model.per_day).like(X)
+
+    def update(self, X: Any) -> Any:
         """Process the next rows of the stream.
 
         Parameters
@@ -399,8 +457,8 @@ class DriftMonitor(StreamMonitor):
 
         Returns
         -------
-        DriftAlarms
-            Alarms among these rows, and the statistic at each row.
+        DriftAlarms or DriftPages
+            Alarms among these rows, and the statistic at each row; with a `context` the pages, one a cause.
 
         Raises
         ------
@@ -413,6 +471,8 @@ class DriftMonitor(StreamMonitor):
         DataWarning
             For words that were not in the reference, with their number; they count as one more category.
         """
+        if self.context is not None:
+            return self._pages(X)
         alarms = self._alarms(X)
         return replace(alarms, window=len(self.state_.block), dependence=self.dependence_).like(X)
 
@@ -464,6 +524,15 @@ class DriftMonitor(StreamMonitor):
         given = Given.of(X)
         self._check_parameters()
         table, fresh = enter(self, given, min_samples=2, missing=True), copy(self)
+        if self.context is not None:
+            fresh._fit_in_context(table, groups)
+            pages = tuple(
+                replace(page, closed=self.state_.n_rows) if page.closed < 0 else page for page in self.state_.pages
+            )
+            self.__dict__.update(
+                vars(fresh) | {"state_": replace(fresh.state_, n_rows=self.state_.n_rows, pages=pages)}
+            )
+            return table.finish(self)
         if table.columns is None:
             fresh._fit_rows(table, groups)
         else:  # from now on the words of the new reference are known
@@ -486,6 +555,8 @@ class DriftMonitor(StreamMonitor):
         """
         check_is_fitted(self, "threshold_")
         rows = enter(self, X, min_samples=2, missing=True).rows
+        if self.context is not None:
+            return self._reference_key == reference_key(rows)
         return self._reference_key == self._key_of(rows)
 
 

@@ -1,0 +1,210 @@
+"""Streams whose rows are judged in their context: which columns say the context, and which are watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from isopleth.context.ranks import ContextRanks, RowContexts
+from isopleth.core.errors import InputError, listed, quoted
+from isopleth.core.rows import row_keys
+from isopleth.tables.checks import CheckedRows, in_quotes
+from isopleth.tables.kinds import Column
+from isopleth.tasks.drift.causes import CauseModel, CauseState, CauseWatch
+
+# Words for parts of a time, which name no column.
+PARTS_OF_TIME = ("hour", "weekday")
+_DAY, _HOUR = 86400.0, 3600.0
+# 1970-01-01 was a Thursday.
+_FIRST_WEEKDAY = 3
+# A column of numbers with more values does not name kinds of rows, and a reference has no days for more kinds.
+_MOST_VALUES, _MOST_KINDS = 31, 60
+_FEWEST_DAYS, _FEWEST_ROWS = 3, 100
+# Parts of a reference without times that are left out in turn, as its days would be.
+_PARTS = 14
+
+
+@dataclass(frozen=True, eq=False)
+class ContextColumns:
+    """Columns of checked rows that say the context, and columns of numbers that are watched."""
+
+    names: tuple[str, ...]  # names of the watched columns
+    watched: np.ndarray  # their places in the rows
+    time: int  # place of the times, -1 if there are none
+    hour: int  # place of hours that are given as numbers, -1 if there are none
+    weekday: bool  # whether the weekday of the times counts
+    clock: bool  # whether the time of day counts
+    origin: float  # seconds that the times are counted from
+    kinds: tuple[int, ...]  # places of columns that name kinds of rows
+    values: tuple[np.ndarray, ...]  # their known values
+
+    @classmethod
+    def of(cls, table: CheckedRows, every: Sequence[Column], asked: Sequence[Any]) -> Self:
+        """Find the columns of the context among `every` column, in the order of the rows."""
+        places = {column.name: j for j, column in enumerate(every)}
+        times = [j for j, column in enumerate(every) if column.kind == "time"]
+        parts = [name for name in asked if name in PARTS_OF_TIME and name not in places]
+        if parts and len(times) != 1:
+            found = quoted([str(every[j].name) for j in times]) if times else "none"
+            raise InputError(
+                f"context: {quoted(parts)} {'is' if len(parts) == 1 else 'are'} taken from the one column of times, and there "
+                f"{'are several: ' + found if times else 'is none'}; name a column.",
+                parameter="context",
+            )
+        unknown = [str(name) for name in asked if name not in places and name not in parts]
+        if unknown:
+            raise InputError(f"context: the rows have no column {listed(unknown)}.", parameter="context")
+        named = [places[name] for name in asked if name in places]
+        whole = [j for j in named if every[j].kind == "time"]
+        if len(whole) > 1:
+            raise InputError(
+                f"context: {quoted([str(every[j].name) for j in whole])} are times; name one.", parameter="context"
+            )
+        time = whole[0] if whole else times[0] if parts else -1
+        hours = [j for j in named if every[j].kind == "numeric" and _are_hours(every[j].name, table.rows[:, j])]
+        hour = hours[0] if hours else -1
+        kinds = tuple(j for j in named if j not in whole and j != hour)
+        values = tuple(_values(every[j], table.rows[:, j]) for j in kinds)
+        watched = [j for j, column in enumerate(every) if column.kind == "numeric" and j not in named]
+        words = [str(column.name) for j, column in enumerate(every) if column.kind == "categorical" and j not in named]
+        if words:
+            raise InputError(
+                f"context: {listed(words)} {'holds' if len(words) == 1 else 'hold'} words, which are not watched in a context; "
+                "name them in the context, or leave them out.",
+                parameter="context",
+            )
+        watched = [j for j in watched if np.nanmax(table.rows[:, j]) > np.nanmin(table.rows[:, j])]
+        if not watched:
+            raise InputError("context: no column of numbers that vary is left to be watched.", parameter="context")
+        return cls(
+            tuple(name if isinstance(name := every[j].name, str) else f"column {name}" for j in watched),
+            np.array(watched),
+            time,
+            hour,
+            bool(whole) or "weekday" in parts,
+            bool(whole) or "hour" in parts or hour >= 0,
+            every[time].origin if time >= 0 else 0.0,
+            kinds,
+            values,
+        )
+
+    @property
+    def count(self) -> int:
+        """Number of kinds of rows."""
+        return int(np.prod([7 if self.weekday else 1, *map(len, self.values)]))
+
+    def seconds(self, rows: np.ndarray) -> np.ndarray:
+        """Return the times of rows in seconds since 1970; NaN without times."""
+        return rows[:, self.time] + self.origin if self.time >= 0 else np.full(len(rows), np.nan)
+
+    def of_rows(self, rows: np.ndarray) -> RowContexts:
+        """Return the contexts of rows; the kind of rows whose context is missing or new is -1."""
+        seconds = self.seconds(rows)
+        known, kind = np.ones(len(rows), dtype=bool), np.zeros(len(rows), dtype=np.intp)
+        hour = np.zeros(len(rows))
+        if self.clock:
+            hour = rows[:, self.hour] % 24.0 if self.hour >= 0 else seconds % _DAY / _HOUR
+            known &= np.isfinite(hour)
+        if self.weekday:
+            known &= np.isfinite(seconds)
+            kind += (np.floor(np.where(known, seconds, 0.0) / _DAY).astype(np.intp) + _FIRST_WEEKDAY) % 7
+        for place, values in zip(self.kinds, self.values, strict=True):
+            cells = rows[:, place]
+            at = np.minimum(np.searchsorted(values, cells), len(values) - 1)
+            known &= values[at] == cells
+            kind = kind * len(values) + at
+        return RowContexts(np.where(known, hour, 0.0), np.where(known, kind, -1), self._days(seconds, hour))
+
+    def _days(self, seconds: np.ndarray, hour: np.ndarray) -> np.ndarray:
+        """Return the number of the day of each row: by times, by hours that begin anew, or parts of the rows."""
+        if self.time >= 0:
+            return np.floor(np.where(np.isfinite(seconds), seconds, 0.0) / _DAY).astype(np.intp)
+        if self.hour >= 0:
+            return np.concatenate([[0], np.cumsum(np.diff(hour) < -12.0)]).astype(np.intp)
+        return np.arange(len(hour)) * _PARTS // max(len(hour), 1)
+
+
+def _are_hours(name: Any, values: np.ndarray) -> bool:
+    known = values[~np.isnan(values)]
+    return "hour" in str(name).lower() and len(known) > 0 and known.min() >= 0.0 and known.max() <= 24.0
+
+
+def _values(column: Column, cells: np.ndarray) -> np.ndarray:
+    """Return the values of a column that names kinds of rows."""
+    found = np.unique(cells[~np.isnan(cells)])
+    if len(found) > _MOST_VALUES:
+        raise InputError(
+            f"context: {in_quotes(str(column.name))} has {len(found)} values; a context is a column of times, hours from 0 to "
+            f"24, or a column of at most {_MOST_VALUES} words or numbers. Divide it into classes.",
+            parameter="context",
+        )
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class WatchInContext:
+    """Reference in its contexts, and what its scores say of a stream without a change."""
+
+    columns: ContextColumns
+    ranks: ContextRanks
+    model: CauseModel
+    key: int
+
+    @classmethod
+    def of(cls, estimator: Any, table: CheckedRows, asked: Any, run_length: float) -> Self:
+        """Learn from a reference, whose rows are in the order in which they arrived."""
+        every = columns_of(estimator, table)
+        columns = ContextColumns.of(table, every, [asked] if isinstance(asked, str) else list(asked))
+        contexts = columns.of_rows(table.rows)
+        days = len(np.unique(contexts.day))
+        if days < _FEWEST_DAYS or len(table.rows) < _FEWEST_ROWS:
+            raise InputError(
+                f"context: the reference has {len(table.rows)} rows of {days} day{'s' if days > 1 else ''}; give {_FEWEST_DAYS} "
+                f"days and {_FEWEST_ROWS} rows at least, and two weeks if days of the week differ.",
+                parameter="X",
+            )
+        if columns.count > _MOST_KINDS:
+            raise InputError(
+                f"context: its columns make {columns.count} kinds of rows; take at most {_MOST_KINDS}.",
+                parameter="context",
+            )
+        rows = table.rows[:, columns.watched]
+        usable = contexts.kind >= 0
+        ranks = ContextRanks.of(rows[usable], contexts.take(usable), columns.count, clock=columns.clock)
+        scores = ranks.scores(rows, contexts, own_day=True)
+        model = CauseModel.of(scores, run_length, _rows_a_day(columns, table.rows, contexts))
+        return cls(columns, ranks, model, reference_key(table.rows))
+
+    def empty(self) -> CauseState:
+        """Return the state before the first row."""
+        return replace(CauseState.empty(self.model), key=self.key)
+
+    def take_in(self, state: CauseState, rows: np.ndarray) -> CauseState:
+        """Return the state after more rows."""
+        scores = self.ranks.scores(rows[:, self.columns.watched], self.columns.of_rows(rows))
+        return CauseWatch(self.model, state, scores, self.columns.seconds(rows)).run()
+
+
+def columns_of(estimator: Any, table: CheckedRows) -> list[Column]:
+    """Return the columns in the order of the checked rows; those of an array are named by their numbers."""
+    if table.columns is None:
+        named = getattr(estimator, "feature_names_in_", range(table.rows.shape[1]))
+        return [Column(name if isinstance(name, int) else str(name), "numeric") for name in named]
+    kinds = table.columns.columns
+    return [kind for kind in kinds if kind.kind != "categorical"] + [
+        kind for kind in kinds if kind.kind == "categorical"
+    ]
+
+
+def _rows_a_day(columns: ContextColumns, rows: np.ndarray, contexts: RowContexts) -> int:
+    """Return the usual number of rows a day."""
+    counts = np.unique(contexts.day, return_counts=True)[1]
+    return max(1, int(np.median(counts)))
+
+
+def reference_key(rows: np.ndarray) -> int:
+    """Return a number that tells whether a saved monitor was fitted to these rows."""
+    return int(row_keys(np.nan_to_num(rows, nan=-1.0)).sum())

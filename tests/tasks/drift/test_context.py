@@ -1,0 +1,176 @@
+"""Streams that are judged in their context: pages of causes, and what they may not depend on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isopleth import DriftMonitor, InputError
+from isopleth.io import load, save
+from isopleth.tasks.drift.causes import autoregression, least_in_run
+
+PER_DAY = 48
+
+
+def stream(start, days, seed):
+    """Half hours of three columns with a day; the second column goes with the first."""
+    rng, n = np.random.default_rng(seed), days * PER_DAY
+    when = pd.date_range(start, periods=n, freq="30min")
+    hour = np.asarray(when.hour + when.minute / 60.0)
+    noise = rng.normal(size=(n, 3))
+    noise[:, 1] = 0.6 * noise[:, 0] + 0.8 * noise[:, 1]
+    level = np.sin(hour / 12.0 * np.pi) * np.where(np.asarray(when.day_of_week) < 5, 4.0, 2.0)
+    rows = pd.DataFrame(level[:, None] * [1.0, 0.5, 0.0] + noise, columns=["load", "requests", "errors"])
+    return rows.assign(time=when)
+
+
+REFERENCE = stream("2025-01-06", 21, 0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(REFERENCE)
+
+
+@pytest.fixture
+def monitor(fitted):
+    fitted.state_ = fitted._watch.empty()
+    return fitted
+
+
+def test_a_step_has_one_page_that_names_its_column_and_its_time(monitor):
+    rows = stream("2025-01-27", 8, 1)
+    rows.loc[100:, "errors"] += 1.5
+    pages = monitor.update(rows)
+    assert len(pages) == 1
+    page = pages.pages[0]
+    assert (page.kind in ("level", "given"), page.columns, page.direction, page.closed) == (True, (2,), 1, -1)
+    assert 100 < page.row < 148
+    assert 94 <= page.start <= 106
+    assert pages.to_dict()["table"][0]["time"] == str(rows["time"][page.start])[:16]
+    assert "renew the reference" in " ".join(pages.to_dict()["summary"])
+    assert pages.plot().axes
+
+
+def test_what_ended_is_closed_and_armed_again(monitor):
+    rows = stream("2025-01-27", 14, 2)
+    rows.loc[100:200, "errors"] += 2.0
+    rows.loc[500:600, "errors"] += 2.0
+    pages = monitor.update(rows).pages
+    assert [page.columns for page in pages if page.row - 100 < 60 or 0 < page.row - 500 < 60] == [(2,), (2,)]
+    assert 200 < pages[0].closed < 420
+
+
+@pytest.mark.parametrize(("kind", "columns"), [("spread", (0,)), ("together", (0, 1)), ("incident", (2,))])
+def test_kinds_of_changes_are_named(monitor, kind, columns):
+    rows = stream("2025-01-27", 6, 3)
+    other = stream("2025-01-27", 6, 4)
+    if kind == "spread":
+        rows.loc[60:, "load"] += 2.0 * np.random.default_rng(5).normal(size=len(rows) - 60)
+        rows.loc[60:, "requests"] = other.loc[60:, "requests"]
+    if kind == "together":
+        rows.loc[60:, "requests"] -= 1.5 * (rows.loc[60:, "load"] - other.loc[60:, "load"]) * 0.6
+    if kind == "incident":
+        rows.loc[60:63, "errors"] += 9.0
+    first = next(page for page in monitor.update(rows).pages if page.row >= 60)
+    assert first.kind == kind or kind == "spread"
+    assert set(first.columns) & set(columns)
+
+
+def test_rows_cut_in_any_way_and_saved_monitors_give_the_same_bits(monitor, tmp_path):
+    rows = stream("2025-01-27", 5, 6)
+    rows.loc[80:, "load"] += 2.0
+    save(monitor, tmp_path / "monitor.isopleth")
+    other = load(tmp_path / "monitor.isopleth")
+    once = monitor.update(rows)
+    for part in (rows[:1], rows[1:97], rows[97:]):
+        again = other.update(part[["errors", "time", "load", "requests"]])
+        save(other, tmp_path / "monitor.isopleth")
+        other = load(tmp_path / "monitor.isopleth")
+    assert again.pages == once.pages or [vars(page) for page in again.pages] == [vars(page) for page in once.pages]
+    np.testing.assert_array_equal(other.state_.log_sums, monitor.state_.log_sums)
+    assert other.has_reference(REFERENCE)
+    assert not other.has_reference(rows)
+
+
+def test_false_pages_are_as_rare_as_asked():
+    """28 days are asked for; six streams of 28 days with references of their own."""
+    pages = 0
+    for seed in range(6):
+        own = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(stream("2025-01-06", 14, [seed, 1]))
+        pages += len(own.update(stream("2025-01-20", 28, [seed, 2])))
+    assert pages <= 14  # Poisson of mean 6: one in 700
+
+
+def test_a_holiday_that_is_named_is_no_incident():
+    holiday = np.array(["no", "yes"])
+    reference, later = stream("2025-01-06", 28, 7), stream("2025-02-03", 7, 8)
+    for rows in (reference, later):
+        day = rows["time"].dt.dayofyear % 7 == 3
+        rows["holiday"] = holiday[day.astype(int)]
+        rows.loc[day, "errors"] += 8.0
+    named = DriftMonitor(context=["hour", "holiday"], expected_run_length=28 * PER_DAY).fit(reference)
+    assert len(named.update(later)) <= 1
+    assert len(named.update(later.assign(holiday="no"))) >= 1
+
+
+def test_a_new_reference_closes_the_pages(monitor):
+    rows = stream("2025-01-27", 5, 9)
+    rows["errors"] += 3.0
+    assert len(monitor.update(rows)) >= 1
+    moved = stream("2025-01-27", 14, 10)
+    moved["errors"] += 3.0
+    own = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(REFERENCE)
+    own.update(rows)
+    own.update_reference(moved)
+    assert own.state_.n_rows == len(rows)
+    assert all(page.closed >= 0 for page in own.state_.pages)
+    later = stream("2025-02-10", 3, 11)
+    later["errors"] += 3.0
+    assert len(own.update(later)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("context", "change", "words"),
+    [
+        ("day", {}, "no column day"),
+        ("load", {}, "'load' has 1008 values; a context is a column of times"),
+        (
+            ["hour"],
+            {"time": REFERENCE["time"].astype(str) + " h"},
+            "taken from the one column of times, and there is none",
+        ),
+        ("time", {"word": "ab"}, "word holds words"),
+    ],
+)
+def test_contexts_that_cannot_be_used(context, change, words):
+    rows = REFERENCE.assign(**change)
+    if "word" in change:
+        rows["word"] = np.where(np.arange(len(rows)) % 2, "a", "b")
+    if "time" in change:
+        rows = rows.drop(columns="time")
+    with pytest.raises(InputError, match=words):
+        DriftMonitor(context=context).fit(rows)
+
+
+def test_windows_and_contexts_exclude_each_other_and_short_references_are_refused(fitted):
+    with pytest.raises(InputError, match="leave out window"):
+        DriftMonitor(window=20, context="time").fit(REFERENCE)
+    with pytest.raises(InputError, match="48 rows of 1 day; give 3 days"):
+        DriftMonitor(context="time").fit(REFERENCE[:PER_DAY])
+    fitted.state_ = replace(fitted._watch.empty(), key=1)
+    with pytest.raises(InputError, match="state_ is not of this monitor"):
+        fitted.update(REFERENCE[:3])
+
+
+def test_an_autoregression_is_found_and_runs_are_of_one_sign():
+    noise = np.random.default_rng(0).normal(size=3000)
+    z = noise.copy()
+    for i in range(1, len(z)):
+        z[i] += 0.6 * z[i - 1]
+    np.testing.assert_allclose(autoregression(z / z.std())[:1], [0.6], atol=0.06)
+    assert len(autoregression(noise)) == 0
+    np.testing.assert_allclose(least_in_run(np.array([1.0, 2.0, 3.0, -4.0, -5.0, -6.0]))[[2, 5]], [1.0, 4.0])
