@@ -14,7 +14,7 @@ import pyarrow as pa
 from isopleth.core.errors import Hint, InputError, Message, quoted
 from isopleth.files.delimited import Dialect
 from isopleth.files.source import choice
-from isopleth.tables.schema import Choices, EncodedTable, Schema, attached
+from isopleth.tables.schema import ColumnChoices, EncodedTable, Schema, attached
 from isopleth.tables.unread import NO_ODD_CELLS, OddCells, behind, refusal
 
 
@@ -36,7 +36,7 @@ class FileTable:
         For text files and workbooks, the line on which each row begins, counted from 1.
     notes : tuple of Message
         Messages on what was recognised, such as a decimal comma.
-    choices : Choices
+    choices : ColumnChoices
         Choices of the user for columns.
     labels : mapping of str to ndarray
         Columns that hold the class or group of each row, which are not among the others.
@@ -76,7 +76,7 @@ class FileTable:
     named: bool = True
     lines: np.ndarray | None = None
     notes: tuple[Message, ...] = ()
-    choices: Choices = field(default_factory=Choices)
+    choices: ColumnChoices = field(default_factory=ColumnChoices)
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
     dialect: Dialect | None = None
     before: int = 0

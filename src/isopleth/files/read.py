@@ -35,7 +35,7 @@ from isopleth.files.source import (
 from isopleth.files.workbook import read_workbook
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD, hold_codes
 from isopleth.tables.numerals import Numerals
-from isopleth.tables.schema import Choices, Schema
+from isopleth.tables.schema import ColumnChoices, Schema
 from isopleth.tables.text_types import days_of, trimmed, typed, without_codes, without_missing
 from isopleth.tables.unread import CensoredCells, OddCells, UnreadCells
 
@@ -78,11 +78,11 @@ class Reading:
         return frozenset({"", *self.missing})
 
     @property
-    def choices(self) -> Choices:
+    def choices(self) -> ColumnChoices:
         """Kinds that are asked for by name of a column."""
-        lists = {name: tuple(getattr(self, name)) for name in Choices._LISTS}
+        lists = {name: tuple(getattr(self, name)) for name in ColumnChoices._LISTS}
         keep = self.keep_identifiers or self.columns is not None
-        return Choices(**lists, keep_identifiers=keep, missing=self.said_missing)
+        return ColumnChoices(**lists, keep_identifiers=keep, missing=self.said_missing)
 
     def of_schema(self, schema: Schema) -> Reading:
         """Return how the columns of a schema are read; what was said of columns was for those of another table."""

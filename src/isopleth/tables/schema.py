@@ -61,7 +61,7 @@ class EncodedTable:
 
 
 @dataclass(frozen=True)
-class Choices:
+class ColumnChoices:
     """Choices of the user, for columns by name, or by number in an array."""
 
     # categorical, numeric, time_columns: columns of these kinds, whatever values they hold
@@ -95,14 +95,14 @@ class Choices:
             text = f"{quoted(twice)} is named as more than one of categories, numbers and times; name it once."
             raise InputError(text, column=twice[0])
 
-    def only(self, names: Iterable[Any]) -> Choices:
+    def only(self, names: Iterable[Any]) -> ColumnChoices:
         """Return what is said of these columns."""
         kept = set(names)
         lists = (*self._LISTS, "written", "unnamed")
         some: dict[str, Any] = {key: tuple(n for n in getattr(self, key) if n in kept) for key in lists}
         return replace(self, **some)
 
-    def joined(self, other: Choices) -> Choices:
+    def joined(self, other: ColumnChoices) -> ColumnChoices:
         """Return what is said of the columns of two tables."""
         both: dict[str, Any] = {
             key: tuple(dict.fromkeys([*getattr(self, key), *getattr(other, key)]))
@@ -173,7 +173,7 @@ class Schema:
         also: Any = None,
         typed: bool = False,
         odd: tuple[OddCells, ...] = (),
-        choices: Choices | None = None,
+        choices: ColumnChoices | None = None,
         **chosen: Any,
     ) -> Self:
         """Decide the kinds of the columns of a table.
@@ -188,7 +188,7 @@ class Schema:
             Whether text holds nothing but words, since a reader has looked for numbers and times in it.
         odd : tuple of OddCells
             Cells of each table that its reader could not read.
-        choices : Choices, optional
+        choices : ColumnChoices, optional
             What the user says of columns, or its parts as keywords.
 
         Raises
@@ -197,7 +197,7 @@ class Schema:
             If a named column does not exist, two columns have the same name, a cell of a column in `numeric` is no number,
             or no column is left.
         """
-        choices = choices or Choices.of(chosen)
+        choices = choices or ColumnChoices.of(chosen)
         given = [each for each in (X, also) if each is not None]
         odd = odd or (NO_ODD_CELLS,) * len(given)
         tables = [SourceTable.of(each, typed, cells) for each, cells in zip(given, odd, strict=True)]
@@ -515,7 +515,7 @@ class Attached:
     """Schema that an Arrow table carries, what the user said of its columns, and whether its file names them."""
 
     schema: Schema
-    choices: Choices
+    choices: ColumnChoices
     named: bool
     odd: OddCells = NO_ODD_CELLS
 
@@ -529,7 +529,7 @@ class Attached:
         held = json.loads(metadata[_KEY])
         # Rows that were taken from the table have other numbers.
         odd = OddCells.unpacked(held["odd"]) if held["n_rows"] == len(X) else NO_ODD_CELLS
-        return cls(Schema.from_dict(held["schema"]), Choices.of(held["choices"]), held["named"], odd)
+        return cls(Schema.from_dict(held["schema"]), ColumnChoices.of(held["choices"]), held["named"], odd)
 
     def of_tables(self, X: Any, also: Any, categorical: Iterable[str], *, again: bool = False) -> Schema:
         """Return the schema; it is decided anew if there is another table or a new category, or `again` by some of the rows."""
@@ -551,7 +551,7 @@ class Attached:
         return np.column_stack([c.cast(pa.float64()).to_numpy() for c in table.columns])
 
 
-def attached(data: Any, schema: Schema, choices: Choices, named: bool, odd: OddCells) -> Any:
+def attached(data: Any, schema: Schema, choices: ColumnChoices, named: bool, odd: OddCells) -> Any:
     """Return an Arrow table that carries a schema, and the cells that could not be read."""
     said = {**asdict(choices), "missing": None if choices.missing is None else sorted(choices.missing)}
     held = {"schema": {**schema.to_dict(), "notes": []}, "choices": said, "named": named}
