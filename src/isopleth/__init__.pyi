@@ -29,6 +29,7 @@ from .io import save as save
 from .score import KernelScore as KernelScore
 from .score import NystromKEF as NystromKEF
 from .tasks import AnomalyDetector as AnomalyDetector
+from .tasks import CellwiseDetector as CellwiseDetector
 from .tasks import ChangePointDetector as ChangePointDetector
 from .tasks import ClassPriorEstimator as ClassPriorEstimator
 from .tasks import DriftMonitor as DriftMonitor

@@ -357,6 +357,48 @@ def anomalies() -> None:
 
 
 @click.command(
+    cls=Command,
+    stages="reading fitting judging writing",
+    short_help="Show which cells of a table are wrong.",
+    reads={"file": "file"},
+)
+@click.argument("file", type=_PATH)
+@_file_option(
+    "--out",
+    "Write the worst cell of every row: line (or row), column, value, usual, low, high, excess, flagged and against; .csv or "
+    ".parquet.",
+)
+@_file_option(
+    "--repaired", "Write FILE with flagged cells replaced by what is usual there; all other cells as they stand."
+)
+@_file_option(
+    "--rules",
+    "Write the rules that nearly all rows keep to this file, or judge by those of the file if it is there.",
+    metavar="JSON",
+)
+@click.option(
+    "--threshold",
+    type=Number(0),
+    help="Flag cells beyond so many nats.  [default: 7 for numbers and times, 3.5 to 6 for words, the more rows have the word]",
+)
+@table_options("--columns", "Use these columns only.", bad_cells="missing")
+@click.option("--top", type=WholeNumber(min=0), default=10, show_default=True, help="Number of rows to show.")
+@_file_option("--save", "save_to", "Keep the fitted model in this file.", metavar="MODEL")
+@_file_option("--plot", "Draw the worst cells; .png, .svg or .pdf.")
+@row_numbers_option
+@raw_text_option
+@report_option
+@json_option
+def cells() -> None:
+    """Show the cells of FILE that do not fit the other cells of their rows, and what would be usual there.
+
+    Each cell is judged by its law given the other cells of its row, and by rules that nearly all rows keep: sums and products
+    of columns, words that tell other words, signs, whole numbers, usual words. Cells that cannot be read come first. Which
+    rows are unusual is another question: isopleth anomalies.
+    """
+
+
+@click.command(
     cls=Command, stages="reading searching writing", short_help="Show where a series changes.", reads={"file": "file"}
 )
 @click.argument("file", type=_PATH)
@@ -676,6 +718,21 @@ def doctor() -> None:
     """
 
 
-COMMANDS = [anomalies, changes, compare, demo, describe, doctor, expect, fill, fit, monitor, prior, sample, score]
+COMMANDS = [
+    anomalies,
+    cells,
+    changes,
+    compare,
+    demo,
+    describe,
+    doctor,
+    expect,
+    fill,
+    fit,
+    monitor,
+    prior,
+    sample,
+    score,
+]
 for _command in COMMANDS:
     program.add_command(_command)

@@ -147,6 +147,35 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
         },
         _JUDGED_ROW,
     ),
+    "cells": (
+        COMMON
+        | _SUMMARY
+        | {
+            "rows": ("integer", "rows of the table"),
+            "columns": ("list of string", "columns that were used"),
+            "flagged_cells": ("integer", "number of flagged cells"),
+            "flagged_rows": ("integer", "number of rows that hold one"),
+            "rules": ("list of object", "rules that nearly all rows keep"),
+            "table": ("list of object", "the worst cell of each of the --top rows that have the worst ones"),
+        },
+        {
+            **_PLACE,
+            "column": ("string", "column of the cell"),
+            "value": ("string, number, boolean or null", "the cell"),
+            "usual": (
+                "string, number, boolean or null",
+                "median of its law given the other cells, or the likeliest word",
+            ),
+            "low": ("string, number, boolean or null", "10 % quantile of the law, or the likeliest word"),
+            "high": ("string, number, boolean or null", "90 % quantile"),
+            "excess": ("number", "surprisal less its expectation, and what broken rules add, in nats"),
+            "flagged": ("boolean", "whether the cell is flagged"),
+            "against": (
+                "string",
+                "broken rules and other cells that speak against it; empty for rows that are not explained",
+            ),
+        },
+    ),
     "describe": (
         COMMON
         | _SUMMARY
@@ -285,7 +314,12 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
 _KIND_OR_NULL = ("string or null", "what the column holds there, or why it is left out; null where it is not there")
 # Keys of the objects in lists beside the table.
 _ITEMS = {
-    "schema_changes": {"column": ("string", "name of the column"), "before": _KIND_OR_NULL, "after": _KIND_OR_NULL}
+    "rules": {
+        "rule": ("string", "the rule in words"),
+        "rows": ("integer", "rows that it judges"),
+        "broken": ("list", "lines (or rows) that break it"),
+    },
+    "schema_changes": {"column": ("string", "name of the column"), "before": _KIND_OR_NULL, "after": _KIND_OR_NULL},
 }
 
 # Keys that depend on the table or on options: those of rows, and of columns of other kinds than numbers.

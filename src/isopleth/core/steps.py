@@ -13,10 +13,15 @@ TIME_STEPS = (86400.0, 3600.0, 60.0, 1.0)
 _EQUAL = 1e-9
 
 
-def recorded_step(values: np.ndarray, steps: Sequence[float] = USUAL_STEPS) -> float:
-    """Return the largest of `steps` of which all values are multiples; 0 for none."""
-    return next((step for step in steps if _are_multiples(values, step)), 0.0)
+def recorded_step(values: np.ndarray, steps: Sequence[float] = USUAL_STEPS, share: float = 1.0) -> float:
+    """Return the largest of `steps` of which all values, or a `share` of them, are multiples; 0 for none."""
+    return next((step for step in steps if _multiples(values, step) >= share), 0.0)
 
 
-def _are_multiples(values: np.ndarray, step: float) -> bool:
-    return bool((np.abs(values - np.rint(values / step) * step) <= _EQUAL * np.abs(values)).all())
+def _multiples(values: np.ndarray, step: float) -> float:
+    """Return the share of values that are multiples of a step."""
+    return (
+        float((np.abs(values - np.rint(values / step) * step) <= _EQUAL * np.abs(values)).mean())
+        if len(values)
+        else 1.0
+    )

@@ -24,27 +24,50 @@ _SIGNS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {"x": np.mul
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation: ``result = first x second``, ``result = first + second``, or ``result <= first`` without a second column."""
+    """A relation of columns: a product or sum, a product with a discount, or ``result <= first`` without a second column."""
 
     result: str
     first: str
     second: str | None = None
     sign: str = "<="
     step: float = 0.0  # numbers of the result are multiples of it; 0 for none
+    less: str | None = None  # share that is taken off: result = first x second x (1 - less)
 
     def __str__(self) -> str:
         """Return the relation as people write it."""
-        return (
-            f"{self.result} <= {self.first}"
-            if self.second is None
-            else (f"{self.result} = {self.first} {self.sign} {self.second}")
+        if self.second is None:
+            return f"{self.result} <= {self.first}"
+        return f"{self.result} = {self.first} {self.sign} {self.second}" + (
+            f" x (1 - {self.less})" if self.less else ""
         )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it speaks about."""
+        return tuple(name for name in (self.result, self.first, self.second, self.less) if name is not None)
+
+    def _combined(self, numbers: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return what the result has to be, before it is rounded."""
+        assert self.second is not None
+        found = _SIGNS[self.sign](numbers[self.first], numbers[self.second])
+        return found if self.less is None else found * (1.0 - numbers[self.less])
 
     def computed(self, numbers: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return what the result has to be, rounded as it is recorded."""
-        assert self.second is not None
-        found = _SIGNS[self.sign](numbers[self.first], numbers[self.second])
+        found = self._combined(numbers)
         return np.round(np.rint(found / self.step) * self.step, 9) if self.step else found
+
+    def solved_for(self, name: str, numbers: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return what an equation says of one of its columns, by the others; not finite where they do not tell."""
+        result, first, second = (numbers[column] for column in (self.result, self.first, str(self.second)))
+        share = 1.0 if self.less is None else 1.0 - numbers[self.less]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if name == self.result:
+                return self.computed(numbers)
+            if name == self.less:
+                return 1.0 - result / (first * second)
+            other = second if name == self.first else first
+            return result - other if self.sign == "+" else result / (other * share)
 
     def broken(self, numbers: Mapping[str, np.ndarray]) -> int:
         """Return the number of rows in which it does not hold; gaps break nothing."""
@@ -55,7 +78,7 @@ class Relation:
         with np.errstate(invalid="ignore"):
             if self.second is None:
                 return np.asarray(numbers[self.result] > numbers[self.first])
-            away = np.abs(numbers[self.result] - _SIGNS[self.sign](numbers[self.first], numbers[self.second]))
+            away = np.abs(numbers[self.result] - self._combined(numbers))
             return np.asarray(away > _tolerance(numbers[self.result], self.step))
 
 
@@ -103,18 +126,23 @@ def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
 
 
 def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.ndarray]:
-    """Find products and sums that hold in nearly all rows, and the rows that break each: likely errors of recording."""
-    found = {}
+    """Find equations that hold in nearly all rows, and the rows that break each: likely errors of recording."""
+    return {relation: rows for relation, rows in nearly_all(numbers, _FEW) if len(rows)}
+
+
+def nearly_all(numbers: Mapping[str, np.ndarray], few: float) -> Iterator[tuple[Relation, np.ndarray]]:
+    """Yield equations that all rows keep but the share `few`, with the rows that break each."""
     numbers = _varying(numbers)
-    for relation in _equations(numbers, _FEW):
+    for relation in _equations(numbers, few):
         rows, result = np.flatnonzero(relation.breaks(numbers)), numbers[relation.result]
         parts = np.stack([numbers[relation.first], numbers[str(relation.second)]])
         with np.errstate(invalid="ignore"):  # gaps compare as False
             informative = (np.abs(result - parts) > _tolerance(result, relation.step)).all(axis=0)
+            if relation.less is not None:  # without a discount it is a product of two columns
+                informative &= numbers[relation.less] != 0.0
         informative[rows] = False
-        if 0 < len(rows) <= _FEW * informative.sum() and len(np.unique(result[informative])) >= _FEWEST_ROWS:
-            found[relation] = rows
-    return found
+        if len(rows) <= few * informative.sum() and len(np.unique(result[informative])) >= _FEWEST_ROWS:
+            yield relation, rows
 
 
 def _varying(numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -124,26 +152,46 @@ def _varying(numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def _equations(numbers: Mapping[str, np.ndarray], few: float = 0.0) -> Iterator[Relation]:
-    """Yield relations a = b x c and a = b + c that hold in every row, or in all but the share `few`."""
+    """Yield sums, products and products with a discount that hold in every row, or in all but the share `few`."""
+    names = list(numbers)
+    known = [np.unique(values[~np.isnan(values)]) for values in numbers.values()]
+    # A few wrong numbers with more digits do not change how the others were recorded.
+    steps = [recorded_step(values, share=1.0 - few) for values in known]
+    for result, first, second, sign, less in _likely(numbers, steps, few):
+        relation = Relation(names[result], names[first], names[second], sign, steps[result], less)
+        cells = np.stack([numbers[name] for name in relation.columns])
+        complete = cells[:, ~np.isnan(cells).any(axis=0)]
+        enough = complete.shape[1] >= _FEWEST_ROWS and np.ptp(complete, axis=1).all()
+        if enough and relation.broken(numbers) <= few * cells.shape[1]:
+            yield relation
+
+
+def _likely(
+    numbers: Mapping[str, np.ndarray], steps: Sequence[float], few: float
+) -> Iterator[tuple[int, int, int, str, str | None]]:
+    """Yield equations that hold in enough of the first rows, as places of result and parts, sign, and column of the discount."""
     if not numbers:
         return
-    names, n_rows = list(numbers), len(next(iter(numbers.values())))
-    steps = [recorded_step(np.unique(values[~np.isnan(values)])) for values in numbers.values()]
     first_rows = np.stack([values[:_FIRST] for values in numbers.values()])
     tolerance = np.stack([_tolerance(values, step) for values, step in zip(first_rows, steps, strict=True)])
-    for (i, first), (j, second) in combinations(enumerate(names), 2):
-        for sign, operate in _SIGNS.items():
-            with np.errstate(invalid="ignore"):
-                broken = np.abs(first_rows - operate(first_rows[i], first_rows[j])) > tolerance
-            # Among the first rows a few may come together; the second condition decides.
-            for k in np.flatnonzero(broken.sum(axis=1) <= 10 * few * _FIRST):
-                relation = Relation(names[k], first, second, sign, steps[k])
-                if k in (i, j) or relation.broken(numbers) > few * n_rows:
-                    continue
-                cells = np.stack([numbers[name] for name in (names[k], first, second)])
-                cells = cells[:, ~np.isnan(cells).any(axis=0)]
-                if cells.shape[1] >= _FEWEST_ROWS and np.ptp(cells, axis=1).all():
-                    yield relation
+    most = 10 * few * _FIRST  # among the first rows a few may come together
+    with np.errstate(invalid="ignore"):
+        shares = [
+            j
+            for j, rows in enumerate(first_rows)
+            if not ((rows < 0.0) | (rows > 1.0)).any() and np.nanmax(rows, initial=0.0)
+        ]
+        for i, j in combinations(range(len(first_rows)), 2):
+            for sign, operate in _SIGNS.items():
+                found = operate(first_rows[i], first_rows[j])
+                for k in np.flatnonzero((np.abs(first_rows - found) > tolerance).sum(axis=1) <= most):
+                    if k not in (i, j):
+                        yield int(k), i, j, sign, None
+            for less in shares:
+                found = first_rows[i] * first_rows[j] * (1.0 - first_rows[less])
+                for k in np.flatnonzero((np.abs(first_rows - found) > tolerance).sum(axis=1) <= most):
+                    if len({int(k), i, j, less}) == 4:
+                        yield int(k), i, j, "x", list(numbers)[less]
 
 
 def _orders(numbers: Mapping[str, np.ndarray]) -> Iterator[Relation]:

@@ -1,6 +1,8 @@
 from .anomaly.detector import AnomalyDetector as AnomalyDetector
 from .anomaly.explanation import Explanation as Explanation
 from .anomaly.result import Anomalies as Anomalies
+from .cellwise.detector import CellwiseDetector as CellwiseDetector
+from .cellwise.result import CellFindings as CellFindings
 from .changes.curve import sliding_lsdd as sliding_lsdd
 from .changes.detector import ChangePointDetector as ChangePointDetector
 from .changes.result import ChangePoints as ChangePoints

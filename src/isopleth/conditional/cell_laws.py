@@ -1,0 +1,364 @@
+r"""Laws of the cells of all columns at once, on bins, sturdy against wrong cells among the rows of the fit.
+
+:class:`NumberLaw` and :class:`WordLaw` spend two forests and forty-eight kernels on one column. Where every column has to be
+judged, this is the cheaper form of the same rule: a forest, a line and frequencies, each without the row that is judged, pooled
+by EM. The coordinates and the line are chosen so that a few giants or wrong cells of the table do not set the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import ndtri
+
+from isopleth.conditional.forest import Forest
+from isopleth.conditional.inputs import Inputs
+from isopleth.conditional.pools import pool_weights
+from isopleth.conditional.ridge import Ridge
+from isopleth.core.progress import unheard
+from isopleth.core.rows import differ
+from isopleth.core.threads import check_stopped
+
+# Most bins of a column of numbers, and ranks from each end of which every one has a bin.
+_BINS, _END_RANKS = 96, (0, 1, 2, 4, 8, 16)
+# Quantile of each tail from which on scores are straight, and then logarithmic.
+_TAIL = 1.0 / 32.0
+# Trees of a column, fewest rows of a leaf, share of the columns that a node compares, words that the trees tell apart.
+_TREES, _LEAF, _COLUMNS, _MOST_WORDS = 60, 3, 1.0 / 3.0, 30
+# Share of the frequencies that is added to the shares of leaves, and rows that all bins together have beforehand.
+_PRIOR, _BEFOREHAND = 0.1, 0.02
+# Widths, in scores, of the kernels that smooth masses: two normal ones and a Cauchy kernel.
+_NORMAL_WIDTHS, _CAUCHY_WIDTH = (0.1, 0.3), 0.5
+# Widths of the kernels of residuals, in robust deviations; a share of each is a Cauchy kernel of three times the width.
+_RESIDUAL_WIDTHS, _CAUCHY_SHARE = (0.2, 0.6), 0.1
+# Steps of EM, and share of the weight that is spread evenly.
+_STEPS, _FLOOR = 80, 0.002
+# Coordinates of lines count as at most so many scores.
+_FARTHEST = 6.0
+# Rows whose laws are held at once.
+_BATCH = 1024
+
+
+@dataclass(frozen=True)
+class ScoreMap:
+    """Normal scores between two quantiles, straight for one score beyond them, then logarithmic."""
+
+    values: np.ndarray
+    scores: np.ndarray
+    unit: float  # of values in a score
+
+    @classmethod
+    def of(cls, values: np.ndarray, counts: np.ndarray) -> Self:
+        """Choose the map by distinct values in ascending order and how often they occur."""
+        share = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
+        scores = ndtri(share)
+        low, high = np.searchsorted(share, _TAIL), np.searchsorted(share, 1.0 - _TAIL, side="right") - 1
+        if high <= low:
+            low, high = 0, len(values) - 1
+        unit = (values[high] - values[low]) / max(scores[high] - scores[low], 1e-3)
+        return cls(values[low : high + 1], scores[low : high + 1], float(unit) or 1.0)
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        """Return the scores of values; NaN stays NaN."""
+        inside = np.interp(y, self.values, self.scores)
+        return np.asarray(
+            inside + _beyond((y - self.values[-1]) / self.unit) - _beyond((self.values[0] - y) / self.unit)
+        )
+
+
+def _beyond(t: np.ndarray) -> np.ndarray:
+    """Return distances, those of more than 1 as 1 plus their logarithm."""
+    t = np.fmax(t, 0.0)
+    return np.where(t <= 1.0, t, 1.0 + np.log(np.maximum(t, 1.0)))
+
+
+@dataclass(frozen=True)
+class NumberBins:
+    """Values of a column that stand for all others, in scores."""
+
+    values: np.ndarray  # (B,)
+    centers: np.ndarray  # (B,): their scores
+    widths: np.ndarray  # (B,): in scores
+
+    @classmethod
+    def of(cls, known: np.ndarray, scores: ScoreMap) -> Self:
+        """Choose distinct values: all of them, or those at some ranks."""
+        ordered = np.sort(known)
+        values = _distinct(ordered)[0]
+        if len(values) > _BINS:
+            n = len(ordered)
+            ends = np.array(_END_RANKS)
+            inner = np.linspace(_END_RANKS[-1], n - 1 - _END_RANKS[-1], _BINS - 2 * len(ends))
+            ranks = np.clip(np.rint(np.concatenate([ends, inner, n - 1 - ends])), 0, n - 1).astype(np.intp)
+            values = _distinct(np.sort(ordered[ranks]))[0]
+        centers = scores(values)
+        apart = np.concatenate([[True], np.diff(centers) > 1e-6])
+        values, centers = values[apart], centers[apart]
+        if len(centers) == 1:
+            return cls(values, centers, np.ones(1))
+        edges = np.concatenate([[1.5 * centers[0] - 0.5 * centers[1]], 0.5 * (centers[1:] + centers[:-1])])
+        edges = np.append(edges, 1.5 * centers[-1] - 0.5 * centers[-2])
+        return cls(values, centers, np.maximum(np.diff(edges), 1e-3))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def shares(self, z: np.ndarray) -> csr_array:
+        """Return how scores are shared between the two bins beside them, (n, B): answers are continuous in the cells."""
+        place = np.interp(z, self.centers, np.arange(len(self), dtype=np.float64))
+        near = np.rint(place)
+        place = np.where(np.abs(place - near) < 1e-6, near, place)
+        first = np.minimum(place.astype(np.intp), max(len(self) - 2, 0))
+        part = place - first
+        second = np.minimum(first + 1, len(self) - 1)
+        columns, data = np.stack([first, second], axis=1).ravel(), np.stack([1.0 - part, part], axis=1).ravel()
+        out = csr_array((data, columns, 2 * np.arange(len(z) + 1)), shape=(len(z), len(self)))
+        out.sum_duplicates()
+        return out
+
+    def far(self, z: np.ndarray) -> np.ndarray:
+        """Return by which factor the density of scores beyond all bins is less than that of the last bin."""
+        out = np.maximum(np.maximum(z - self.centers[-1], self.centers[0] - z), 0.0)
+        return np.asarray(1.0 / (1.0 + (out / _CAUCHY_WIDTH) ** 2))
+
+
+@dataclass(frozen=True)
+class WordBins:
+    """Words of a column; each is a bin, and a word that no row of the fit has is in none."""
+
+    size: int
+
+    @property
+    def widths(self) -> np.ndarray:
+        """Ones: words have masses and no densities."""
+        return np.ones(self.size)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def shares(self, codes: np.ndarray) -> csr_array:
+        """Return the words as rows of 0 and 1."""
+        known = codes < self.size
+        return csr_array(
+            (known[known] * 1.0, codes[known].astype(np.intp), np.concatenate([[0], np.cumsum(known)])),
+            shape=(len(codes), self.size),
+        )
+
+    def far(self, codes: np.ndarray) -> np.ndarray:
+        """Return ones: words have no distance."""
+        return np.ones(len(codes))
+
+
+def _distinct(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of an ascending array that differ beyond rounding, and how often each occurs."""
+    first = np.concatenate([[0], np.flatnonzero(differ(ordered)) + 1]) if len(ordered) > 1 else np.zeros(1, dtype=int)
+    return ordered[first], np.diff(np.append(first, len(ordered)))
+
+
+def score_maps(rows: np.ndarray, n_numeric: int) -> list[ScoreMap | None]:
+    """Return the map of each column of numbers to scores; None for one without a known cell."""
+    found: list[ScoreMap | None] = []
+    for cells in rows[:, :n_numeric].T:
+        known = np.sort(cells[~np.isnan(cells)])
+        found.append(ScoreMap.of(*_distinct(known)) if len(known) else None)
+    return found
+
+
+def in_scores(rows: np.ndarray, maps: list[ScoreMap | None]) -> np.ndarray:
+    """Return rows with numbers as scores, which are the coordinates of trees and lines."""
+    out = rows.copy()
+    for j, scores in enumerate(maps):
+        if scores is not None:
+            out[:, j] = scores(rows[:, j])
+    return out
+
+
+@dataclass(frozen=True)
+class ResidualDensity:
+    """Density of residuals of a line, tabulated, for each of two widths."""
+
+    residuals: np.ndarray  # (n,): of the rows of the fit, from lines without them
+    widths: np.ndarray  # (2,)
+    grid: np.ndarray
+    table: np.ndarray  # (2, G): sums of kernels
+
+    @classmethod
+    def of(cls, residuals: np.ndarray) -> Self:
+        """Sum kernels about the residuals, in robust deviations."""
+        deviation = 1.4826 * float(np.median(np.abs(residuals - np.median(residuals))))
+        widths = np.array(_RESIDUAL_WIDTHS) * max(deviation, 0.02, 0.1 * float(residuals.std()))
+        grid = np.linspace(residuals.min() - 12.0 * widths[-1], residuals.max() + 12.0 * widths[-1], 1024)
+        table = np.stack([_kernel(grid[:, None] - residuals, h).sum(axis=1) for h in widths])
+        return cls(residuals, widths, grid, table)
+
+    def masses(self, trend: np.ndarray, bins: NumberBins, own: np.ndarray | None) -> np.ndarray:
+        """Return the masses of bins about trends, (2, n, B), each line of sum 1, without the row's own residual."""
+        u = bins.centers - trend[:, None]
+        out = np.empty((2, *u.shape))
+        for k, h in enumerate(self.widths):
+            found = np.interp(u, self.grid, self.table[k], 0.3 * self.table[k, 0], 0.3 * self.table[k, -1])
+            if own is not None:
+                found = found - _kernel(u - self.residuals[own, None], h)
+            found = bins.widths * np.maximum(found, 1e-9)
+            out[k] = found / found.sum(axis=1, keepdims=True)
+        return out
+
+
+def _kernel(t: np.ndarray, width: float) -> np.ndarray:
+    """Return a normal kernel with a share of a Cauchy kernel: no residual is impossible."""
+    t = t / width
+    normal = (1.0 - _CAUCHY_SHARE) / np.sqrt(2.0 * np.pi) * np.exp(-0.5 * t * t)
+    return np.asarray(normal + _CAUCHY_SHARE / (3.0 * np.pi) / (1.0 + (t / 3.0) ** 2))
+
+
+@dataclass(frozen=True)
+class CellLaw:
+    """Law of one column given the others, as masses of bins."""
+
+    bins: NumberBins | WordBins
+    inputs: Inputs
+    forest: Forest
+    cells: csr_array  # (n, B): cells of the rows of the fit
+    line: Ridge | None
+    residuals: ResidualDensity | None
+    weights: np.ndarray  # of the pool
+
+    @classmethod
+    def fit(
+        cls,
+        bins: NumberBins | WordBins,
+        scored: np.ndarray,
+        j: int,
+        n_numeric: int,
+        order: np.ndarray,
+        *,
+        trees: int = _TREES,
+        seed: int = 0,
+        tick: Callable[[int], None] = unheard,
+    ) -> Self:
+        """Fit the law of column j to rows whose numbers are scores and whose cell of the column is known.
+
+        `order` has the columns in an order that does not depend on that of the table; the rows likewise.
+        """
+        cells, w = scored[:, j], np.ones(len(scored))
+        inputs = Inputs.of(scored, n_numeric, order[order != j])
+        shares, line, residuals = bins.shares(cells), None, None
+        if isinstance(bins, NumberBins):
+            target = cells
+            line, left = Ridge.fit(np.clip(inputs.of_lines(scored), -_FARTHEST, _FARTHEST), cells, w, by_median=True)
+            residuals = ResidualDensity.of(left)
+        else:
+            target = shares @ _codes_of_words(np.asarray(shares.sum(axis=0)).ravel())
+        how = {"trees": trees, "leaf": _LEAF, "columns": _COLUMNS, "seed": seed, "tick": tick}
+        forest = Forest.fit(inputs.of_trees(scored), target, w, **how)
+        law = cls(bins, inputs, forest, shares, line, residuals, np.ones(1))
+        own = np.concatenate([law._own(part) for part in law.batches()])
+        return replace(law, weights=pool_weights(own, w, _STEPS, _FLOOR))
+
+    def batches(self) -> list[np.ndarray]:
+        """Return the places of the rows of the fit in parts."""
+        return np.split(np.arange(self.cells.shape[0]), np.arange(_BATCH, self.cells.shape[0], _BATCH))
+
+    def _own(self, places: np.ndarray) -> np.ndarray:
+        """Return the density of the cell of each row under each part, (n, parts)."""
+        parts, cells = self._parts(places), self.cells[places]
+        return np.stack([self._density(part, cells) for part in parts], axis=1)
+
+    def densities(self, masses: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Return the densities, in scores, of known cells, or the probability of words; unknown ones have the least."""
+        found = self._density(masses, self.bins.shares(cells)) * self.bins.far(cells)
+        if isinstance(self.bins, WordBins):
+            found = np.where(cells < len(self.bins), found, self.weights[-1] / max(len(self.bins), 2))
+        return found
+
+    def _density(self, masses: np.ndarray, cells: csr_array) -> np.ndarray:
+        """Return the densities of cells that are shared between bins."""
+        row = np.repeat(np.arange(len(masses)), np.diff(cells.indptr))
+        values = cells.data * masses[row, cells.indices] / self.bins.widths[cells.indices]
+        return np.bincount(row, values, len(masses))
+
+    def _parts(self, places: np.ndarray) -> list[np.ndarray]:
+        """Return the masses under each part of the pool at rows of the fit that it does not know."""
+        total = np.asarray(self.cells.sum(axis=0)).ravel()
+        others = total - self.cells[places].toarray() + _BEFOREHAND / len(self.bins)
+        others /= others.sum(axis=1, keepdims=True)
+        leaves = np.asarray((self.forest.out_of_bag(places) @ self.cells).todense())
+        trend = None
+        if self.residuals is not None:
+            trend = self._centers(places) - self.residuals.residuals[places]
+        return self._joined(others, leaves, total, trend, places)
+
+    def _centers(self, places: np.ndarray) -> np.ndarray:
+        """Return the scores of the cells of rows of the fit."""
+        assert isinstance(self.bins, NumberBins)
+        return np.asarray(self.cells[places] @ self.bins.centers)
+
+    def _joined(
+        self,
+        others: np.ndarray,
+        leaves: np.ndarray,
+        total: np.ndarray,
+        trend: np.ndarray | None,
+        own: np.ndarray | None,
+    ) -> list[np.ndarray]:
+        """Return the parts: frequencies, shares of leaves, both smoothed, and residuals; of words without the smoothing."""
+        leaves = (leaves + _PRIOR * total / total.sum()) / (1.0 + _PRIOR)
+        if trend is None or self.residuals is None or not isinstance(self.bins, NumberBins):
+            return [others, leaves, np.full(leaves.shape, 1.0 / max(len(self.bins), 2))]
+        smooth = _smoothers(self.bins)
+        return [
+            others,
+            others @ smooth[1],
+            leaves,
+            *(leaves @ kernel for kernel in smooth),
+            *self.residuals.masses(trend, self.bins, own),
+        ]
+
+    def _pooled(self, parts: list[np.ndarray]) -> np.ndarray:
+        found = sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
+        return np.asarray(found / np.sum(found, axis=1, keepdims=True))
+
+    def of_fit(self, places: np.ndarray) -> np.ndarray:
+        """Return the masses of the bins, (n, B), at rows of the fit, by laws that do not know them."""
+        check_stopped()
+        return self._pooled(self._parts(places))
+
+    def at(self, scored: np.ndarray) -> np.ndarray:
+        """Return the masses of the bins at rows whose numbers are scores."""
+        check_stopped()
+        total = np.asarray(self.cells.sum(axis=0)).ravel()
+        others = np.tile((total + _BEFOREHAND / len(total)) / (total.sum() + _BEFOREHAND), (len(scored), 1))
+        leaves = np.asarray((self.forest.weights_at(self.inputs.of_trees(scored)) @ self.cells).todense())
+        trend = None
+        if self.line is not None:
+            trend = self.line.predict(np.clip(self.inputs.of_lines(scored), -_FARTHEST, _FARTHEST))
+        return self._pooled(self._joined(others, leaves, total, trend, None))
+
+
+def _codes_of_words(counts: np.ndarray) -> np.ndarray:
+    """Return targets of trees, (B, k), for words: a column each, or one for each frequent word and random signs for the others.
+
+    The sums of squares within nodes of the random columns are those of a column for each word, in expectation; trees that were
+    given the frequent words only would not tell the others apart.
+    """
+    if len(counts) <= _MOST_WORDS:
+        return np.eye(len(counts))
+    half = _MOST_WORDS // 2
+    order = np.argsort(-counts, kind="stable")
+    out = np.zeros((len(counts), _MOST_WORDS))
+    out[order[:half], np.arange(half)] = 1.0
+    signs = np.random.default_rng(0).integers(0, 2, (len(counts) - half, half)) * 2.0 - 1.0
+    out[order[half:], half:] = signs / np.sqrt(half)
+    return out
+
+
+def _smoothers(bins: NumberBins) -> list[np.ndarray]:
+    """Return matrices that spread the mass of each bin over the others by kernels in scores."""
+    t = bins.centers[:, None] - bins.centers
+    kernels = [np.exp(-0.5 * (t / h) ** 2) for h in _NORMAL_WIDTHS] + [1.0 / (1.0 + (t / _CAUCHY_WIDTH) ** 2)]
+    spread = [kernel * bins.widths for kernel in kernels]
+    return [kernel / kernel.sum(axis=1, keepdims=True) for kernel in spread]

@@ -1,0 +1,474 @@
+"""Estimator that finds the wrong cells of a table."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from isopleth.conditional.inputs import Sample
+from isopleth.core.arrays import Backend
+from isopleth.core.errors import InputError, probability
+from isopleth.core.inference import benjamini_hochberg
+from isopleth.core.progress import Progress, ReportsProgress
+from isopleth.core.steps import recorded_step
+from isopleth.core.threads import DEFAULT_N_JOBS
+from isopleth.results.result import index_of
+from isopleth.tables.cell_types import write_cells
+from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
+from isopleth.tables.schema import Attached, Schema
+from isopleth.tables.unread import UnreadCells
+from isopleth.tasks.anomaly.pooled_rule import Tail
+from isopleth.tasks.cellwise.judgement import CellJudgement, CellLaws, flagged_cells
+from isopleth.tasks.cellwise.result import CellFindings
+from isopleth.tasks.cellwise.rules import Equation, FoundRule, Rule, Words, find_rules
+
+# Nats beyond which a number is flagged; a word of one row; how much more for each factor e of its rows; and most of a word.
+_NUMBER_BOUND, _WORD_BOUND, _REPEATED_WORD, _MOST_WORD_BOUND = 7.0, 3.5, 1.5, 6.0
+# What each further broken rule of a cell adds, and most that count.
+_FURTHER_RULE, _MOST_RULES = 0.1, 9
+# Share of the numbers of a column that are multiples of the step in which it is recorded.
+_RECORDED = 0.965
+# Score of a cell that cannot be read, in nats: beyond those of all others.
+_UNREAD = 100.0
+
+
+class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
+    r"""Detector of wrong cells: each cell is judged by its law given the other cells of its row.
+
+    The excess of a cell is its surprisal less the mean of that under its law,
+
+    .. math:: e_{ij} = -\log p_j(x_{ij} \mid x_{i,-j}) + \int p_j(y \mid x_{i,-j}) \log p_j(y \mid x_{i,-j})\, dy,
+
+    in nats, with laws that do not know row i. So a rare article at its own price has no excess, and neither has a cell of a
+    column that nothing tells. A rule that nearly all rows keep, such as a sum of columns or a word that tells another, adds
+    :math:`\log(n / \text{broken})` where it is broken. The score of a row is that of its worst cell. Wrong cells are known as
+    cellwise outliers [1]_. Rows that are equal count once: copies do not vouch for each other.
+
+    Parameters
+    ----------
+    threshold : float or "auto", default="auto"
+        Nats from which on a cell is flagged. "auto": 7 for numbers and times; for a word that c rows have 3.5 + 1.5 log c, and
+        at most 6: what many rows hold is less likely to be wrong.
+    n_estimators : int, default=60
+        Trees of the forest of each column.
+    max_samples : int, default=2000
+        Most distinct rows that laws are fitted to; all rows are judged.
+    categorical : array-like, optional
+        Columns of an array that hold codes of categories.
+    n_jobs : int or None, default=-1
+        Threads; -1 is all processors, None is one or what joblib.parallel_config says.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the trees.
+    verbose : bool, default=False
+        Whether progress is shown.
+
+    Attributes
+    ----------
+    cell_scores_ : ndarray of shape (n_samples, n_features)
+        Excess of each cell and what broken rules add, in nats; NaN where a cell is missing.
+    row_scores_ : ndarray of shape (n_samples,)
+        Largest of each row.
+    p_values_ : ndarray of shape (n_samples,)
+        p-values of the rows, by a tail fitted to the row scores.
+    rules_ : list of FoundRule
+        Rules that nearly all rows keep, with the rows that break each.
+    n_features_in_, feature_names_in_ : int, ndarray of str
+        Number of columns at fit, and their names if they had any.
+
+    References
+    ----------
+    .. [1] Rousseeuw and Van den Bossche, "Detecting deviating data cells", Technometrics 60, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import CellwiseDetector
+    >>> rng = np.random.default_rng(0)
+    >>> price = rng.choice([20.0, 400.0], 300, p=[0.95, 0.05])
+    >>> table = np.column_stack([price + rng.normal(size=300), price * 1.2 + rng.normal(size=300)])
+    >>> table[7, 1] = 400.0  # usual in the column, and wrong in its row
+    >>> found = CellwiseDetector(random_state=0).fit(table).cells()
+    >>> found.table()["row"].tolist()[0]
+    7
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": [Interval(Integral, 2, None, closed="left")],
+        "categorical": ["array-like", None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        threshold: float | str = "auto",
+        n_estimators: int = 60,
+        max_samples: int = 2000,
+        categorical: Any = None,
+        n_jobs: int | None = DEFAULT_N_JOBS,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.threshold = threshold
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.categorical = categorical
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- fit -------------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the laws of all columns and the rules, and judge the cells of the table.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The table, wrong cells included: numbers, words, truth values, times; cells may be missing.
+        y : ignored
+            Present for scikit-learn's interface.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If the table cannot be used; the sentence says why and what to do.
+        """
+        self._validate_params()
+        table = enter(self, X, reset=True, min_samples=2, missing=True)
+        sample = Sample.of(table.rows, np.zeros(len(table.rows)), np.ones(len(table.rows)))
+        sizes = () if table.columns is None else tuple(len(levels) for levels in table.columns.levels)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        how: dict[str, Any] = {
+            "most": self.max_samples,
+            "trees": self.n_estimators,
+            "seed": seed,
+            "n_jobs": self.n_jobs,
+        }
+        with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
+            self._laws, judged = CellLaws.fit(sample.rows, table.n_numeric, sizes, sample.order, tick=tick, **how)
+        codes = sample.rows[:, table.n_numeric :].T
+        self._counts = [
+            np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
+        ]
+        self._names = used_names(self, table.columns)
+        self.rules_ = find_rules(self._cells(table))
+        self._judged = judged.take(sample.place)
+        self._unread = self._unread_of(X, table)
+        self._digest = _digest(table.rows)
+        self._table, self._where = replace(table, backend=Backend()), index_of(X)
+        self.cell_scores_ = self._scores(table, self._judged, self._unread)
+        self.row_scores_ = _row_scores(self.cell_scores_)
+        self._tail = Tail.of(self.row_scores_, np.ones(len(self.row_scores_)), errors=1.0)
+        self.p_values_ = np.exp(-self._tail.surprise(self.row_scores_, new=0.0))
+        return self
+
+    @staticmethod
+    def _unread_of(X: Any, table: CheckedRows) -> dict[int, UnreadCells]:
+        """Return the cells that are not of the kind of their column, by place in the table: they are wrong, whatever they hold."""
+        if table.columns is None or not any(column.unread for column in table.columns.columns):
+            return {}
+        carried = Attached.of(X)
+        odd = table.columns.encode(X).odd if carried is None else carried.odd
+        places = {column.name: j for j, column in enumerate(table.columns.columns)}
+        return {places[name]: cells for name, cells in odd.unread.items() if name in places}
+
+    def _cells(self, table: CheckedRows) -> dict[str, Any]:
+        """Return the columns as rules see them: numbers, and words with their levels; times have no rules."""
+        if table.columns is None:
+            return {name: column for name, column in zip(self._names, table.rows.T, strict=True)}
+        found: dict[str, Any] = {}
+        for place, cells in zip(table.order, table.rows.T, strict=True):
+            column = table.columns.columns[place]
+            if column.kind == "categorical":
+                levels = (*map(str, column.levels), "")
+                found[self._names[place]] = Words(levels, np.where(np.isnan(cells), -1, cells).astype(np.intp))
+            elif column.kind == "numeric":
+                found[self._names[place]] = cells
+        return {name: found[name] for name in self._names if name in found}
+
+    @staticmethod
+    def _in_table_order(table: CheckedRows, values: np.ndarray) -> np.ndarray:
+        """Return answers for cells with their columns in the order of the table."""
+        out = np.empty_like(values)
+        out[:, table.order] = values
+        return out
+
+    @staticmethod
+    def _encoded_order(table: CheckedRows, values: np.ndarray) -> np.ndarray:
+        """Return answers for cells with their columns in the order of the encoded rows."""
+        return values[:, table.order]
+
+    def _scores(self, table: CheckedRows, judged: CellJudgement, unread: dict[int, UnreadCells]) -> np.ndarray:
+        """Return the excess of cells and what broken rules say, in the order of the table; NaN in gaps."""
+        excess = self._in_table_order(table, np.where(np.isnan(judged.excess), 0.0, judged.excess))
+        out = np.where(self._in_table_order(table, table.missing), np.nan, excess + self._of_rules(self._cells(table)))
+        for j, cells in unread.items():
+            out[cells.rows, j] = _UNREAD
+        return out
+
+    def _of_rules(self, cells: dict[str, Any]) -> np.ndarray:
+        """Return what broken rules say against cells: the rarest broken one most, and a little for each further one."""
+        n = len(next(c.codes if isinstance(c, Words) else c for c in cells.values())) if cells else len(self._names)
+        weight, count = np.zeros((n, len(self._names))), np.zeros((n, len(self._names)))
+        place = {name: j for j, name in enumerate(self._names)}
+        for found in self.rules_:
+            broken = np.flatnonzero(found.rule.breaks(cells))
+            for name in found.rule.columns:
+                weight[broken, place[name]] = np.maximum(weight[broken, place[name]], found.weight)
+                count[broken, place[name]] += 1.0
+        return weight + _FURTHER_RULE * np.minimum(count, _MOST_RULES)
+
+    def _bounds(self, table: CheckedRows) -> np.ndarray:
+        """Return the bound of each cell, (n, d), in the order of the table."""
+        if self.threshold != "auto":
+            return np.full(table.rows.shape, float(self.threshold))
+        out = np.full(table.rows.shape, _NUMBER_BOUND)
+        for j in range(table.n_numeric, table.rows.shape[1]):
+            counts = np.append(self._counts[j - table.n_numeric], 0.0)  # a word that no row of the fit has
+            codes = np.nan_to_num(table.rows[:, j], nan=-1.0).astype(np.intp)
+            bound = _WORD_BOUND + _REPEATED_WORD * np.log(np.maximum(counts[codes], 1.0))
+            out[:, j] = np.minimum(bound, _MOST_WORD_BOUND)
+        return self._in_table_order(table, out)
+
+    # ---- answers ---------------------------------------------------------------------------------------------------------
+
+    def score_cells(self, X: Any) -> np.ndarray:
+        """Return the score of each cell, in nats; higher is less fitting.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The table of the fit, which is recognised and has its `cell_scores_`, or new rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            NaN where a cell is missing.
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be used.
+        """
+        return self._judge(X)[2]
+
+    def _judge(self, X: Any) -> tuple[CheckedRows, CellJudgement, np.ndarray, dict[int, UnreadCells]]:
+        """Return checked rows, the judgement and the scores of their cells, those of the fit for its own table, and unread cells."""
+        check_is_fitted(self, "cell_scores_")
+        table = enter(self, X, missing=True)
+        unread = self._unread_of(X, table)
+        if _digest(table.rows) == self._digest:
+            return table, self._judged, self.cell_scores_.copy(), unread
+        judged = self._laws.judge(table.rows)
+        return table, judged, self._scores(table, judged, unread), unread
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the score of each row: minus the score of its worst cell, so that higher is more normal.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return -_row_scores(self.score_cells(X))
+
+    def p_values(self, X: Any) -> np.ndarray:
+        """Return p-values of rows: the share of rows of the fit, or of the tail fitted to them, whose worst cell is as bad.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Rows; the table of the fit has its `p_values_`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        _, judged, scores, _ = self._judge(X)
+        if judged is self._judged:
+            return self.p_values_.copy()
+        return np.exp(-self._tail.surprise(_row_scores(scores), new=1.0))
+
+    def select(self, X: Any = None, fdr: float = 0.1) -> np.ndarray:
+        """Select rows with a wrong cell at a false discovery rate (Benjamini and Hochberg 1995).
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features), optional
+            New rows; None stands for the table of the fit.
+        fdr : float, default=0.1
+            Share of ordinary rows that is expected among the selected ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), bool
+
+        Raises
+        ------
+        InputError
+            If `fdr` is not between 0 and 1.
+        """
+        rate = probability("fdr", fdr)
+        check_is_fitted(self, "cell_scores_")
+        p_values = self.p_values_ if X is None else self.p_values(X)
+        return np.asarray(p_values <= benjamini_hochberg(p_values, rate))
+
+    def cells(self, X: Any = None) -> CellFindings:
+        """Return the cells that do not fit, the worst of each row, with what would be usual and what speaks against it.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features), optional
+            New rows, or the table of the fit in its own library; None stands for the table of the fit.
+
+        Returns
+        -------
+        CellFindings
+            With ``table()``, ``to_dict()``, ``plot()`` and ``report(path)``.
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be used.
+        """
+        check_is_fitted(self, "cell_scores_")
+        own = (self._table, self._judged, self.cell_scores_, self._unread)
+        table, judged, scores, unread = own if X is None else self._judge(X)
+        values = _shown(table, table.rows)
+        for j, cells in unread.items():
+            values[cells.rows, j] = cells.texts
+        found = CellFindings(
+            names=list(self._names),
+            scores=scores,
+            bounds=self._bounds(table),
+            excess=self._in_table_order(table, judged.excess),
+            values=values,
+            usual=_shown(table, self._encoded_order(table, self._usual(table, judged, scores))),
+            low=_shown(table, judged.low),
+            high=_shown(table, judged.high),
+            rules=self._rules_of(table),
+            where=self._where if X is None else index_of(X),
+        )
+        return found.explained(lambda i, j: self._against(table, i, j)).like(X)
+
+    def _usual(self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray) -> np.ndarray:
+        """Return what would be usual in each cell, encoded, (n, d) in the order of the table.
+
+        A broken equation says what its worst cell should hold, exactly; everything else is told by the law.
+        """
+        usual, cells = self._in_table_order(table, judged.usual), self._cells(table)
+        worst = np.nan_to_num(scores - self._bounds(table), nan=-np.inf).argmax(axis=1)
+        for found in self.rules_:
+            if not isinstance(found.rule, Equation):
+                continue
+            broken = found.rule.breaks(cells)
+            for name in found.rule.columns:
+                j = self._names.index(name)
+                said = found.rule.relation.solved_for(name, cells)
+                step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=_RECORDED)
+                said = np.round(np.rint(said / step) * step, 9) if step else said
+                at = broken & (worst == j) & np.isfinite(said)
+                usual[at, j] = said[at]
+        return usual
+
+    def _rules_of(self, table: CheckedRows) -> list[FoundRule]:
+        """Return the rules with the rows of a table that break each."""
+        cells = self._cells(table)
+        return [
+            FoundRule(found.rule, int(found.rule.judged(cells).sum()), np.flatnonzero(found.rule.breaks(cells)))
+            for found in self.rules_
+        ]
+
+    def _against(self, table: CheckedRows, i: int, j: int) -> list[str]:
+        """Return the names of the columns whose cells speak against a cell."""
+        place = int(np.flatnonzero(table.order == j)[0])
+        return [self._names[table.order[k]] for k in self._laws.against(table.rows[i], place)]
+
+    def repaired(self, X: Any) -> Any:
+        """Return a copy of a table in which flagged cells hold what is usual there; all others are as they were.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            The table of the fit, or new rows.
+
+        Returns
+        -------
+        data frame or ndarray of shape (n_samples, n_features)
+
+        Raises
+        ------
+        InputError
+            If the rows cannot be used.
+        """
+        table, judged, scores, _ = self._judge(X)
+        excess, usual = self._in_table_order(table, judged.excess), self._usual(table, judged, scores)
+        flags = flagged_cells(scores, excess, self._bounds(table)) & ~np.isnan(usual)
+        return table.backend.array(write_cells(X, _columns(table), usual, flags))
+
+    def use_rules(self, rules: Sequence[Rule]) -> Self:
+        """Judge by given rules in the place of those that were found, such as the rules of an earlier table.
+
+        Parameters
+        ----------
+        rules : sequence of Rule
+            Rules about columns of the fit.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If a rule names a column that is not used.
+        """
+        check_is_fitted(self, "cell_scores_")
+        for rule in rules:
+            for name in rule.columns:
+                if name not in self._names:
+                    raise InputError(f"the rule {rule} names {{column}}, which the table does not have.", column=name)
+        self.rules_ = [FoundRule(rule, len(self.row_scores_), np.empty(0, dtype=int)) for rule in rules]
+        return self
+
+
+def _row_scores(scores: np.ndarray) -> np.ndarray:
+    """Return the largest score of each row; 0 for a row without a known cell."""
+    return (
+        np.where(np.isnan(scores), -np.inf, scores).max(axis=1, initial=-np.inf, where=~np.isnan(scores)).clip(-1e300)
+    )
+
+
+def _columns(table: CheckedRows) -> Schema:
+    return Schema.of_numbers(list(range(table.rows.shape[1])), False) if table.columns is None else table.columns
+
+
+def _shown(table: CheckedRows, rows: np.ndarray) -> np.ndarray:
+    """Return encoded rows as cells in the order of the table."""
+    return rows.copy() if table.columns is None else table.columns.shown(rows)
+
+
+def _digest(rows: np.ndarray) -> bytes:
+    """Return a fingerprint of rows, by which the table of the fit is recognised."""
+    return hashlib.sha256(np.ascontiguousarray(rows)).digest()

@@ -1,0 +1,148 @@
+"""Judgement of the cells of a table by the laws of all columns: excess surprise, and what would be usual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from isopleth.conditional.cell_laws import CellLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.core.progress import unheard
+from isopleth.core.rows import sample_places
+from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
+
+# Quantiles of the law between which a number is usual.
+USUAL = (0.1, 0.9)
+# Rows that are judged at once.
+_BATCH = 2048
+
+
+@dataclass(frozen=True)
+class CellJudgement:
+    """Answers for the cells of rows, (n, d) each; NaN in gaps of `excess` and in columns that are not judged."""
+
+    excess: np.ndarray  # surprisal less its expectation, in nats
+    usual: np.ndarray  # median of the law, or code of its likeliest word
+    low: np.ndarray  # quantiles of the law; of words the likeliest one
+    high: np.ndarray
+
+    @classmethod
+    def empty(cls, n: int, d: int) -> Self:
+        """Return answers that are to be written."""
+        return cls(*(np.full((n, d), np.nan) for _ in range(4)))
+
+    def take(self, places: np.ndarray) -> CellJudgement:
+        """Return the answers for some rows."""
+        return CellJudgement(self.excess[places], self.usual[places], self.low[places], self.high[places])
+
+    def put(self, places: np.ndarray, j: int, law: CellLaw, masses: np.ndarray, cells: np.ndarray) -> None:
+        """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes."""
+        known = ~np.isnan(cells)
+        density = np.full(len(cells), np.nan)
+        density[known] = law.densities(masses[known], cells[known])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.where(masses > 0.0, np.log(masses / law.bins.widths), 0.0)
+        self.excess[places, j] = (masses * logs).sum(axis=1) - np.log(density)
+        if isinstance(law.bins, WordBins):
+            self.usual[places, j] = self.low[places, j] = self.high[places, j] = masses.argmax(axis=1)
+            return
+        below = np.cumsum(masses, axis=1)
+        for out, level in ((self.low, USUAL[0]), (self.usual, 0.5), (self.high, USUAL[1])):
+            at = np.minimum((below < level).sum(axis=1), len(law.bins) - 1)
+            out[places, j] = law.bins.values[at]
+
+
+@dataclass(frozen=True)
+class CellLaws:
+    """Laws of the columns, each given the others, fitted to distinct rows or some of them."""
+
+    laws: tuple[CellLaw | None, ...]  # None for a column that has one value
+    maps: tuple[ScoreMap | None, ...]
+    sizes: tuple[int, ...]  # words of each column of words
+
+    @classmethod
+    def fit(
+        cls,
+        rows: np.ndarray,
+        n_numeric: int,
+        sizes: tuple[int, ...],
+        order: np.ndarray,
+        *,
+        most: int,
+        trees: int,
+        seed: int,
+        n_jobs: int | None,
+        tick: Callable[[int], None] = unheard,
+    ) -> tuple[Self, CellJudgement]:
+        """Fit to at most `most` of the distinct `rows`, and judge all of them, those of the fit by laws that do not know them.
+
+        Rows and `order`, that of the columns, do not depend on the order of the table.
+        """
+        fitted = np.sort(sample_places(len(rows), most))
+        maps = score_maps(rows[fitted], n_numeric)
+        scored = in_scores(rows, maps)
+        judged = CellJudgement.empty(*rows.shape)
+        rest = np.setdiff1d(np.arange(len(rows)), fitted)
+
+        def fit_one(j: int) -> CellLaw | None:
+            check_stopped()
+            known = fitted[~np.isnan(rows[fitted, j])]
+            values = rows[known, j]
+            if len(known) < 2 or values.min() == values.max():
+                return None
+            bins: NumberBins | WordBins = (
+                WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
+            )
+            law = CellLaw.fit(bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick)
+            for part in law.batches():
+                judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j])
+            others = np.concatenate([rest, np.setdiff1d(fitted, known)])
+            for part in np.split(others, np.arange(_BATCH, len(others), _BATCH)):
+                if len(part):
+                    judged.put(part, j, law, law.at(scored[part]), scored[part, j])
+            return law
+
+        laws = map_threads(fit_one, range(rows.shape[1]), effective_n_jobs(n_jobs))
+        return cls(tuple(laws), tuple(maps), sizes), judged
+
+    def judge(self, rows: np.ndarray) -> CellJudgement:
+        """Judge rows that are not those of the fit."""
+        scored = in_scores(rows, list(self.maps))
+        judged = CellJudgement.empty(*rows.shape)
+        for j, law in enumerate(self.laws):
+            for first in range(0, len(rows) if law is not None else 0, _BATCH):
+                assert law is not None
+                part = np.arange(first, min(first + _BATCH, len(rows)))
+                judged.put(part, j, law, law.at(scored[part]), scored[part, j])
+        return judged
+
+    def against(self, row: np.ndarray, j: int) -> list[int]:
+        """Return the columns whose cells speak against cell j of a row, the strongest first.
+
+        Without such a cell the law gives cell j more than half a nat more.
+        """
+        law, scored = self.laws[j], in_scores(row[None], list(self.maps))
+        others = np.array([k for k in range(len(row)) if k != j and not np.isnan(row[k])])
+        if law is None or not len(others):
+            return []
+        changed = np.repeat(scored, len(others) + 1, axis=0)
+        changed[np.arange(len(others)), others] = np.nan
+        logs = np.log(law.densities(law.at(changed), changed[:, j]))
+        gain = logs[:-1] - logs[-1]
+        order = np.argsort(-gain, kind="stable")
+        return [int(others[k]) for k in order if gain[k] > 0.5]
+
+
+def _number_bins(values: np.ndarray, scores: ScoreMap | None) -> NumberBins:
+    assert scores is not None
+    return NumberBins.of(values, scores)
+
+
+def flagged_cells(scores: np.ndarray, excess: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return a mask of the flagged cells: the worst of each row if beyond its bound, and others whose excess alone is."""
+    margin = np.where(np.isnan(scores), -np.inf, scores - bounds)
+    worst = margin == margin.max(axis=1, keepdims=True)
+    worst &= np.cumsum(worst, axis=1) == 1  # of ties the first column
+    return np.asarray((margin > 0.0) & (worst | (np.nan_to_num(excess, nan=-np.inf) > bounds)))

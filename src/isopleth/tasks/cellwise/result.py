@@ -1,0 +1,251 @@
+"""Result of a search for wrong cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from isopleth.core.errors import listed
+from isopleth.results.charts import Chart, Series
+from isopleth.results.result import MOST_ROWS, Result, ShownTable
+from isopleth.results.text import cell_text, counted
+from isopleth.tasks.cellwise.judgement import flagged_cells
+from isopleth.tasks.cellwise.rules import FoundRule
+
+# Cells of which it is said what speaks against them, and rows that a sentence lists.
+MOST_EXPLAINED, _MOST_PLACES = 200, 8
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CellFindings(Result):
+    """Cells that do not fit the other cells of their rows; result of :meth:`CellwiseDetector.cells`.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the columns.
+    scores, excess : ndarray of shape (n, d)
+        Score of each cell in nats, NaN where it is missing, and the part that its law says; the rest is of broken rules.
+    bounds : ndarray of shape (n, d)
+        Score from which on each cell is flagged.
+    values, usual, low, high : ndarray of shape (n, d)
+        The cells, and what would be usual: median and 10 and 90 % quantiles of the law of a number, the likeliest word.
+    rules : list of FoundRule
+        Rules that nearly all rows keep, and the rows that break each.
+    where : dict of str to ndarray of shape (n,)
+        Columns that say where the rows stand, by default "row", counted from 0.
+    against : list of str
+        What speaks against the cells in `order`, the first ones: broken rules and other columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from isopleth import CellwiseDetector
+    >>> x = np.random.default_rng(0).normal(size=200)
+    >>> table = np.column_stack([x, 2.0 * x])
+    >>> table[3, 1] = -table[3, 1] + 3.0
+    >>> found = CellwiseDetector(random_state=0).fit(table).cells()
+    >>> int(found.where["row"][found.order[0]])
+    3
+    """
+
+    names: list[str]
+    scores: np.ndarray
+    bounds: np.ndarray
+    excess: np.ndarray
+    values: np.ndarray
+    usual: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    rules: list[FoundRule] = field(default_factory=list)
+    where: dict[str, np.ndarray] = field(default_factory=dict)
+    against: list[str] = field(default_factory=list)
+
+    kind = "cells"
+    title = "Wrong cells"
+
+    def __post_init__(self) -> None:
+        vars(self)["where"] = self.where or {"row": np.arange(len(self))}
+
+    def __len__(self) -> int:
+        """Return the number of rows of the table."""
+        return len(self.scores)
+
+    def __repr__(self) -> str:
+        return f"CellFindings({int(self.flagged.sum())} of {self.scores.size:,} cells flagged)"
+
+    @cached_property
+    def flagged(self) -> np.ndarray:
+        """Mask of the flagged cells, of shape (n, d)."""
+        return flagged_cells(self.scores, self.excess, self.bounds)
+
+    @cached_property
+    def _margins(self) -> np.ndarray:
+        return np.where(np.isnan(self.scores), -np.inf, self.scores - self.bounds)
+
+    @cached_property
+    def worst(self) -> np.ndarray:
+        """Column of the worst cell of each row, of shape (n,), by how far it is beyond its bound."""
+        return np.asarray(self._margins.argmax(axis=1))
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Rows, that with the worst cell first; ties stay in the order of the table."""
+        return np.argsort(-self._margins.max(axis=1), kind="stable")
+
+    def explained(self, columns_against: Callable[[int, int], Sequence[str]]) -> Self:
+        """Return the result with what speaks against the worst cells of the flagged rows, and of the first ten."""
+        count = max(int(self.flagged.any(axis=1).sum()), 10)
+        said = [self._reason(int(i), columns_against) for i in self.order[: min(count, MOST_EXPLAINED)]]
+        return replace(self, against=said)
+
+    def _reason(self, i: int, columns_against: Callable[[int, int], Sequence[str]]) -> str:
+        """Return the broken rules about the worst cell of a row, and the other columns that speak against it."""
+        j = int(self.worst[i])
+        if self._margins[i, j] == -np.inf:
+            return ""
+        broken = [str(found.rule) for found in self.rules if self.names[j] in found.rule.columns and i in found.broken]
+        if np.isnan(self.excess[i, j]):  # the law knows no such cell
+            return "cannot be read"
+        others = [] if self.excess[i, j] <= 0.0 else columns_against(i, j)[:2]
+        told = [f"{name} {cell_text(self.values[i, self.names.index(name)])}" for name in others]
+        return "; ".join([*(f"not {rule}" for rule in broken[:2]), *told])
+
+    def _at(self, places: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        return cells[places, self.worst[places]]
+
+    def _of_rows(self, rows: np.ndarray) -> dict[str, Any]:
+        """Return the table of the worst cell of some rows."""
+        said = dict(zip(self.order.tolist(), self.against, strict=False))
+        shown = {name: self._at(rows, cells) for name, cells in (("value", self.values), ("usual", self.usual))}
+        ranges = {name: self._at(rows, cells) for name, cells in (("low", self.low), ("high", self.high))}
+        return (
+            {name: column[rows] for name, column in self.where.items()}
+            | {"column": np.array(self.names, dtype=object)[self.worst[rows]]}
+            | shown
+            | ranges
+            | {
+                "excess": self._at(rows, np.where(np.isnan(self.scores), 0.0, self.scores)),
+                "flagged": self.flagged[rows, self.worst[rows]],
+                "against": np.array([said.get(int(i), "") for i in rows], dtype=object),
+            }
+        )
+
+    def columns_of_rows(self) -> dict[str, Any]:
+        """Return the worst cell of each row of the table, that with the worst cell first, as columns."""
+        return self._of_rows(self.order)
+
+    def _columns(self) -> dict[str, Any]:
+        return self.columns_of_rows()
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "rows": len(self),
+            "columns": self.names,
+            "flagged_cells": int(self.flagged.sum()),
+            "flagged_rows": int(self.flagged.any(axis=1).sum()),
+            "rules": [
+                {"rule": str(found.rule), "rows": found.rows, "broken": self._places(found.broken)}
+                for found in self.rules
+            ],
+        }
+
+    def _places(self, rows: np.ndarray) -> list[Any]:
+        column = next(iter(self.where.values()))
+        return [column[i] for i in rows]
+
+    def _sentences(self) -> list[str]:
+        rows, cells = int(self.flagged.any(axis=1).sum()), int(self.flagged.sum())
+        if not cells:
+            said = [
+                f"No cell of {counted(len(self), 'row')} is beyond its bound: all cells fit the others of their rows."
+            ]
+        else:
+            verb = "does" if cells == 1 else "do"
+            said = [
+                f"{counted(cells, 'cell')} in {counted(rows, 'row')} of {len(self):,} {verb} not fit the other cells of the row.",
+                *self._worst_ones(),
+            ]
+        return [*said, *self.rules_in_words()]
+
+    def _worst_ones(self) -> list[str]:
+        """Return a sentence about the worst cell."""
+        i = int(self.order[0])
+        j = int(self.worst[i])
+        place = ", ".join(f"{name} {column[i]}" for name, column in self.where.items())
+        usual = self.usual_text(i, j)
+        return [f"The worst one is {self.names[j]} {cell_text(self.values[i, j])} in {place}: {usual}."]
+
+    def usual_text(self, i: int, j: int) -> str:
+        """Return in words what would be usual in the place of a cell."""
+        low, high = self.low[i, j], self.high[i, j]
+        if low is None or low != low:
+            return "nothing tells what is usual"
+        if isinstance(low, str) or low == high:
+            return f"{cell_text(low)} is usual"
+        return f"{cell_text(low)} to {cell_text(high)} is usual"
+
+    def rules_in_words(self) -> list[str]:
+        """Return a sentence about each rule that most rows keep and some break, and one about all equations and others kept."""
+        name = next(iter(self.where))
+        broken = [found for found in self.rules if len(found.broken)]
+        said = []
+        for found in sorted(broken, key=lambda each: len(each.broken)):
+            kept = found.rows - len(found.broken)
+            places = listed([str(place) for place in self._places(found.broken)], _MOST_PLACES)
+            which = name if len(found.broken) == 1 else f"{name}s"
+            said.append(f"{found.rule} in {kept:,} of {counted(found.rows, 'row')}; not in {which} {places}.")
+        whole = [str(found.rule) for found in self.rules if not len(found.broken) and len(found.rule.columns) > 1]
+        if whole:
+            said.append(f"In all rows: {listed(whole, 5)}.")
+        return said
+
+    def _tables(self) -> list[ShownTable]:
+        first = self.order[:MOST_ROWS]
+        columns = self._of_rows(first)
+        columns["usual"] = [self.usual_text(int(i), int(self.worst[i])).removesuffix(" is usual") for i in first]
+        del columns["low"], columns["high"]
+        columns["flagged"] = np.where(columns["flagged"], "flagged", "")
+        tables = [ShownTable("Rows with the worst cells", columns, len(self), computed=frozenset({"excess"}))]
+        if self.rules:
+            tables.append(
+                ShownTable(
+                    "Rules that nearly all rows keep",
+                    {
+                        "rule": [str(found.rule) for found in self.rules],
+                        "rows": [found.rows for found in self.rules],
+                        "broken": [len(found.broken) for found in self.rules],
+                    },
+                )
+            )
+        return tables
+
+    def _charts(self) -> list[Chart]:
+        """Return by how much the worst cells are beyond their bounds, by rank."""
+        first = self.order[: min(MOST_ROWS, len(self))]
+        beyond = self._margins[first, self.worst[first]]
+        first, beyond = first[np.isfinite(beyond)], beyond[np.isfinite(beyond)]
+        if not len(first):
+            return []
+        labels = [f"{self.names[self.worst[i]]}, {place}" for i, place in zip(first, self._places(first), strict=True)]
+        flagged = beyond > 0.0
+        series = [
+            Series(
+                name, np.flatnonzero(mask) + 1, beyond[mask], "dots", colour, [labels[i] for i in np.flatnonzero(mask)]
+            )
+            for name, mask, colour in (("flagged", flagged, "vermillion"), ("not flagged", ~flagged, "blue"))
+            if mask.any()
+        ]
+        return [Chart(self._sentences()[0], "rank of the row", "nats beyond the bound", series)]
+
+    def _notes(self) -> list[str]:
+        return [
+            "excess: surprisal of the cell given the others of its row less its expectation, in nats; broken rules add to it.",
+            "usual: median and 10 to 90 % of the law of a number given the other cells, or the likeliest word.",
+            "against: broken rules, and the cells without which this one would be less surprising.",
+            "A bound of nats is no error rate: on tables with planted errors one to three in ten flagged cells were right.",
+        ]

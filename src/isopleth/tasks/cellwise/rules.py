@@ -1,0 +1,335 @@
+"""Rules that nearly all rows of a table keep: sums, products, words that tell words, signs, whole numbers, known words."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import permutations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from isopleth.core.errors import InputError
+from isopleth.tables.relations import Relation, nearly_all
+
+# Share of the rows that may break a rule, by its kind, and fewest rows that must keep it.
+_EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
+# Share of rows that keep an equation whose parts come from other rows, from which it holds by chance.
+_BY_CHANCE = 0.5
+# Most distinct numbers of a column that can tell another column, rows of a word that tell something, share of the commonest word.
+_FEW_NUMBERS, _ROWS_OF_A_WORD, _COMMON = 12, 5, 0.9
+# Words that occur once are unknown where they are few and the others are few.
+_FEW_SINGLE, _SHARE_SINGLE, _SHARE_WORDS = 3, 0.02, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Column of words."""
+
+    levels: tuple[str, ...]
+    codes: np.ndarray  # (n,): place in the levels, -1 where a cell is missing
+
+    @classmethod
+    def of_numbers(cls, values: np.ndarray) -> Self:
+        """Return numbers as words, as people write them."""
+        known = ~np.isnan(values)
+        found, place = np.unique(values[known], return_inverse=True)
+        codes = np.full(len(values), -1)
+        codes[known] = place
+        return cls(tuple(f"{value:.12g}" for value in found), codes)
+
+    def among(self, words: Collection[str]) -> np.ndarray:
+        """Return a mask of the cells that hold one of `words`."""
+        return np.append([word in words for word in self.levels], False).astype(bool)[self.codes]
+
+    def as_codes_of(self, words: Mapping[str, int]) -> np.ndarray:
+        """Return the number that `words` give each cell, -1 for other words and missing cells."""
+        return np.append([words.get(word, -1) for word in self.levels], -1).astype(np.intp)[self.codes]
+
+    @property
+    def known(self) -> np.ndarray:
+        """Mask of the cells that are not missing."""
+        return self.codes >= 0
+
+
+# Columns by name: numbers, NaN where a cell is missing, or words.
+Cells = Mapping[str, Any]
+
+
+class Rule(ABC):
+    """Rule about the cells of a row."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it speaks about."""
+
+    @abstractmethod
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows whose cells it needs are known."""
+
+    @abstractmethod
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows that break it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rule as data for JSON."""
+        return {"rule": self.kind, **asdict(self)}  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Equation(Rule):
+    """Sum, product or product with a discount of columns of numbers."""
+
+    relation: Relation
+    kind: ClassVar[str] = "equation"
+
+    def __str__(self) -> str:
+        return str(self.relation)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it speaks about."""
+        return self.relation.columns
+
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows whose cells it needs are known."""
+        return ~np.isnan(np.stack([cells[name] for name in self.columns])).any(axis=0)
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows that break it by more than the rounding of the result."""
+        return self.relation.breaks(cells)
+
+
+@dataclass(frozen=True)
+class Determines(Rule):
+    """Each word of one column comes with one word of another: ``first -> second``."""
+
+    first: str
+    second: str
+    words: dict[str, str]
+
+    kind: ClassVar[str] = "determines"
+
+    def __str__(self) -> str:
+        return f"{self.first} -> {self.second}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it speaks about."""
+        return self.first, self.second
+
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows whose first word tells something."""
+        return _as_words(cells[self.first]).among(self.words) & _as_words(cells[self.second]).known
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows whose second word is another one."""
+        other = _as_words(cells[self.second])
+        place = {word: k for k, word in enumerate(dict.fromkeys([*self.words.values(), *other.levels]))}
+        told = {word: place[second] for word, second in self.words.items()}
+        return self.judged(cells) & (_as_words(cells[self.first]).as_codes_of(told) != other.as_codes_of(place))
+
+
+@dataclass(frozen=True)
+class NotNegative(Rule):
+    """Numbers of a column are 0 or more."""
+
+    column: str
+    kind: ClassVar[str] = "not negative"
+
+    def __str__(self) -> str:
+        return f"{self.column} >= 0"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the known numbers."""
+        return ~np.isnan(cells[self.column])
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the negative numbers."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(cells[self.column] < 0.0)
+
+
+@dataclass(frozen=True)
+class Whole(Rule):
+    """Numbers of a column are whole."""
+
+    column: str
+    kind: ClassVar[str] = "whole"
+
+    def __str__(self) -> str:
+        return f"{self.column} is whole"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the known numbers."""
+        return ~np.isnan(cells[self.column])
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the numbers with a fraction."""
+        values = cells[self.column]
+        return np.asarray(~np.isnan(values) & (values != np.rint(values)))
+
+
+@dataclass(frozen=True)
+class OneOf(Rule):
+    """Words of a column are among those that occur more than once."""
+
+    column: str
+    words: tuple[str, ...]
+    kind: ClassVar[str] = "one of"
+
+    def __str__(self) -> str:
+        return f"{self.column} is one of its {len(self.words)} usual words"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the known words."""
+        return _as_words(cells[self.column]).known
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the other words."""
+        words = _as_words(cells[self.column])
+        return words.known & ~words.among(self.words)
+
+
+def _as_words(cells: Any) -> Words:
+    return cells if isinstance(cells, Words) else Words.of_numbers(cells)
+
+
+@dataclass(frozen=True, eq=False)
+class FoundRule:
+    """Rule with the rows that it was found by."""
+
+    rule: Rule
+    rows: int  # rows that it judges
+    broken: np.ndarray  # numbers of the rows that break it
+
+    @property
+    def weight(self) -> float:
+        """What a broken rule says against a cell, in nats: a rule that hardly any row breaks says most."""
+        return float(np.log(max(self.rows, 2) / max(len(self.broken), 1)))
+
+
+def find_rules(cells: Cells) -> list[FoundRule]:
+    """Find the rules that nearly all rows keep, those that no row breaks among them."""
+    numbers = {name: values for name, values in cells.items() if not isinstance(values, Words)}
+    found = []
+    for rule in (*_equations(numbers), *_plain(numbers), *_single_words(cells), *_determined(cells)):
+        judged, broken = rule.judged(cells), np.flatnonzero(rule.breaks(cells))
+        found.append(FoundRule(rule, int(judged.sum()), broken))
+    return found
+
+
+def _equations(numbers: Cells) -> Iterator[Equation]:
+    """Yield equations that nearly all rows keep, and that are not kept by chance."""
+    for relation, _ in nearly_all(numbers, _EQUATION):
+        rule = Equation(relation)
+        places = np.flatnonzero(rule.judged(numbers))
+        mixed = numbers[relation.result].copy()
+        mixed[places] = np.roll(mixed[places], max(len(places) // 3, 1))
+        if rule.breaks({**numbers, relation.result: mixed})[places].mean() > 1.0 - _BY_CHANCE:
+            yield rule
+
+
+def _plain(numbers: Cells) -> Iterator[Rule]:
+    """Yield signs and whole numbers that nearly all numbers of a column keep."""
+    for name, values in numbers.items():
+        known = values[~np.isnan(values)]
+        if len(known) < _FEWEST or len(np.unique(known[:1000])) < 2:
+            continue
+        if (known >= 0.0).mean() >= 1.0 - _PLAIN:
+            yield NotNegative(name)
+        if (known == np.rint(known)).mean() >= 1.0 - _PLAIN:
+            yield Whole(name)
+
+
+def _single_words(cells: Cells) -> Iterator[OneOf]:
+    """Yield columns of words in which hardly any word occurs once."""
+    for name, words in cells.items():
+        if not isinstance(words, Words) or words.known.sum() < _FEWEST:
+            continue
+        n, counts = int(words.known.sum()), np.bincount(words.codes[words.known], minlength=len(words.levels))
+        single, usual = int((counts == 1).sum()), np.flatnonzero(counts > 1)
+        if single <= max(_FEW_SINGLE, _SHARE_SINGLE * n) and 0 < len(usual) <= _SHARE_WORDS * n:
+            yield OneOf(name, tuple(sorted(words.levels[code] for code in usual)))
+
+
+def _determined(cells: Cells) -> Iterator[Determines]:
+    """Yield pairs of columns of which the word of one tells that of the other."""
+    words = {}
+    for name, values in cells.items():
+        if isinstance(values, Words):
+            words[name] = values
+        elif len(np.unique(values[~np.isnan(values)])) <= _FEW_NUMBERS:
+            words[name] = Words.of_numbers(values)
+    for first, second in permutations(words, 2):
+        rule = _told_by(first, second, words)
+        if rule is not None:
+            yield rule
+
+
+def _told_by(first: str, second: str, words: Mapping[str, Words]) -> Determines | None:
+    """Return the rule that words of `first` tell those of `second`; None where they do not."""
+    one, two = words[first], words[second]
+    known = one.known & two.known
+    if known.sum() < _FEWEST:
+        return None
+    pairs, counts = np.unique(one.codes[known] * len(two.levels) + two.codes[known], return_counts=True)
+    at, to = np.divmod(pairs, len(two.levels))
+    total = np.bincount(at, counts, len(one.levels))
+    order = np.lexsort([to, -counts, at])
+    best = order[np.concatenate([[True], np.diff(at[order]) > 0])]
+    best = best[total[at[best]] >= _ROWS_OF_A_WORD]
+    common = np.bincount(to, counts).max() / known.sum()
+    if len(best) < 2 or len(np.unique(to[best])) < 2 or common > _COMMON:
+        return None
+    if counts[best].sum() < (1.0 - _DETERMINED) * total[at[best]].sum():
+        return None
+    return Determines(first, second, {one.levels[i]: two.levels[j] for i, j in zip(at[best], to[best], strict=True)})
+
+
+_KINDS: dict[str, type] = {each.kind: each for each in (Equation, Determines, NotNegative, Whole, OneOf)}
+
+
+def rules_to_json(found: Sequence[FoundRule]) -> str:
+    """Return rules as a text that :func:`rules_of_json` reads."""
+    rules = [{**each.rule.to_dict(), "rows": each.rows, "broken": len(each.broken)} for each in found]
+    return json.dumps({"rules": rules}, indent=1, ensure_ascii=False) + "\n"
+
+
+def rules_of_json(text: str, source: str) -> list[Rule]:
+    """Return the rules of a text; InputError where it holds something else."""
+    try:
+        found = []
+        for entry in json.loads(text)["rules"]:
+            fields = {key: value for key, value in entry.items() if key not in ("rule", "rows", "broken")}
+            if entry["rule"] == OneOf.kind:
+                fields["words"] = tuple(fields["words"])
+            if entry["rule"] == Equation.kind:
+                fields["relation"] = Relation(**fields["relation"])
+            found.append(_KINDS[entry["rule"]](**fields))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{source} holds no rules that can be read ({type(error).__name__}: {error}); expected a file that "
+            "`isopleth cells --rules` wrote."
+        ) from error
+    return found
