@@ -23,6 +23,7 @@ from isopleth import (
     LSDD,
     SOSREP,
     AnomalyDetector,
+    CellwiseDetector,
     ChangePointDetector,
     ClassPriorEstimator,
     DensityImputer,
@@ -286,6 +287,19 @@ def difference(model: Any) -> dict[str, Any]:
 
 
 # Tasks
+
+
+@case("cells", rows=tables.bent)
+@case("cells, mixed table", rows=tables.people)
+def cells(rows: Callable[[], Any]) -> dict[str, Any]:
+    table = rows()
+    model = CellwiseDetector(random_state=0).fit(table)
+    return {
+        "rows": model.row_scores_,
+        "p": model.p_values_[:12],
+        "new": model.score_cells(table[:12]),
+        "answer": model.cells(),
+    }
 
 
 @case("anomalies", rows=tables.bent)

@@ -15,6 +15,7 @@ from isopleth import (
     LSDD,
     SOSREP,
     AnomalyDetector,
+    CellwiseDetector,
     DataWarning,
     KernelScore,
     NystromKEF,
@@ -63,7 +64,7 @@ class Case:
 
     @property
     def is_density(self):
-        return self.answer == "score_samples" and not isinstance(self.estimator, AnomalyDetector)
+        return self.answer == "score_samples" and not isinstance(self.estimator, AnomalyDetector | CellwiseDetector)
 
 
 def score(estimator, memory=3e5):
@@ -95,6 +96,7 @@ CASES = {
     "lsdd": Case(LSDD(alpha=[0.1, 1.0], centers=30, random_state=0), "difference", 1e-6),
     "difference of kde": Case(KDEDifference(), "difference"),
     "anomalies": Case(AnomalyDetector(n_estimators=20, random_state=0)),
+    "cells": Case(CellwiseDetector(n_estimators=10, random_state=0), rtol=1e-6, memory=3e6),
 }
 EACH = pytest.mark.parametrize("name", CASES)
 DRAW_COLUMNS = {"features", "anomalies"}  # in their order
@@ -109,7 +111,7 @@ def fitted():
     return {name: case.fit(ROWS) for name, case in CASES.items()}
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "anomalies"])
+@pytest.mark.parametrize("name", [name for name in CASES if name not in ("anomalies", "cells")])
 def test_weights_are_copies_in_any_order(name):
     case = CASES[name]
     order = np.random.default_rng(1).permutation(COUNTS.sum())

@@ -16,6 +16,7 @@ from isopleth import (
     LSDD,
     SOSREP,
     AnomalyDetector,
+    CellwiseDetector,
     ClassPriorEstimator,
     ConditionalDensity,
     DataWarning,
@@ -66,6 +67,7 @@ CASES = {
     "filled gaps": Case(DensityImputer(), ages),
     "anomalies": Case(AnomalyDetector(n_estimators=20, random_state=0), scores),
     "anomalies beside a reference": Case(AnomalyDetector(novelty=True, fast=True, random_state=0), scores),
+    "wrong cells": Case(CellwiseDetector(n_estimators=10, random_state=0), scores),
     "drift": Case(DriftMonitor(20, 100, random_state=0), lambda model, table: model.update(table).statistic),
     "drift at any time": Case(
         AnytimeDriftMonitor(window=20, random_state=0), lambda model, t: model.update(t).statistic

@@ -17,6 +17,7 @@ from isopleth import (
     LSDD,
     SOSREP,
     AnomalyDetector,
+    CellwiseDetector,
     ChangePointDetector,
     ClassPriorEstimator,
     DriftMonitor,
@@ -119,6 +120,7 @@ CASES = {
     "rkhs": Case(LSDD(length_scale=1.0, alpha=0.1, penalty="rkhs", centers=20, random_state=0), of_two, 1e-6),
     "points": Case(LSDD(length_scale=1.0, alpha=0.1, centers=ASKED, cv=3, random_state=0), of_two),
     "difference of KDE": Case(KDEDifference(length_scale=0.7), of_two),
+    "cells": tasks(CellwiseDetector(n_estimators=10, random_state=0), of_rows),
     "anomalies": tasks(AnomalyDetector(n_estimators=10, random_state=0), of_rows),
     "priors": tasks(
         ClassPriorEstimator(random_state=0), lambda send: {"X": send(ROWS + LABELS[:, None]), "y": send(LABELS)}

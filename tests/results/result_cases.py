@@ -10,6 +10,7 @@ import pandas as pd
 
 from isopleth import (
     AnomalyDetector,
+    CellwiseDetector,
     ChangePointDetector,
     ClassPriorEstimator,
     DriftMonitor,
@@ -39,6 +40,7 @@ def _framed(rows: Any) -> Any:
 # Each makes a result from rows that `make` turns into a frame or leaves as they are.
 CASES = {
     "anomalies": lambda make: _detector(make).anomalies(make(ROWS)),
+    "wrong cells": lambda make: CellwiseDetector(n_estimators=20, random_state=0).fit(make(ROWS)).cells(make(ROWS)),
     "explained anomalies": lambda make: _detector(make).anomalies(make(ROWS), explain=3),
     "anomalies of ten rows": lambda make: _detector(make).anomalies(make(AFTER[:10])),
     "explanation": lambda make: _detector(make).explain(make(ROWS[:4])),

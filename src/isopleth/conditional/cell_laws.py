@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -56,7 +56,7 @@ class ScoreMap:
         """Choose the map by distinct values in ascending order and how often they occur."""
         share = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
         scores = ndtri(share)
-        low, high = np.searchsorted(share, _TAIL), np.searchsorted(share, 1.0 - _TAIL, side="right") - 1
+        low, high = int(np.searchsorted(share, _TAIL)), int(np.searchsorted(share, 1.0 - _TAIL, side="right")) - 1
         if high <= low:
             low, high = 0, len(values) - 1
         unit = (values[high] - values[low]) / max(scores[high] - scores[low], 1e-3)
@@ -224,6 +224,7 @@ class CellLaw:
     forest: Forest
     cells: csr_array  # (n, B): cells of the rows of the fit
     line: Ridge | None
+    trends: np.ndarray | None  # (n,): of lines without the row
     residuals: ResidualDensity | None
     weights: np.ndarray  # of the pool
 
@@ -246,16 +247,16 @@ class CellLaw:
         """
         cells, w = scored[:, j], np.ones(len(scored))
         inputs = Inputs.of(scored, n_numeric, order[order != j])
-        shares, line, residuals = bins.shares(cells), None, None
+        shares, line, trends, residuals = bins.shares(cells), None, None, None
         if isinstance(bins, NumberBins):
             target = cells
             line, left = Ridge.fit(np.clip(inputs.of_lines(scored), -_FARTHEST, _FARTHEST), cells, w, by_median=True)
-            residuals = ResidualDensity.of(left)
+            trends, residuals = cells - left, ResidualDensity.of(left)
         else:
             target = shares @ _codes_of_words(np.asarray(shares.sum(axis=0)).ravel())
-        how = {"trees": trees, "leaf": _LEAF, "columns": _COLUMNS, "seed": seed, "tick": tick}
+        how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": _COLUMNS, "seed": seed, "tick": tick}
         forest = Forest.fit(inputs.of_trees(scored), target, w, **how)
-        law = cls(bins, inputs, forest, shares, line, residuals, np.ones(1))
+        law = cls(bins, inputs, forest, shares, line, trends, residuals, np.ones(1))
         own = np.concatenate([law._own(part) for part in law.batches()])
         return replace(law, weights=pool_weights(own, w, _STEPS, _FLOOR))
 
@@ -287,15 +288,7 @@ class CellLaw:
         others = total - self.cells[places].toarray() + _BEFOREHAND / len(self.bins)
         others /= others.sum(axis=1, keepdims=True)
         leaves = np.asarray((self.forest.out_of_bag(places) @ self.cells).todense())
-        trend = None
-        if self.residuals is not None:
-            trend = self._centers(places) - self.residuals.residuals[places]
-        return self._joined(others, leaves, total, trend, places)
-
-    def _centers(self, places: np.ndarray) -> np.ndarray:
-        """Return the scores of the cells of rows of the fit."""
-        assert isinstance(self.bins, NumberBins)
-        return np.asarray(self.cells[places] @ self.bins.centers)
+        return self._joined(others, leaves, total, None if self.trends is None else self.trends[places], places)
 
     def _joined(
         self,

@@ -181,7 +181,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     @staticmethod
     def _unread_of(X: Any, table: CheckedRows) -> dict[int, UnreadCells]:
-        """Return the cells that are not of the kind of their column, by place in the table: they are wrong, whatever they hold."""
+        """Return cells that are not of the kind of their column, by its place: they are wrong, whatever they hold."""
         if table.columns is None or not any(column.unread for column in table.columns.columns):
             return {}
         carried = Attached.of(X)
@@ -250,12 +250,12 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     # ---- answers ---------------------------------------------------------------------------------------------------------
 
     def score_cells(self, X: Any) -> np.ndarray:
-        """Return the score of each cell, in nats; higher is less fitting.
+        """Return the score of each cell of new rows, in nats; higher is less fitting.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The table of the fit, which is recognised and has its `cell_scores_`, or new rows.
+            Rows. Those of the fit are judged by laws that know them; without their rows they are judged in `cell_scores_`.
 
         Returns
         -------
@@ -267,13 +267,18 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         InputError
             If the rows cannot be used.
         """
-        return self._judge(X)[2]
+        table, unread = self._entered(X)
+        return self._scores(table, self._laws.judge(table.rows), unread)
 
-    def _judge(self, X: Any) -> tuple[CheckedRows, CellJudgement, np.ndarray, dict[int, UnreadCells]]:
-        """Return checked rows, the judgement and the scores of their cells, those of the fit for its own table, and unread cells."""
+    def _entered(self, X: Any) -> tuple[CheckedRows, dict[int, UnreadCells]]:
+        """Return checked rows, and their cells that cannot be read."""
         check_is_fitted(self, "cell_scores_")
         table = enter(self, X, missing=True)
-        unread = self._unread_of(X, table)
+        return table, self._unread_of(X, table)
+
+    def _judge(self, X: Any) -> tuple[CheckedRows, CellJudgement, np.ndarray, dict[int, UnreadCells]]:
+        """Return checked rows, the judgement and scores of their cells, those of the fit for its table, and unread cells."""
+        table, unread = self._entered(X)
         if _digest(table.rows) == self._digest:
             return table, self._judged, self.cell_scores_.copy(), unread
         judged = self._laws.judge(table.rows)
@@ -294,21 +299,18 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         return -_row_scores(self.score_cells(X))
 
     def p_values(self, X: Any) -> np.ndarray:
-        """Return p-values of rows: the share of rows of the fit, or of the tail fitted to them, whose worst cell is as bad.
+        """Return p-values of new rows: the share of rows of the fit, or of a tail fitted to them, whose worst cell is as bad.
 
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            Rows; the table of the fit has its `p_values_`.
+            Rows; those of the fit have theirs in `p_values_`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        _, judged, scores, _ = self._judge(X)
-        if judged is self._judged:
-            return self.p_values_.copy()
-        return np.exp(-self._tail.surprise(_row_scores(scores), new=1.0))
+        return np.exp(-self._tail.surprise(_row_scores(self.score_cells(X)), new=1.0))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> np.ndarray:
         """Select rows with a wrong cell at a false discovery rate (Benjamini and Hochberg 1995).
@@ -340,7 +342,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features), optional
-            New rows, or the table of the fit in its own library; None stands for the table of the fit.
+            New rows, or the table of the fit, which is recognised and judged by laws that do not know each row; so for None.
 
         Returns
         -------
@@ -411,7 +413,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_features)
-            The table of the fit, or new rows.
+            The table of the fit, which is recognised, or new rows.
 
         Returns
         -------
@@ -471,4 +473,4 @@ def _shown(table: CheckedRows, rows: np.ndarray) -> np.ndarray:
 
 def _digest(rows: np.ndarray) -> bytes:
     """Return a fingerprint of rows, by which the table of the fit is recognised."""
-    return hashlib.sha256(np.ascontiguousarray(rows)).digest()
+    return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).digest()

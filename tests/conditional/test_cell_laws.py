@@ -1,0 +1,56 @@
+"""Laws of cells on bins, beside known truths and properties."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import norm
+
+from isopleth.conditional.cell_laws import CellLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+
+
+def test_scores_are_normal_scores_inside_and_logarithmic_beyond():
+    values = norm.ppf((np.arange(4000) + 0.5) / 4000)
+    scores = ScoreMap.of(values, np.ones(4000))
+    inside = np.linspace(-1.5, 1.5, 7)
+    np.testing.assert_allclose(scores(inside), inside, atol=1e-3)
+    edge = norm.ppf(31.0 / 32.0)
+    np.testing.assert_allclose(scores(np.array([edge + 10.0])), edge + 1.0 + np.log(10.0), atol=0.01)
+    np.testing.assert_allclose(scores(np.array([-edge - 10.0])), -edge - 1.0 - np.log(10.0), atol=0.01)
+
+
+def test_masses_are_those_of_a_normal_law_and_do_not_know_their_row():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=1000)
+    rows = np.column_stack([x, x + 0.5 * rng.normal(size=1000)])
+    maps = score_maps(rows, 2)
+    scored = in_scores(rows, maps)
+    bins = NumberBins.of(rows[:, 1], maps[1])
+    law = CellLaw.fit(bins, scored, 1, 2, np.arange(2))
+    masses = law.of_fit(np.arange(1000))
+    np.testing.assert_allclose(masses.sum(axis=1), 1.0, atol=1e-12)
+    means = masses @ bins.values
+    assert np.sqrt(np.mean((means - x) ** 2)) < 0.25
+    inside = [(masses[i] * (np.abs(bins.values - means[i]) < norm.ppf(0.9) * 0.5)).sum() for i in range(1000)]
+    assert 0.68 < np.mean(inside) < 0.9  # .8 under the true law
+    moved = scored.copy()
+    moved[0, 1] = 5.0
+    np.testing.assert_allclose(CellLaw.fit(bins, moved, 1, 2, np.arange(2)).of_fit(np.arange(1)), masses[:1], atol=0.05)
+
+
+def test_cells_between_bins_are_shared_and_densities_are_continuous():
+    values = np.random.default_rng(2).normal(size=500)
+    maps = score_maps(values[:, None], 1)
+    bins, z = NumberBins.of(values, maps[0]), maps[0](values)
+    assert len(bins) <= 96
+    shares = bins.shares(z)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    inner = (z > bins.centers[0]) & (z < bins.centers[-1])
+    np.testing.assert_allclose((shares @ bins.centers)[inner], z[inner], atol=1e-6)
+    np.testing.assert_allclose(bins.shares(z + 1e-12).toarray(), shares.toarray(), atol=1e-6)
+
+
+def test_trees_tell_apart_more_words_than_they_have_targets():
+    key = np.random.default_rng(3).integers(0, 80, 1600)
+    rows = np.column_stack([key, (key * 7) % 80]).astype(float)
+    law = CellLaw.fit(WordBins(80), rows, 1, 0, np.arange(2))
+    assert (law.of_fit(np.arange(1600)).argmax(axis=1) == rows[:, 1]).mean() > 0.95

@@ -1,0 +1,178 @@
+"""Wrong cells are found by the others of their rows and by rules, and repaired."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isopleth import AnomalyDetector, CellwiseDetector, InputError
+from isopleth.tasks.cellwise.rules import Words, find_rules, rules_of_json, rules_to_json
+
+PRICES = {"Stuhl": 49.9, "Tisch": 400.0, "Lampe": 25.5, "Regal": 89.0}
+KINDS = {"Stuhl": "Sitz", "Tisch": "Tische", "Lampe": "Licht", "Regal": "Lager"}
+
+
+def orders(n=600, seed=0):
+    """Orders in which a rare article has a price of its own."""
+    rng = np.random.default_rng(seed)
+    article = rng.choice(list(PRICES), n, p=[0.4, 0.03, 0.3, 0.27])
+    price = np.round([PRICES[a] * rng.choice([0.95, 1.0, 1.05]) for a in article], 2)
+    count, discount = rng.integers(1, 9, n), rng.choice([0.0, 0.05, 0.1, 0.15], n)
+    kind = pd.Series([KINDS[a] for a in article], dtype=object)
+    total = np.round(count * price * (1.0 - discount), 2)
+    columns = {"article": article.astype(object), "kind": kind, "count": count, "price": price}
+    return pd.DataFrame({**columns, "discount": discount, "total": total})
+
+
+def wrong_orders():
+    """Orders with wrong cells, the right ones, and rows and columns of the wrong ones."""
+    table = orders()
+    right = table.copy()
+    table.loc[5, "total"] *= 10.0
+    table.loc[9, "kind"] = "Licht" if right["kind"][9] != "Licht" else "Sitz"
+    table.loc[50, "article"] = "Stuhll"
+    table.loc[77, "total"] = -table.loc[77, "total"]
+    table.loc[99, "price"] = 400.0 if right["price"][99] < 300.0 else 49.9
+    return right, table, [(5, "total"), (9, "kind"), (50, "article"), (77, "total"), (99, "price")]
+
+
+@pytest.fixture(scope="module")
+def judged():
+    right, table, wrong = wrong_orders()
+    return right, table, wrong, CellwiseDetector(random_state=0).fit(table)
+
+
+def test_wrong_cells_are_named_and_ordinary_rare_rows_are_not(judged):
+    _, table, wrong, detector = judged
+    found = detector.cells()
+    named = [(int(i), found.names[found.worst[i]]) for i in found.order[: len(wrong)]]
+    assert sorted(named) == sorted(wrong)
+    assert {(int(i), found.names[j]) for i, j in zip(*np.nonzero(found.flagged), strict=True)} == set(wrong)
+    rare = set(np.flatnonzero(table["article"] == "Tisch").tolist())
+    assert not set(found.order[:20].tolist()) & rare - {row for row, _ in wrong}
+    # The detector of unusual rows answers another question: it puts the rare article first.
+    unusual = AnomalyDetector(n_estimators=20, random_state=0).fit(table).training_scores_.argsort()[:30]
+    assert len(set(unusual.tolist()) & rare) >= 10
+
+
+def test_flagged_cells_are_repaired_exactly_where_a_rule_tells(judged):
+    right, table, wrong, detector = judged
+    repaired = detector.repaired(table)
+    changed = (repaired != table).to_numpy()
+    assert {(int(i), table.columns[j]) for i, j in zip(*np.nonzero(changed), strict=True)} == set(wrong)
+    for row, column in [(5, "total"), (77, "total"), (9, "kind")]:
+        assert repaired[column][row] == right[column][row]
+    assert abs(repaired["price"][99] - right["price"][99]) < 0.02  # its total is rounded
+    assert repaired.dtypes.equals(table.dtypes)
+    assert table["article"][50] == "Stuhll"  # the given table stays
+
+
+def test_relations_are_named_with_the_rows_that_break_them(judged):
+    *_, detector = judged
+    said = "\n".join(detector.cells().to_dict()["summary"])
+    assert "total = count x price x (1 - discount) in 597 of 600 rows; not in rows 5, 77, 99." in said
+    assert "article -> kind in 598 of 599 rows; not in row 9." in said
+    assert "total >= 0 in 599 of 600 rows; not in row 77." in said
+    against = detector.cells().table().set_index("row")["against"]
+    assert against[5].startswith("not total = count x price x (1 - discount)")
+
+
+def test_rules_are_read_again_and_judge_another_table(judged):
+    *_, detector = judged
+    rules = rules_of_json(rules_to_json(detector.rules_), "rules.json")
+    assert [str(rule) for rule in rules] == [str(found.rule) for found in detector.rules_]
+    other = orders(200, 1)
+    other.loc[3, "total"] += 1.0
+    later = CellwiseDetector(random_state=0, n_estimators=10).fit(other).use_rules(rules)
+    broken = {str(found.rule): found.broken.tolist() for found in later.cells(other).rules}
+    assert broken["total = count x price x (1 - discount)"] == [3]
+    with pytest.raises(InputError, match=r"no rules that can be read.*isopleth cells --rules"):
+        rules_of_json("{}", "rules.json")
+    with pytest.raises(InputError, match="which the table does not have"):
+        CellwiseDetector(n_estimators=2).fit(other[["count", "discount"]]).use_rules(rules)
+
+
+def test_copies_and_the_order_of_rows_and_columns_change_nothing(judged):
+    _, table, _, detector = judged
+    order = np.random.default_rng(1).permutation(len(table))
+    moved = CellwiseDetector(random_state=0).fit(table.iloc[order, ::-1])
+    np.testing.assert_allclose(moved.cell_scores_[:, ::-1], detector.cell_scores_[order], rtol=1e-9, atol=1e-9)
+    copies = pd.concat([table, table.iloc[[5, 5, 5, 5]]], ignore_index=True)
+    assert CellwiseDetector(random_state=0, n_estimators=20).fit(copies).row_scores_[5] > 7.0
+
+
+def test_gaps_are_not_judged_and_new_rows_are():
+    table = orders(300)
+    table.loc[::7, "price"] = np.nan
+    table.loc[::11, "kind"] = None
+    detector = CellwiseDetector(random_state=0, n_estimators=20).fit(table)
+    np.testing.assert_array_equal(np.isnan(detector.cell_scores_), table.isna().to_numpy())
+    new = orders(20, 3)
+    new.loc[4, "kind"] = "never seen"
+    new.loc[6, "total"] = 1e9
+    with pytest.warns(UserWarning, match="words that were not among the training rows"):
+        scores = detector.score_cells(new)
+    assert scores.argmax(axis=1)[4] == table.columns.get_loc("kind")
+    assert sorted(np.argsort(-scores.max(axis=1))[:2].tolist()) == [4, 6]
+
+
+def test_cells_that_cannot_be_read_come_first():
+    table = orders(200).astype({"price": object})
+    table.loc[[3, 8], "price"] = ["1xx19", "n.v.t"]
+    with pytest.warns(UserWarning, match="1xx19"):
+        found = CellwiseDetector(random_state=0, n_estimators=5).fit(table).cells()
+    first = found.table().head(2)
+    assert first["row"].tolist() == [3, 8]
+    assert first["value"].tolist() == ["1xx19", "n.v.t"]
+    assert first["against"].tolist() == ["cannot be read"] * 2
+
+
+@pytest.mark.parametrize("kind", ["numbers", "words"])
+def test_a_clean_table_has_hardly_any_flag(kind):
+    rng, flags = np.random.default_rng(5), 0
+    for seed in range(3):
+        z = rng.normal(size=(300, 2))
+        X = pd.DataFrame(z @ rng.normal(size=(2, 5)) + 0.5 * rng.standard_t(4, size=(300, 5)))
+        if kind == "words":
+            X = X.apply(lambda column: pd.cut(column, 4, labels=list("abcd")).astype(str))
+        flags += CellwiseDetector(random_state=seed, n_estimators=30).fit(X).cells().flagged.any(axis=1).sum()
+    assert flags <= 9  # of 900 rows
+
+
+def test_p_values_of_rows_are_valid_and_wrong_rows_are_selected(judged):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 1)) @ np.ones((1, 4)) + 0.2 * rng.normal(size=(400, 4))
+    detector = CellwiseDetector(random_state=0, n_estimators=20).fit(X)
+    assert (detector.p_values_ <= 0.05).mean() <= 0.08
+    assert detector.select(fdr=0.1).sum() <= 4
+    _, _, wrong, other = judged
+    assert set(np.flatnonzero(other.select(fdr=0.1)).tolist()) == {row for row, _ in wrong}
+
+
+class TestRules:
+    """Rules are found where nearly all rows keep them, and not by chance."""
+
+    def test_sums_products_and_discounts(self):
+        table = orders(300)
+        cells = {name: table[name].to_numpy(float) for name in ("count", "price", "discount", "total")}
+        cells["fee"] = np.round(3.0 * cells["count"] + np.arange(300.0) % 7, 2)
+        cells["all"] = np.round(cells["total"] + cells["fee"], 2)
+        found = {str(each.rule) for each in find_rules(cells) if each.rule.kind == "equation"}
+        assert found == {"total = count x price x (1 - discount)", "all = total + fee"}
+
+    def test_unrelated_columns_have_no_equation_and_constants_tell_nothing(self):
+        rng = np.random.default_rng(4)
+        cells = {name: rng.integers(0, 4, 400).astype(float) for name in "abcd"} | {"one": np.ones(400)}
+        assert not [each for each in find_rules(cells) if len(each.rule.columns) > 1]
+
+    def test_words_tell_words_only_where_they_do(self):
+        rng = np.random.default_rng(5)
+        first = rng.integers(0, 5, 500)
+        told, free = first % 3, rng.integers(0, 3, 500)
+        told[7] = (told[7] + 1) % 3
+        names = tuple(f"w{i}" for i in range(5))
+        cells = {"a": Words(names, first), "b": Words(names[:3], told), "c": Words(names[:3], free)}
+        found = {str(each.rule): each.broken.tolist() for each in find_rules(cells)}
+        assert found["a -> b"] == [7]
+        assert not {"a -> c", "b -> c", "c -> a", "c -> b", "b -> a"} & set(found)
