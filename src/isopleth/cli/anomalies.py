@@ -24,6 +24,7 @@ from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import cell_text
 from isopleth.tasks.anomaly.result import Anomalies
+from isopleth.tasks.cellwise.flagged_rows import cells_of_flagged
 from isopleth.tasks.description import broken_relations_of, relations_in_words
 
 
@@ -63,6 +64,12 @@ def anomalies(
         # No density sees that a total is not price times quantity where every one of the three is usual.
         for words in relations_in_words(broken_relations_of(table)):
             say(f"{table.source}: {words}")
+        if not model and not reference:
+            place, where = next(iter(found.where.items()))
+            flagged = found.order[found.flagged[found.order]]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
+                found = replace(found, of_cells=cells_of_flagged(table, flagged, where, place))
         if explains:
             found = explained(detector, table, found, top, flagged=explain and run.out is not None)
     run.stage("writing")

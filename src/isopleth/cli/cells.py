@@ -24,13 +24,14 @@ def cells(run: Run, file: Path, threshold: float | None, top: int, repaired: Pat
     """Find the wrong cells of a table and report them."""
     given = rules is not None and rules.exists()
     _check(run, file, repaired, None if given else rules)
+    known = rules_of_json(_text_of(rules), str(rules)) if rules is not None and given else None
     run.stage("reading")
     table = run.read(file, cells=True)
     run.stage("fitting")
     detector = CellwiseDetector(threshold="auto" if threshold is None else threshold, random_state=0)
     detector.fit(table.frame)
-    if rules is not None and given:
-        detector.use_rules(rules_of_json(_text_of(rules), str(rules)))
+    if known is not None:
+        detector.use_rules(known)
     run.stage("judging")
     found = replace(detector.cells(table.frame), where=run.places(len(table), table.lines))
     run.stage("writing")

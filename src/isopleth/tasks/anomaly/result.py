@@ -66,6 +66,8 @@ class Anomalies(Result):
         That confidence.
     new : bool, default=False
         Whether the rows are others than those of the fit.
+    of_cells : list of str
+        What the cells of flagged rows say, in sentences.
     decided_by : DecidingColumn, optional
         Column that alone makes nearly all certain rows unlikely, where many new rows are certain.
 
@@ -99,6 +101,7 @@ class Anomalies(Result):
     at_least: np.ndarray | None = None
     confidence: float = 0.95
     new: bool = False
+    of_cells: list[str] = field(default_factory=list)
     decided_by: DecidingColumn | None = None
 
     def __post_init__(self) -> None:
@@ -187,7 +190,7 @@ class Anomalies(Result):
 
     def _sentences(self) -> list[str]:
         whole = sentences(self.certain, self.decided_by) if self.new else []
-        return whole + self._of_rows()
+        return whole + self._of_rows() + self.of_cells
 
     def _of_rows(self) -> list[str]:
         """Return sentences about single rows."""

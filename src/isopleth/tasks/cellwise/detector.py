@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.inputs import Sample
-from isopleth.core.arrays import Backend
+from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.errors import InputError, probability
 from isopleth.core.inference import benjamini_hochberg
 from isopleth.core.progress import Progress, ReportsProgress
@@ -23,7 +22,7 @@ from isopleth.core.steps import recorded_step
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.result import index_of
 from isopleth.tables.cell_types import write_cells
-from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
+from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.anomaly.pooled_rule import Tail
@@ -74,7 +73,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     Attributes
     ----------
     cell_scores_ : ndarray of shape (n_samples, n_features)
-        Excess of each cell and what broken rules add, in nats; NaN where a cell is missing.
+        Excess of each cell and what broken rules add, in nats; NaN where a cell is missing or its column has one value.
     row_scores_ : ndarray of shape (n_samples,)
         Largest of each row.
     p_values_ : ndarray of shape (n_samples,)
@@ -171,12 +170,14 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self.rules_ = find_rules(self._cells(table))
         self._judged = judged.take(sample.place)
         self._unread = self._unread_of(X, table)
+        varying_columns(self, table.rows, [self._names[i] for i in table.order])  # says which columns tell nothing
         self._digest = _digest(table.rows)
-        self._table, self._where = replace(table, backend=Backend()), index_of(X)
-        self.cell_scores_ = self._scores(table, self._judged, self._unread)
-        self.row_scores_ = _row_scores(self.cell_scores_)
-        self._tail = Tail.of(self.row_scores_, np.ones(len(self.row_scores_)), errors=1.0)
-        self.p_values_ = np.exp(-self._tail.surprise(self.row_scores_, new=0.0))
+        self._rows, self._where = table.rows, index_of(X)
+        self._scores_of_fit = self._scores(table, self._judged, self._unread)
+        rows = _row_scores(self._scores_of_fit)
+        self._tail = Tail.of(rows, np.ones(len(rows)))
+        self.cell_scores_, self.row_scores_ = table.answer(self._scores_of_fit), table.answer(rows)
+        self.p_values_ = table.answer(np.exp(-self._tail.surprise(rows, new=0.0)))
         return self
 
     @staticmethod
@@ -217,8 +218,11 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _scores(self, table: CheckedRows, judged: CellJudgement, unread: dict[int, UnreadCells]) -> np.ndarray:
         """Return the excess of cells and what broken rules say, in the order of the table; NaN in gaps."""
-        excess = self._in_table_order(table, np.where(np.isnan(judged.excess), 0.0, judged.excess))
-        out = np.where(self._in_table_order(table, table.missing), np.nan, excess + self._of_rules(self._cells(table)))
+        excess, told = self._in_table_order(table, judged.excess), self._of_rules(self._cells(table))
+        out = np.where(
+            np.isnan(excess) & (told > 0.0), told, excess + told
+        )  # in a constant column rules alone can speak
+        out[self._in_table_order(table, table.missing)] = np.nan
         for j, cells in unread.items():
             out[cells.rows, j] = _UNREAD
         return out
@@ -268,7 +272,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the rows cannot be used.
         """
         table, unread = self._entered(X)
-        return self._scores(table, self._laws.judge(table.rows), unread)
+        return table.answer(self._scores(table, self._laws.judge(table.rows), unread))
 
     def _entered(self, X: Any) -> tuple[CheckedRows, dict[int, UnreadCells]]:
         """Return checked rows, and their cells that cannot be read."""
@@ -276,11 +280,16 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         table = enter(self, X, missing=True)
         return table, self._unread_of(X, table)
 
+    def _of_fit(self) -> tuple[CheckedRows, CellJudgement, np.ndarray, dict[int, UnreadCells]]:
+        """Return what :meth:`_judge` returns for the table of the fit."""
+        table = CheckedRows(self._rows, np.ones(len(self._rows)), Backend(), getattr(self, "schema_", None))
+        return table, self._judged, self._scores_of_fit, self._unread
+
     def _judge(self, X: Any) -> tuple[CheckedRows, CellJudgement, np.ndarray, dict[int, UnreadCells]]:
         """Return checked rows, the judgement and scores of their cells, those of the fit for its table, and unread cells."""
         table, unread = self._entered(X)
         if _digest(table.rows) == self._digest:
-            return table, self._judged, self.cell_scores_.copy(), unread
+            return table, self._judged, self._scores_of_fit, unread
         judged = self._laws.judge(table.rows)
         return table, judged, self._scores(table, judged, unread), unread
 
@@ -296,7 +305,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return -_row_scores(self.score_cells(X))
+        table, unread = self._entered(X)
+        return table.answer(-_row_scores(self._scores(table, self._laws.judge(table.rows), unread)))
 
     def p_values(self, X: Any) -> np.ndarray:
         """Return p-values of new rows: the share of rows of the fit, or of a tail fitted to them, whose worst cell is as bad.
@@ -310,7 +320,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return np.exp(-self._tail.surprise(_row_scores(self.score_cells(X)), new=1.0))
+        table, unread = self._entered(X)
+        rows = _row_scores(self._scores(table, self._laws.judge(table.rows), unread))
+        return table.answer(np.exp(-self._tail.surprise(rows, new=1.0)))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> np.ndarray:
         """Select rows with a wrong cell at a false discovery rate (Benjamini and Hochberg 1995).
@@ -333,7 +345,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """
         rate = probability("fdr", fdr)
         check_is_fitted(self, "cell_scores_")
-        p_values = self.p_values_ if X is None else self.p_values(X)
+        p_values = to_numpy(self.p_values_ if X is None else self.p_values(X))
         return np.asarray(p_values <= benjamini_hochberg(p_values, rate))
 
     def cells(self, X: Any = None) -> CellFindings:
@@ -355,8 +367,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the rows cannot be used.
         """
         check_is_fitted(self, "cell_scores_")
-        own = (self._table, self._judged, self.cell_scores_, self._unread)
-        table, judged, scores, unread = own if X is None else self._judge(X)
+        table, judged, scores, unread = self._of_fit() if X is None else self._judge(X)
         values = _shown(table, table.rows)
         for j, cells in unread.items():
             values[cells.rows, j] = cells.texts
@@ -451,7 +462,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             for name in rule.columns:
                 if name not in self._names:
                     raise InputError(f"the rule {rule} names {{column}}, which the table does not have.", column=name)
-        self.rules_ = [FoundRule(rule, len(self.row_scores_), np.empty(0, dtype=int)) for rule in rules]
+        self.rules_ = [FoundRule(rule, len(self._rows), np.empty(0, dtype=int)) for rule in rules]
         return self
 
 
@@ -471,6 +482,6 @@ def _shown(table: CheckedRows, rows: np.ndarray) -> np.ndarray:
     return rows.copy() if table.columns is None else table.columns.shown(rows)
 
 
-def _digest(rows: np.ndarray) -> bytes:
+def _digest(rows: np.ndarray) -> str:
     """Return a fingerprint of rows, by which the table of the fit is recognised."""
-    return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).digest()
+    return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()

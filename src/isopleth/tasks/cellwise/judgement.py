@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.conditional.cell_laws import CellLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
 from isopleth.core.progress import unheard
 from isopleth.core.rows import sample_places
 from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
@@ -37,7 +37,7 @@ class CellJudgement:
         """Return the answers for some rows."""
         return CellJudgement(self.excess[places], self.usual[places], self.low[places], self.high[places])
 
-    def put(self, places: np.ndarray, j: int, law: CellLaw, masses: np.ndarray, cells: np.ndarray) -> None:
+    def put(self, places: np.ndarray, j: int, law: BinnedLaw, masses: np.ndarray, cells: np.ndarray) -> None:
         """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes."""
         known = ~np.isnan(cells)
         density = np.full(len(cells), np.nan)
@@ -58,7 +58,7 @@ class CellJudgement:
 class CellLaws:
     """Laws of the columns, each given the others, fitted to distinct rows or some of them."""
 
-    laws: tuple[CellLaw | None, ...]  # None for a column that has one value
+    laws: tuple[BinnedLaw | None, ...]  # None for a column that has one value
     maps: tuple[ScoreMap | None, ...]
     sizes: tuple[int, ...]  # words of each column of words
 
@@ -86,7 +86,7 @@ class CellLaws:
         judged = CellJudgement.empty(*rows.shape)
         rest = np.setdiff1d(np.arange(len(rows)), fitted)
 
-        def fit_one(j: int) -> CellLaw | None:
+        def fit_one(j: int) -> BinnedLaw | None:
             check_stopped()
             known = fitted[~np.isnan(rows[fitted, j])]
             values = rows[known, j]
@@ -95,7 +95,7 @@ class CellLaws:
             bins: NumberBins | WordBins = (
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
-            law = CellLaw.fit(bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick)
+            law = BinnedLaw.fit(bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick)
             for part in law.batches():
                 judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j])
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])

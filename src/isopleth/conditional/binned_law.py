@@ -216,13 +216,14 @@ def _kernel(t: np.ndarray, width: float) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class CellLaw:
+class BinnedLaw:
     """Law of one column given the others, as masses of bins."""
 
     bins: NumberBins | WordBins
     inputs: Inputs
     forest: Forest
-    cells: csr_array  # (n, B): cells of the rows of the fit
+    # data, indices, indptr of the cells of the rows of the fit as shares of bins, a sparse matrix (n, B)
+    shared: tuple[np.ndarray, np.ndarray, np.ndarray]
     line: Ridge | None
     trends: np.ndarray | None  # (n,): of lines without the row
     residuals: ResidualDensity | None
@@ -256,13 +257,20 @@ class CellLaw:
             target = shares @ _codes_of_words(np.asarray(shares.sum(axis=0)).ravel())
         how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": _COLUMNS, "seed": seed, "tick": tick}
         forest = Forest.fit(inputs.of_trees(scored), target, w, **how)
-        law = cls(bins, inputs, forest, shares, line, trends, residuals, np.ones(1))
+        law = cls(
+            bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)
+        )
         own = np.concatenate([law._own(part) for part in law.batches()])
         return replace(law, weights=pool_weights(own, w, _STEPS, _FLOOR))
 
+    @property
+    def cells(self) -> csr_array:
+        """Cells of the rows of the fit as shares of bins, (n, B)."""
+        return csr_array(self.shared, shape=(len(self.shared[2]) - 1, len(self.bins)))
+
     def batches(self) -> list[np.ndarray]:
         """Return the places of the rows of the fit in parts."""
-        return np.split(np.arange(self.cells.shape[0]), np.arange(_BATCH, self.cells.shape[0], _BATCH))
+        return np.split(np.arange(len(self.shared[2]) - 1), np.arange(_BATCH, len(self.shared[2]) - 1, _BATCH))
 
     def _own(self, places: np.ndarray) -> np.ndarray:
         """Return the density of the cell of each row under each part, (n, parts)."""

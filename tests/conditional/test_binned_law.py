@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import norm
 
-from isopleth.conditional.cell_laws import CellLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
 
 
 def test_scores_are_normal_scores_inside_and_logarithmic_beyond():
@@ -25,7 +25,7 @@ def test_masses_are_those_of_a_normal_law_and_do_not_know_their_row():
     maps = score_maps(rows, 2)
     scored = in_scores(rows, maps)
     bins = NumberBins.of(rows[:, 1], maps[1])
-    law = CellLaw.fit(bins, scored, 1, 2, np.arange(2))
+    law = BinnedLaw.fit(bins, scored, 1, 2, np.arange(2))
     masses = law.of_fit(np.arange(1000))
     np.testing.assert_allclose(masses.sum(axis=1), 1.0, atol=1e-12)
     means = masses @ bins.values
@@ -34,7 +34,7 @@ def test_masses_are_those_of_a_normal_law_and_do_not_know_their_row():
     assert 0.68 < np.mean(inside) < 0.9  # .8 under the true law
     moved = scored.copy()
     moved[0, 1] = 5.0
-    np.testing.assert_allclose(CellLaw.fit(bins, moved, 1, 2, np.arange(2)).of_fit(np.arange(1)), masses[:1], atol=0.05)
+    np.testing.assert_allclose(BinnedLaw.fit(bins, moved, 1, 2, np.arange(2)).of_fit(np.arange(1)), masses[:1], atol=0.05)
 
 
 def test_cells_between_bins_are_shared_and_densities_are_continuous():
@@ -52,5 +52,5 @@ def test_cells_between_bins_are_shared_and_densities_are_continuous():
 def test_trees_tell_apart_more_words_than_they_have_targets():
     key = np.random.default_rng(3).integers(0, 80, 1600)
     rows = np.column_stack([key, (key * 7) % 80]).astype(float)
-    law = CellLaw.fit(WordBins(80), rows, 1, 0, np.arange(2))
+    law = BinnedLaw.fit(WordBins(80), rows, 1, 0, np.arange(2))
     assert (law.of_fit(np.arange(1600)).argmax(axis=1) == rows[:, 1]).mean() > 0.95

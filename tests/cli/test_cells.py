@@ -1,0 +1,58 @@
+"""``isopleth cells``: the answer, the repaired file, the rules, and refusals."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from cli.shell import fine as run
+from cli.shell import found as as_json
+from cli.shell import refused
+
+
+@pytest.fixture
+def orders(tmp_path):
+    """300 orders: a total ten times too large in line 9, a price that cannot be read in line 22, a codes of leading zeros."""
+    rng = np.random.default_rng(0)
+    rows = ["code,item,count,price,total"]
+    for i in range(300):
+        item, count = rng.choice(["chair", "lamp", "desk"]), int(rng.integers(1, 9))
+        price = {"chair": 49.9, "lamp": 25.5, "desk": 180.0}[item] * float(rng.choice([0.9, 1.0, 1.1]))
+        total = f"{count * round(price, 2) * (10 if i == 7 else 1):.2f}"
+        rows.append(f"{i % 40:05d},{item},{count},{'1xx19' if i == 20 else f'{price:.2f}'},{total}")
+    path = tmp_path / "orders.csv"
+    path.write_text("\n".join([*rows, ""]))
+    return path
+
+
+def test_cells_are_named_repaired_and_kept_as_rules(orders, tmp_path):
+    repaired, rules = tmp_path / "repaired.csv", tmp_path / "rules.json"
+    found = as_json("cells", orders, "--repaired", repaired, "--rules", rules, "--top", "2")
+    assert [(row["line"], row["column"], row["flagged"]) for row in found["table"]] == [
+        (22, "price", True),
+        (9, "total", True),
+    ]
+    assert found["table"][0]["value"] == "1xx19"
+    old, new = (list(csv.reader(path.open())) for path in (orders, repaired))
+    changed = [(i + 1, old[0][j]) for i in range(len(old)) for j in range(5) if old[i][j] != new[i][j]]
+    assert sorted(changed) == [(9, "total"), (22, "price")]
+    assert float(new[8][4]) == pytest.approx(float(old[8][4]) / 10.0)
+    said = run("cells", orders, "--rules", rules).stdout  # read, not written
+    assert "total = count x price in 298 of 299 rows; not in line 9." in " ".join(said.split())
+    assert any(rule["rule"] == "equation" for rule in json.loads(rules.read_text())["rules"])
+
+
+def test_anomalies_say_what_the_cells_say(orders):
+    said = " ".join(run("anomalies", orders, "--top", "1").stdout.split())
+    assert "In line 9 a cell does not fit the others of its row: isopleth cells names it" in said
+
+
+def test_what_cannot_be_used_is_one_sentence(orders, tmp_path):
+    junk = tmp_path / "junk.json"
+    junk.write_text("[]")
+    assert "holds no rules that can be read" in refused("cells", orders, "--rules", junk)
+    assert "orders.csv" in refused("cells", orders, "--repaired", orders)
+    assert "none.csv does not exist" in refused("cells", tmp_path / "none.csv")
