@@ -33,10 +33,11 @@ from scipy.stats import beta
 
 from experiments.resumed import resumed
 from isopleth import AnomalyDetector
+from isopleth.core.budget import Budget
 from isopleth.core.inference import conformal_p_values
 from isopleth.results.figures import BLUE, GREY, VERMILLION, new_figure, save_figure
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, Certificate, SplitScores
-from isopleth.tasks.anomaly.training_table import NEW, Limits
+from isopleth.tasks.anomaly.training_table import NEW
 
 try:
     from nonconform.fdr import FDPCertificate
@@ -123,14 +124,14 @@ def split(name: str, n: int, fits: Iterable[int]) -> Iterator[tuple[float, dict[
     for fit in fits:
         rng = np.random.default_rng([n, fit])
         X, labels = reference(name, rng, n)
-        scores = SplitScores.fit(X, X.shape[1], fit, Limits(2.0**30, 1), labels)
+        scores = SplitScores.fit(X, X.shape[1], fit, Budget(2.0**30, 1), labels)
         held_out, spread = len(scores.calibration), X.std(axis=0)
         far = [FAR[i % len(FAR)] for i in range(SETS)]
         sets = [
             np.concatenate([LAWS[name](rng, held_out), moved(LAWS[name](rng, NEW_ROWS), rng, spread, far[i])])
             for i in range(SETS)
         ]
-        surprise = scores.surprise(np.concatenate(sets), Limits(2.0**30, 1)).reshape(SETS, -1)
+        surprise = scores.surprise(np.concatenate(sets), Budget(2.0**30, 1)).reshape(SETS, -1)
         for i in range(SETS):
             drawn = surprise[i, :held_out], surprise[i, held_out:], ANOMALIES if far[i] else 0
             found = {"isopleth": ours(*drawn)}

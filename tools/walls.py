@@ -274,7 +274,7 @@ PACKAGES = (
             (
                 "anomaly",
                 "which rows are unlikely, and why",
-                ("detector", "result", "explanation"),
+                ("detector", "result", "explanation", "whole_table"),
                 (
                     "run `isopleth anomalies` on a file of your own",
                     "read pooled_rule.py: what makes a row unlikely",

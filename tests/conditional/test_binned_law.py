@@ -34,7 +34,9 @@ def test_masses_are_those_of_a_normal_law_and_do_not_know_their_row():
     assert 0.68 < np.mean(inside) < 0.9  # .8 under the true law
     moved = scored.copy()
     moved[0, 1] = 5.0
-    np.testing.assert_allclose(BinnedLaw.fit(bins, moved, 1, 2, np.arange(2)).of_fit(np.arange(1)), masses[:1], atol=0.05)
+    np.testing.assert_allclose(
+        BinnedLaw.fit(bins, moved, 1, 2, np.arange(2)).of_fit(np.arange(1)), masses[:1], atol=0.05
+    )
 
 
 def test_cells_between_bins_are_shared_and_densities_are_continuous():

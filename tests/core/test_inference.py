@@ -16,7 +16,7 @@ from isopleth.core.inference import (
     simulated_pvalue,
     storey_number,
 )
-from isopleth.tasks.anomaly.pooled_rule import Tail
+from isopleth.core.tails import Tail
 
 
 def tail_p_values(scores):

@@ -6,11 +6,12 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
-
-import numpy as np
+from typing import IO, TYPE_CHECKING
 
 from isopleth.core.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
@@ -53,6 +54,8 @@ class ArrayHeader:
 
 def read_array_header(file: IO[bytes]) -> ArrayHeader:
     """Read the header with which an .npy file begins, and nothing else."""
+    import numpy as np  # commands check their files before anything large is imported
+
     version = np.lib.format.read_magic(file)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:

@@ -9,8 +9,9 @@ from sklearn.metrics import roc_auc_score
 from isopleth.core.budget import Budget
 from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.laws import MOST_STEPS, EmpiricalLaw
+from isopleth.core.tails import Tail
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
-from isopleth.tasks.anomaly.pooled_rule import ColumnTails, PooledRule, Tail
+from isopleth.tasks.anomaly.pooled_rule import ColumnTails, PooledRule
 from isopleth.tasks.anomaly.reference_rule import (
     FOREST_FOLDS,
     ConditionalLaw,

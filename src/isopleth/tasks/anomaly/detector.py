@@ -21,6 +21,7 @@ from isopleth.core.inference import anomaly_probabilities, benjamini_hochberg, c
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import Rounding
 from isopleth.core.scales import ScaledColumns, medians
+from isopleth.core.tails import Tail
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.results.result import chosen_rows, index_of, shown_cells
 from isopleth.results.text import resolution_of
@@ -45,7 +46,7 @@ from isopleth.tasks.anomaly.explanation import (
     best_counterfactuals,
     joint_counterfactuals,
 )
-from isopleth.tasks.anomaly.pooled_rule import PooledRule, Tail
+from isopleth.tasks.anomaly.pooled_rule import PooledRule
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.training_table import (

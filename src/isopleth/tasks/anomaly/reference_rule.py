@@ -12,9 +12,9 @@ from isopleth.core.budget import Budget
 from isopleth.core.laws import EmpiricalLaw
 from isopleth.core.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
 from isopleth.core.scales import bounded, deviations
+from isopleth.core.tails import Tail
 from isopleth.core.threads import map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
-from isopleth.tasks.anomaly.pooled_rule import Tail
 from isopleth.tasks.anomaly.training_table import NEW, TrainingTable, counterfactual_distances, distances_between
 
 MOST_COLUMNS = 20  # of more columns, this many are drawn, whose cells are judged by all others

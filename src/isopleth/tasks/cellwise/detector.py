@@ -19,13 +19,13 @@ from isopleth.core.errors import InputError, probability
 from isopleth.core.inference import benjamini_hochberg
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.steps import recorded_step
+from isopleth.core.tails import Tail
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.result import index_of
 from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.unread import UnreadCells
-from isopleth.tasks.anomaly.pooled_rule import Tail
 from isopleth.tasks.cellwise.judgement import CellJudgement, CellLaws, flagged_cells
 from isopleth.tasks.cellwise.result import CellFindings
 from isopleth.tasks.cellwise.rules import Equation, FoundRule, Rule, Words, find_rules

@@ -39,7 +39,7 @@ def cells_of_flagged(table: Any, flagged: np.ndarray, places: np.ndarray, name: 
     found = (
         CellwiseDetector(n_estimators=_TREES, max_samples=_ROWS, random_state=0).fit(table.take(chosen).frame).cells()
     )
-    wrong = found.flagged.any(axis=1)
+    wrong = np.asarray(found.flagged.any(axis=1))
     judged = np.searchsorted(chosen, rows)
     bad, rare = judged[wrong[judged]], judged[~wrong[judged]]
     said = []
@@ -49,14 +49,15 @@ def cells_of_flagged(table: Any, flagged: np.ndarray, places: np.ndarray, name: 
         said.append(
             f"In {lines} a cell does not fit the others of its row: isopleth cells names it, and what would be usual."
         )
-    if len(rare):
-        which = f"{counted(len(rare), 'flagged row')} {'is' if len(rare) == 1 else 'are'} a rare kind of row"
-        said.append(f"{which}{_kind(found, rare)}: no cell is unusual given the others.")
+    if kind := _kind(found, rare):
+        said.append(
+            f"{counted(len(rare), 'flagged row')} are rare kinds of rows ({kind}): no cell is unusual given the others."
+        )
     return said
 
 
 def _kind(found: CellFindings, rare: np.ndarray) -> str:
-    """Return the word that most rare rows have and hardly any others, in brackets; nothing without one."""
+    """Return the word that most rare rows have and hardly any others; nothing without one."""
     best, told = _OF_RARE, ""
     for j, name in enumerate(found.names):
         words = [value for value in found.values[rare, j] if isinstance(value, str)]
@@ -66,5 +67,5 @@ def _kind(found: CellFindings, rare: np.ndarray) -> str:
         word = levels[counts.argmax()]
         share = counts.max() / len(rare)
         if share > best and (found.values[:, j] == word).mean() <= max(_OF_ALL, 1.2 * len(rare) / len(found)):
-            best, told = share, f" ({name} = {cell_text(word)} in {counts.max():,})"
+            best, told = share, f"{name} = {cell_text(word)} in {counts.max():,}"
     return told

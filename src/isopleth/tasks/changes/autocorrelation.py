@@ -65,7 +65,7 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
 def cycle_of(values: np.ndarray, season: float | None = None) -> float | None:
     """Return the period of a series, or None if its autocorrelation has no peak higher than noise would give.
 
-    The period of a `season` that was found is taken instead if the peak is a part of it, because neighbouring parts differ without
+    The period of a `season` that was found is taken instead if the peak is a part of it, as neighbouring parts differ without
     a change, or if it is short and the two periods are the same but for the error of the peak, which would let phases drift.
     """
     spread = np.maximum(values.std(axis=0), 1e-300)
