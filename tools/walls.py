@@ -390,9 +390,6 @@ PACKAGES = (
     ),
 )
 
-# Packages of the plan whose folders may not be there yet.
-PLANNED = frozenset({"context", "tasks/cellwise"})
-
 _BY_PATH = {package.path: package for package in PACKAGES}
 
 

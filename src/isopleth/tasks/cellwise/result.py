@@ -247,5 +247,5 @@ class CellFindings(Result):
             "excess: surprisal of the cell given the others of its row less its expectation, in nats; broken rules add to it.",
             "usual: median and 10 to 90 % of the law of a number given the other cells, or the likeliest word.",
             "against: broken rules, and the cells without which this one would be less surprising.",
-            "A bound of nats is no error rate: in real tables with planted errors, about a third of the flagged cells were right.",
+            "A bound of nats is no error rate: of the cells flagged in tables with planted errors, about a third were right.",
         ]
