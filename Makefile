@@ -47,9 +47,9 @@ lint: .venv-test/ready
 mutate: .venv-test/ready
 	.venv-test/bin/python tools/mutate.py
 
-docs: .venv-docs/ready
+docs: .venv-test/ready-for-docs
 	rm -rf docs/_build docs/api docs/gallery docs/packages  # pages of names that are gone, pictures of code that has changed
-	.venv-docs/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	.venv-test/bin/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 check-pages:  # after `make docs`; needs Chromium
@@ -103,13 +103,11 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 	.venv-browser/bin/python -m pip install -q -e . playwright
 	touch $@
 
-.venv-docs/ready: export PIP_CONSTRAINT = $(CURDIR)/.venv-docs/constraints.txt
-.venv-docs/ready: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv-docs
-	grep -v '^pandas==' constraints.txt > .venv-docs/constraints.txt
-	.venv-docs/bin/python -m pip install -q torch==2.13.0
-	.venv-docs/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,adapters,docs]"
+# The pages are built where the tests run: torch, pyarrow and SciPy are there, and Sphinx is small beside them. Libraries that adapters
+# are for are not needed (docs/conf.py).
+.venv-test/ready-for-docs: .venv-test/ready
+	.venv-test/bin/python -m pip install -q -e ".[docs]"
 	touch $@
 
 clean:
-	rm -rf .venv-demo .venv-test .venv-lowest .venv-nightly .venv-adapters .venv-docs .venv-browser build dist .coverage htmlcov docs/_build docs/api docs/gallery
+	rm -rf .venv-demo .venv-test .venv-lowest .venv-nightly .venv-adapters .venv-browser build dist .coverage htmlcov docs/_build docs/api docs/gallery

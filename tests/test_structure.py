@@ -18,6 +18,12 @@ def test_no_two_classes_have_one_name():
     assert not {name for name, count in names.items() if count > 1}
 
 
+def test_no_two_files_of_tests_have_one_name():
+    """Folders without an `__init__.py` share their names: pytest collects the first of two such files, and the run ends."""
+    files = [path for path in Path(__file__).parent.rglob("test_*.py") if not (path.parent / "__init__.py").exists()]
+    assert not [name for name, count in Counter(path.name for path in files).items() if count > 1]
+
+
 def test_experiments_and_benchmarks_import_what_there_is():
     for path in [*(ROOT / "experiments").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]:
         found = re.findall(r"from isopleth\.([\w.]+) import (\([^)]*\)|.*)", path.read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from importlib import import_module
 from pathlib import Path
@@ -24,9 +25,17 @@ def listed(docs: Path) -> dict[str, list[str]]:
 def summary(name: str) -> str:
     """Return the first sentence of the docstring of a public name."""
     *path, last = name.split(".")
-    value = getattr(import_module(".".join(["isopleth", *path])), last)
-    first = " ".join((value.__doc__ or "").strip().partition("\n\n")[0].split())
+    module = import_module(".".join(["isopleth", *path]))
+    text = _of_source(module, last) if path == ["adapters"] else getattr(module, last).__doc__
+    first = " ".join((text or "").strip().partition("\n\n")[0].split())
     return re.sub(r":\w+:`~?([^`<]*?)(?: <[^`]*>)?`", r"`\1`", first)
+
+
+def _of_source(package: Any, name: str) -> str | None:
+    """Return the docstring of a class from its source: adapters import libraries that the pages are built without."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(package.__file__).parent.glob("*.py")]
+    classes = [node for tree in trees for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name]
+    return ast.get_docstring(classes[0])
 
 
 def commands() -> dict[str, str]:
