@@ -144,7 +144,10 @@ def test_a_stream_is_written_as_its_reference(tmp_path):
     assert "column 'temp' holds 'x' in line 41" in run(*command, rows=wrong).stderr
     result = fine(*command, "--bad-cells", "missing", rows=wrong)
     assert "301 rows" in result.stdout
-    assert "standard input: column 'temp': 1 cell is no number and counts as missing: 'x' in line 41." in result.stderr
+    assert (
+        "standard input: column 'temp': 1 cell is no number and counts as missing: 'x' in line 41; correct it"
+        in result.stderr
+    )
 
 
 def test_a_model_answers_for_rows_with_gaps_in_the_place_of_wrong_cells(path, tmp_path):

@@ -107,7 +107,7 @@ def test_refusals_name_columns_and_lines(file, table, tmp_path):
     broken.to_csv(tmp_path / "broken.csv", index=False)
     for more in ([], ["--model", tmp_path / "m.isopleth"]):
         assert (
-            "price': 1 cell is no number and counts as missing: 'abc' in line 6."
+            "price': 1 cell is no number and counts as missing: 'abc' in line 6; correct it"
             in fine("anomalies", tmp_path / "broken.csv", *more).stderr
         )
     out = tmp_path / "s.csv"

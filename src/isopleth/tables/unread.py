@@ -208,18 +208,23 @@ class OddCells:
         for name, cells in others.unread.items():
             count = f"{len(cells):,} cell{'s' * (len(cells) > 1)}"
             verb = "are" if len(cells) > 1 else "is"
-            missing = f"count{'s' * (len(cells) == 1)} as missing: {cells.shown(place)}."
+            missing = f"count{'s' * (len(cells) == 1)} as missing: {cells.shown(place)}"
             kind = (
                 cells.kind
                 if len(cells) > 1
                 else re.sub(r"^(dates|numbers|times|truth values)", lambda m: m[0][:-1], cells.kind)
             )
             text = f"{{column}}: {count} {verb} no {kind} and {missing}"
-            said.append(Message(text, column=name, row=int(cells.rows[0]), value=cells.texts[0]))
+            hint = Hint(
+                f"correct {'them' if len(cells) > 1 else 'it'}, or take the column as categories with {{categorical}}",
+                categorical=[name],
+            )
+            said.append(Message(text, column=name, row=int(cells.rows[0]), value=cells.texts[0], hint=hint))
         for name, limits in self.censored.items():
             count = f"{len(limits):,} cell{'s say limits' if len(limits) > 1 else ' says a limit'}"
-            text = f"{{column}} holds numbers with limits: {count}, {limits.shown(place)}, and count as missing so far."
-            said.append(Message(text, column=name, row=int(limits.rows[0]), value=limits.texts[0]))
+            text = f"{{column}} holds numbers with limits: {count}, {limits.shown(place)}, and count as missing so far"
+            hint = Hint("{categorical} takes the column as categories", categorical=[name])
+            said.append(Message(text, column=name, row=int(limits.rows[0]), value=limits.texts[0], hint=hint))
         return said
 
     def _head(self, place: Place) -> tuple[str, Self]:
