@@ -99,8 +99,9 @@ sphinx_gallery_conf = {
 
 
 def _is_explained_elsewhere(app: object, what: str, name: str, obj: object, skip: bool, options: object) -> bool | None:
-    """Leave out what scikit-learn explains: its methods of metadata routing."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+    """Leave out methods of classes that stand in for those of other libraries, and scikit-learn's of metadata routing."""
+    stands_in = str(getattr(obj, "__module__", "")).startswith("sphinx.")
+    return True if stands_in or re.fullmatch(r"set_\w+_request", name) else None
 
 
 def setup(app: Any) -> None:
