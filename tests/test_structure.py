@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -33,3 +34,20 @@ def test_experiments_and_benchmarks_import_what_there_is():
             words = {word for file in files if file.exists() for word in re.findall(r"\w+", file.read_text())}
             for name in re.findall(r"(\w+)(?: as \w+)?(?=[,\n)]|$)", names.partition("#")[0]):
                 assert name in words, (path.name, module, name)
+
+
+def test_every_function_of_six_lines_or_more_has_a_sentence():
+    """Methods that a base class describes under the same name, and functions inside others, need none of their own."""
+    described, without = set(), []
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for owner in ast.walk(tree):
+            for node in ast.iter_child_nodes(owner):
+                if not isinstance(node, ast.FunctionDef) or isinstance(owner, ast.FunctionDef):
+                    continue
+                method = isinstance(owner, ast.ClassDef)
+                if ast.get_docstring(node):
+                    described |= {node.name} if method else set()
+                elif node.end_lineno - node.lineno >= 5 and not node.name.startswith("__"):
+                    without.append((path.relative_to(PACKAGE).as_posix(), node.name, method))
+    assert not [(path, name) for path, name, method in without if not (method and name in described)]

@@ -65,6 +65,7 @@ class KernelExpansion:
         return self._log_of(self.value(x), x)
 
     def _log_of(self, f: Array, x: Array) -> Array:
+        """Return the logarithms of values, where they underflow as a log-sum-exp of the terms."""
         xp = namespace(x)
         f = xp.abs(f)
         lost = f < self._lost(x)
@@ -89,6 +90,7 @@ class KernelExpansion:
         return self._log_of(f, x), self._gradient_of(f, x)
 
     def _gradient_of(self, f: Array, x: Array) -> Array:
+        """Return the gradient of the logarithm of values, where they underflow from weighted terms."""
         xp = namespace(x)
         lost = xp.abs(f) < self._lost(x)
         out = self.gradient(x) / xp.where(f == 0.0, xp.ones_like(f), f)[:, None]

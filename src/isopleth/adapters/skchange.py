@@ -104,6 +104,7 @@ class SkchangeAdapter(BaseChangeDetector):
         return self._found(validate_data(self, X, reset=False, dtype=np.float64, ensure_min_samples=2))
 
     def _found(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Fit the detector to the rows, and return its answers."""
         detector = ChangePointDetector() if self.detector is None else clone(self.detector)
         detector.fit(rows)
         return {

@@ -110,6 +110,7 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
 
 
 def _only_column_of_times(table: FileTable, options: Reading) -> str | None:
+    """Return the column of times if there is one; refuse to choose among several."""
     known = {*options.identifiers, *options.categorical, *options.numeric}
     found = [name for name in table.data.column_names if name not in known and _holds_times(table, name)]
     if len(found) > 1:

@@ -53,6 +53,7 @@ def findings() -> dict[str, Any]:
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return what was found as lines, each with its name."""
     memory = found["memory_bytes"]
     lines = [
         ("isopleth", isopleth.__version__),
@@ -89,6 +90,7 @@ def _memory() -> int | None:
 
 
 def _blas() -> list[str]:
+    """Return the BLAS libraries that are loaded, with their threads."""
     import numpy as np
 
     np.ones((2, 2)) @ np.ones((2, 2))  # loads the library
@@ -97,6 +99,7 @@ def _blas() -> list[str]:
 
 
 def _gpus() -> list[str]:
+    """Return the names of the GPUs that torch can use."""
     if find_spec("torch") is None:
         return []
     import torch

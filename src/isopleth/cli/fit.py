@@ -125,6 +125,7 @@ def fit_mixed(
 
 
 def _default_size(kind: str, columns: int) -> int:
+    """Return the usual number of centres or landmarks for so many columns."""
     if kind == "density":
         return DENSITY_SIZE
     model = NystromKEF()

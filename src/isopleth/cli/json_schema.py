@@ -342,6 +342,7 @@ def json_schema(command: str) -> dict[str, Any]:
 
 
 def _object(keys: dict[str, tuple[str, str]], optional: frozenset[str]) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these keys."""
     properties = {key: _type(kind) | {"description": about} for key, (kind, about) in keys.items()}
     found = {"type": "object", "properties": properties, "additionalProperties": False}
     found["required"] = [key for key in keys if key not in optional]

@@ -200,6 +200,7 @@ class Program(click.Group):
 
 @contextmanager
 def _failures_as_sentences() -> Iterator[None]:
+    """Context in which interrupts and failures of the system end the command with a sentence."""
     try:
         with signals_first():
             yield
@@ -220,6 +221,7 @@ _UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO}
 
 
 def _sentence(error: OSError) -> str:
+    """Return a failure of the system as a sentence."""
     reason = error.strerror or str(error)
     if error.filename:
         return f"{error.filename}: {reason}; check the path."

@@ -77,6 +77,7 @@ def sample(
 
 
 def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:
+    """Refuse options that exclude each other."""
     if (file is None) == (model is None):
         raise InputError("name a table, FILE, or a fitted density, --model, and not both.")
     if model and run.save_to:

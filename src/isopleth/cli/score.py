@@ -84,6 +84,7 @@ def _unranked(answers: Answers, journal: Journal) -> int:
 
 
 def _write(run: Run, answers: Answers, journal: Journal) -> None:
+    """Write the answers that have been computed as an array or a table."""
     assert run.out is not None
     if run.out.suffix.lower() == ".npy":
         write_array(run.out, (rows_done(journal), len(answers.names)), (block["answers"] for block in _blocks(journal)))
@@ -92,6 +93,7 @@ def _write(run: Run, answers: Answers, journal: Journal) -> None:
 
 
 def _named(run: Run, answers: Answers, journal: Journal) -> Iterator[dict[str, np.ndarray]]:
+    """Yield the answers in blocks of named columns, with the places of their rows."""
     first = 1
     for block in _blocks(journal):
         values = block["answers"]
@@ -114,6 +116,7 @@ def open_rows(
 
 
 def _answered(answers: Answers, chunk: FileTable, gaps: bool) -> dict[str, np.ndarray]:
+    """Return the answers about the rows of a chunk, and their lines."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="words that were not among")  # they are counted, and said once
         warnings.filterwarnings(
@@ -175,6 +178,7 @@ def takes_gaps(model: Any) -> bool:
 
 
 def _of_kind(path: Path, model: Any) -> Answers:
+    """Return what a model answers, by its kind."""
     last, entered = _last_step(model)
     if isinstance(last, AnomalyDetector):
         names = ["score", "pvalue", "label"]

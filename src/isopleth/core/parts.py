@@ -116,6 +116,7 @@ class RowSample:
         return self._take(other._rows, other._weights)
 
     def _take(self, rows: np.ndarray, weights: np.ndarray) -> Self:
+        """Merge rows into the sample, and keep those with the smallest keys."""
         if not len(rows):
             return self
         both = np.concatenate([self._rows, rows]) if len(self._rows) else rows
@@ -343,6 +344,7 @@ def _real(values: Any) -> np.ndarray:
 
 
 def _check_weights(weights: Any, n: int, place: str) -> np.ndarray:
+    """Return the weights of one part in float64; errors name the part."""
     _refuse_masked(weights, "sample_weight", place)
     try:
         w = check_weights(weights, n, added=True)

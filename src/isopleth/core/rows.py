@@ -183,6 +183,7 @@ class Rounding:
 
     @staticmethod
     def _of_column(column: np.ndarray, constants: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the numbers of a column that change, and those that stand in their place."""
         ordered = np.sort(column)
         ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN comes last
         if len(ordered) < 2:

@@ -97,6 +97,7 @@ class _OneBlasThread:
                 library.set_num_threads(1)
 
     def _lift(self) -> None:
+        """Give every BLAS library the number of threads back that it had."""
         for library in self._libraries or ():
             before = self._before.pop(library.filepath, None)
             if before is not None and library.get_num_threads() == 1:
@@ -226,6 +227,7 @@ class _Call:
         return self._results
 
     def _run(self) -> None:
+        """Work on items until none is left; the last worker to end wakes the caller."""
         _STOP.set(self._stop)
         try:
             while (place := self._take()) is not None:

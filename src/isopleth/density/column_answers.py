@@ -214,6 +214,7 @@ class ColumnAnswers(ABC):
         return [self._chart(column) for column in self.columns.columns]
 
     def _chart(self, column: Column) -> Chart:
+        """Return the picture of the law of a column."""
         title = f"{column.name}: {self._said(column)}"
         if column.kind == "categorical":
             shares = self.probabilities()[column.name]

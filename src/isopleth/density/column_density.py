@@ -299,6 +299,7 @@ class ColumnDensity:
         return np.asarray(self.coefficients * op.matvec(self.coefficients))
 
     def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None, tick: Callable[[int], None]) -> np.ndarray:
+        """Return rows with their gaps filled by conditional means and likeliest words."""
         out = Z.copy()
 
         def visit(pattern: Pattern, overlaps: Overlaps) -> None:
@@ -321,6 +322,7 @@ class ColumnDensity:
     def _impute_draws(
         self, Z: np.ndarray, rng: np.random.Generator, skip: np.ndarray | None, tick: Callable[[int], None]
     ) -> np.ndarray:
+        """Return rows with their gaps filled by draws from the conditional law."""
         out = Z.copy()
 
         def visit(pattern: Pattern, overlaps: Overlaps) -> None:

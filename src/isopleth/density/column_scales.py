@@ -346,6 +346,7 @@ def donors_of(
 
 
 def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows with a known cell, and warn of the others."""
     empty = np.isnan(rows).all(axis=1)
     if empty.all():
         raise InputError("no row of X with a positive weight has a known cell; expected at least two.")

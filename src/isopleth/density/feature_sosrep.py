@@ -344,6 +344,7 @@ class FeatureSolver(Solver):
         )
 
     def _warn(self, facts: Mapping[str, Any], error: float) -> None:
+        """Warn of a fit that has not converged, or of which much is noise."""
         if facts["residual"] > self.tol:
             warn_user(
                 f"the residual {facts['residual']:.1e} is above tol = {self.tol:g} after {facts['n_iter']} passes; a larger tol "
@@ -364,6 +365,7 @@ class FeatureSolver(Solver):
             )
 
     def _approximation_error(self, fitted: FeatureDensity, z: np.ndarray, weights: np.ndarray) -> float:
+        """Return the error of the random features, by a fit with other ones."""
         backend = Backend.of(fitted.coefficients)
         if len(z) > CHECKED:
             chosen = np.linspace(0, len(z) - 1, CHECKED).astype(int)
@@ -495,6 +497,7 @@ class _BoundedFirstPass:
 def _add_bounded(
     bounds: BoundedMap, labels: list[str], found: _BoundedFirstPass, rows: np.ndarray, weights: np.ndarray | None
 ) -> _BoundedFirstPass:
+    """Add the rows of one part to the first pass of a fit with bounds."""
     rows, weights = positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     found.extent.add(rows, weights)

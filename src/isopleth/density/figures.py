@@ -108,6 +108,7 @@ def _chosen(columns: Any, names: list[str]) -> list[int]:
 
 
 def _place(column: Any, names: list[str]) -> int:
+    """Return the number of the column that is to be drawn."""
     if isinstance(column, str) and column in names:
         return names.index(column)
     if isinstance(column, (int, np.integer)) and not isinstance(column, bool) and 0 <= column < len(names):
@@ -240,6 +241,7 @@ def _draw_isopleths(axes: Axes, isopleths: Isopleths, names: list[str], low: np.
 
 
 def _draw_curve(axes: Axes, isopleths: Isopleths, low: np.ndarray, high: np.ndarray) -> None:
+    """Draw the density along one column, with its regions."""
     x = np.linspace(low[0], high[0], 4 * _GRID)
     height = isopleths.heights(x[:, None])
     for level, label, fill in zip(isopleths.levels, isopleths.labels, fills(len(isopleths.levels)), strict=True):

@@ -40,6 +40,7 @@ def cells_of(density: Any, points: np.ndarray | None) -> ColumnDensity | StackCo
 
 @cells_of.register
 def _(density: ColumnDensity, points: np.ndarray | None) -> ColumnDensity:
+    """Return the columns of an expansion, for kernels that are products over columns."""
     return density
 
 

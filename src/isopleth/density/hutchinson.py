@@ -110,6 +110,7 @@ def hutchinson_loss(
 
 
 def _rows(X: Any) -> np.ndarray:
+    """Return points as finite float64 rows."""
     X = given_numbers("X", X, "an array of rows and columns of numbers")
     if X.ndim != 2 or 0 in X.shape:
         raise InputError(f"X has shape {X.shape}; expected at least one row and one column.")
@@ -119,6 +120,7 @@ def _rows(X: Any) -> np.ndarray:
 
 
 def _units(unit: Any, columns: int) -> np.ndarray:
+    """Return the unit of each column, NaN for those that are left unchanged."""
     expected = f"a positive number, or one for each of {columns} columns"
     given = given_numbers("unit", unit, expected)
     if given.shape not in ((), (1,), (columns,)):
@@ -141,6 +143,7 @@ def _check_digits(X: np.ndarray, step: np.ndarray) -> None:
 
 
 def _finite(log_density: Callable[[Any], Any], X: np.ndarray, backend: Backend) -> np.ndarray:
+    """Return the log density of rows; refuse values that are not finite."""
     values = np.asarray(to_numpy(log_density(backend.array(X))), dtype=np.float64)
     if values.shape != (len(X),):
         raise InputError(f"log_density gave shape {values.shape}; expected one number for each of {len(X)} rows.")

@@ -95,6 +95,7 @@ class _Sample(RowSample):
 def _add_moments(
     bounds: BoundedMap, labels: list[str], moments: ColumnMoments, rows: np.ndarray, weights: np.ndarray | None
 ) -> ColumnMoments:
+    """Add the rows of one part to the moments of the columns."""
     rows, weights = positive_weight(rows, weights)
     bounds.refuse_outside(rows, labels)
     return moments.add(bounds.forward(rows), weights)

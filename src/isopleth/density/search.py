@@ -160,6 +160,7 @@ class Search:
 
 
 def _checked_grid(grid: Any) -> tuple[float, ...]:
+    """Return the factors that are compared."""
     expected = "at least two different positive factors of the base scale"
     factors = given_numbers("grid", grid, expected)
     if factors.ndim != 1 or not _are_scales(factors) or len(np.unique(factors)) < 2:
@@ -168,6 +169,7 @@ def _checked_grid(grid: Any) -> tuple[float, ...]:
 
 
 def _checked_base(base: Any) -> Any:
+    """Return the base of the grid: a rule or scales."""
     if isinstance(base, str) and base in RULES:
         return base
     expected = "'auto', 'scott', 'median', a positive number or one for each column"
@@ -182,6 +184,7 @@ def _are_scales(numbers: np.ndarray) -> bool:
 
 
 def _checked_cv(cv: Any) -> int | float:
+    """Return the number of folds or the share that is held out."""
     if isinstance(cv, Integral) and not isinstance(cv, bool) and int(cv) >= 2:
         return int(cv)
     if isinstance(cv, Real) and not isinstance(cv, Integral) and 0 < float(cv) < 1:
@@ -271,6 +274,7 @@ def _is_stable(losses: np.ndarray, i: int) -> bool:
 
 
 def smallest_loss(losses: np.ndarray, criterion: str, changes_sign: bool) -> int:
+    """Return the place of the smallest loss; refuse losses of which none is finite."""
     if np.isinf(losses).all():
         if criterion == "likelihood":
             raise InputError(

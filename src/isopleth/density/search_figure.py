@@ -102,6 +102,7 @@ def _mark(axes: Axes, factors: np.ndarray, height: float, marker: str, label: st
 
 
 def _mark_infinite(axes: Axes, path: Any) -> None:
+    """Mark the scales whose loss is infinite."""
     infinite = np.isposinf(path.losses)
     reason = "" if path.criterion == "likelihood" else "f ≤ 0 or "
     _mark(
@@ -118,6 +119,7 @@ def _mark_infinite(axes: Axes, path: Any) -> None:
 
 
 def _label(axes: Axes, criterion: str) -> None:
+    """Label the axes of the picture of a search."""
     loss = "minus log density (nats)" if criterion == "likelihood" else "Hyvärinen loss"
     axes.set(xscale="log", xlabel="length scale, in multiples of the base scale", ylabel=f"held-out {loss}")
     axes.set_title(

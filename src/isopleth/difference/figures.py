@@ -92,6 +92,7 @@ def plot_difference(
 
 
 def _samples(difference: Any, rows: Any, columns: np.ndarray) -> list[np.ndarray]:
+    """Return the chosen columns of the rows of both samples, none where no rows are to be drawn."""
     if rows is None:
         return [np.empty((0, len(columns)))] * 2
     if isinstance(rows, np.ndarray) or len(rows) != 2:
@@ -112,6 +113,7 @@ def _frame(centers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _picture(difference: Any, columns: np.ndarray, masses: Sequence[float]) -> _Picture:
+    """Check the masses, and find the regions and the frame of a picture."""
     asked = -np.sort(-np.atleast_1d(check_mass(masses)))
     if not 1 <= asked.size <= len(_REDS):
         raise InputError(f"masses = {masses!r}: expected one to {len(_REDS)} numbers between 0 and 1.")
@@ -127,6 +129,7 @@ def _shades(sample: int, count: int) -> list[str]:
 
 
 def _draw_line(axes: Axes, picture: _Picture, names: list[str]) -> None:
+    """Draw the difference along one column, with its confidence band."""
     x = np.linspace(picture.low[0], picture.high[0], 4 * _GRID)
     height = picture.at(picture.difference.difference, x[:, None])
     reach = normal_quantile(_CONFIDENCE) * picture.at(picture.difference.difference_std, x[:, None])
@@ -143,6 +146,7 @@ def _draw_line(axes: Axes, picture: _Picture, names: list[str]) -> None:
 
 
 def _draw_plane(axes: Axes, picture: _Picture) -> None:
+    """Draw the regions of the difference in two columns."""
     low, high = picture.low, picture.high
     x, y = np.linspace(low, high, _GRID, axis=-1)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)

@@ -109,6 +109,7 @@ class KDEDifference(BaseEstimator):
         return self
 
     def _density(self, table: CheckedRows, name: str, backend: Backend) -> KDE:
+        """Fit the density of one sample; refuse columns that are constant in it."""
         counted = table.rows[table.weights > 0]
         if (counted.min(axis=0) == counted.max(axis=0)).any():
             where = "" if len(counted) == len(table.rows) else " in its rows of positive weight"

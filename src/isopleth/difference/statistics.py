@@ -142,6 +142,7 @@ class DifferenceStatistics:
         return self
 
     def _add(self, sample: int, rows: np.ndarray, w: np.ndarray) -> None:
+        """Add rows of one sample to the sums at each length scale."""
         weights = np.zeros((len(rows), 2, self.folds[0].folds))
         weights[np.arange(len(rows)), sample, self.folds[sample].deal(rows)] = w
         units = self._units(rows, weights) if self.sums[0].folds.units is not None else None

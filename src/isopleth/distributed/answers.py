@@ -172,6 +172,7 @@ def predict(model: Any, rows: Any) -> Any:
 
 
 def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type = np.float64) -> Any:
+    """Ask a fitted model about rows in parts; the answer is as lazy as the rows."""
     if not callable(getattr(model, method, None)):
         raise InputError(f"{type(model).__name__} has no {method}; pass a fitted model that has.")
     check_is_fitted(model)

@@ -111,6 +111,7 @@ def _table(rows: Any, what: str) -> Any:
 
 
 def _check_frame(rows: Any, what: str) -> None:
+    """Refuse frames with columns of other types than numbers."""
     refuse_names(list(rows.columns), what)
     for name, kind in rows.dtypes.items():
         if getattr(kind, "kind", "O") not in "fiub":

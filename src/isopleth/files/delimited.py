@@ -136,6 +136,7 @@ def _sample(source: Source) -> tuple[list[str], int, bool, Place]:
 
 
 def _first_record(source: Source, lines: list[str], delimiter: str, above: int) -> tuple[list[str], int]:
+    """Return the first record of a text and the lines that it takes."""
     reader = _parser(iter(lines), delimiter, strict=True)
     try:
         for record in reader:
@@ -328,6 +329,7 @@ class Text:
             skip = 0
 
     def _pieces(self, begin: Place) -> Iterator[Piece]:
+        """Yield pieces of the text that end with a line."""
         if self.dialect.delimiter == " ":  # Arrow does not take runs of blanks for one delimiter
             yield from rewritten(self.source, self.dialect, begin)
             return
@@ -442,6 +444,7 @@ def _misplaced(bytes_: np.ndarray, quotes: np.ndarray, delimiter: int) -> bool:
 
 
 def _check_text(source: Source, text: bytes, here: Place) -> None:
+    """Refuse binary data and other encodings, with the line."""
     if b"\0" in text:
         line = here.line + text.count(b"\n", 0, text.index(b"\0")) + 1
         raise InputError(f"{source}, line {line}: binary data and not text; save the table as UTF-8 text.")
@@ -453,6 +456,7 @@ def _check_text(source: Source, text: bytes, here: Place) -> None:
 
 
 def _parsed(source: Source, piece: Piece, dialect: Dialect, where: Sequence[int]) -> Any:
+    """Return the chosen columns of a piece of text as an Arrow table of strings."""
     columns = [str(j) for j in range(len(dialect.names))]
     wanted = [columns[j] for j in where]
     try:
@@ -512,6 +516,7 @@ def _not_a_record(source: Source, line: int, error: csv.Error, *, one_line: bool
 
 
 def _check_record(source: Source, line: int, record: list[str], dialect: Dialect) -> None:
+    """Refuse a record with another number of cells than the first line, and a header that is repeated."""
     if dialect.named and any(record) and record == dialect.first:
         raise _repeated_header(source, dialect, line)
     if len(record) != (width := len(dialect.names)):
@@ -543,6 +548,7 @@ def rewritten(source: Source, dialect: Dialect, begin: Place) -> Iterator[Piece]
 
 
 def _records(source: Source, text: Any, dialect: Dialect, before: int) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records of a text, each with its line."""
     kept = (line for line in text)
     if dialect.commented:
         kept = ("\n" if line.startswith("#") else line for line in kept)

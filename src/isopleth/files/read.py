@@ -289,6 +289,7 @@ class Reader:
                 raise InputError(text, parameter="labels", column=name)
 
     def _chosen(self, offered: list[str]) -> list[int]:
+        """Return the positions of the columns that are to be read."""
         how, schema = self.how, self.how.schema
         if schema is None:
             return positions(self.source, offered, how.columns, how.exclude)
@@ -338,6 +339,7 @@ class Reader:
         return self._table(self._all(FIRST_ROWS), 1)
 
     def _all(self, most: int | None) -> Columns:
+        """Return the columns of the file, or their first rows."""
         if self.text is not None:
             tables, lines, count = [], [], 0
             for table, more in self.text.tables(self.where):
@@ -463,6 +465,7 @@ class Reader:
         return tuple(name for name, j in places if self.text is not None or j in mixed)
 
     def _typed(self, columns: Columns, wanted: Mapping[str, str]) -> TypedColumns:
+        """Return columns of text as numbers, times and truth values where they are."""
         numerals, missing = Numerals() if self.text is None else self.text.dialect.numerals, self.how.said_missing
         placeholders = MISSING_NUMBERS if missing is None else frozenset[str]()
         if missing is None:  # files of typed cells have missing cells of their own
@@ -518,6 +521,7 @@ class Reader:
                 start = max(0, start - len(table))
 
     def _chunk(self, columns: Columns, like: FileTable, before: int) -> FileTable:
+        """Return the rows of a chunk as a table with the columns of the whole file."""
         kinds = dict(zip(self.names, map(wanted_of, like.data.schema.types), strict=True))
         kinds |= dict.fromkeys(self.how.categorical, "categorical")
         read = self._typed(columns, {name: kind for name, kind in kinds.items() if kind is not None})

@@ -45,6 +45,7 @@ class Columns:
 
 
 def table_of_array(values: np.ndarray) -> Any:
+    """Return an array as an Arrow table with the columns x1, x2, ..."""
     names = [f"x{j + 1}" for j in range(values.shape[1])]
     large = values.dtype.kind in "iu" and values.size and max(int(values.max()), -int(values.min())) >= ALL_INTEGERS
     values = values if large else np.asarray(values, dtype=np.float64)
@@ -114,6 +115,8 @@ def _json_records(source: Source) -> Columns:
 
 
 def _record(source: Source, number: int, line: bytes) -> dict[str, Any]:
+    """Return one line of JSON as a record with distinct keys."""
+
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
@@ -168,6 +171,7 @@ def mixed_columns(arrays: Iterable[Any], cells: Iterable[list[Any]]) -> frozense
 
 
 def _is_no_text(word: Any) -> bool:
+    """Tell whether a word cannot be written as UTF-8."""
     try:
         str(word).encode()
     except UnicodeEncodeError:
@@ -240,6 +244,7 @@ def mapped(source: Source) -> np.ndarray:
 
 
 def _map(source: Source) -> np.ndarray:
+    """Map the numbers of an .npy file that is as long as its header says."""
     source.file.seek(0)
     header = read_array_header(source.file)
     if header.dtype.hasobject:
@@ -275,6 +280,7 @@ def _header(archive: ZipFile, key: str) -> ArrayHeader:
 
 
 def _read(source: Source, archive: ZipFile, key: str) -> np.ndarray:
+    """Read an array of an archive, if memory may hold it."""
     source.refuse_beyond(
         _header(archive, key).end, f"the array {key!r}"
     )  # memory is taken before the numbers are there
@@ -283,6 +289,7 @@ def _read(source: Source, archive: ZipFile, key: str) -> np.ndarray:
 
 
 def _loaded(source: Source, what: str, load: Callable[[], Any]) -> Any:
+    """Return what `load` reads; refuse damaged files and pickles in a sentence."""
     try:
         return load()
     except (MemoryError, InputError):
@@ -310,6 +317,7 @@ def _only_table(source: Source, archive: ZipFile, keys: list[str]) -> str:
 
 
 def _checked(source: Source, what: str, array: Any) -> np.ndarray:
+    """Refuse arrays that are no tables of real numbers."""
     if array.ndim != 2:
         raise InputError(f"{source}: {what} has shape {array.shape}; a table has two axes, rows and columns.")
     if array.dtype.kind not in "biuf":

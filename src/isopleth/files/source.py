@@ -107,6 +107,7 @@ def opened(path: str | os.PathLike[str], max_unpacked: int | None = None) -> Sou
 
 
 def _unpacked(packed: Source, packing: str, suffix: str) -> Source:
+    """Unpack a compressed file to a temporary one."""
     import pyarrow
 
     try:
@@ -164,6 +165,7 @@ _BINARY = {
 
 
 def _suffix_by_content(source: Source) -> str:
+    """Return the suffix of a file by its first bytes."""
     from zipfile import BadZipFile, ZipFile
 
     beginning = _beginning(source)

@@ -129,6 +129,7 @@ class FileRows:
         self.n_rows = rows
 
     def _refuse_changed(self, *, certain: bool = False) -> None:
+        """Refuse to go on in a file that has changed since it was opened."""
         if certain or self.file.source.stamp != self._stamp:
             raise InputError(f"{self.source} has changed while it was read; run again when nobody writes to it.")
         if not self.source.exists() and str(self.source) != "standard input":
@@ -228,6 +229,7 @@ class RowStream:
             yield from self._tables(left)
 
     def _as_utf8(self, read: Callable[[int], bytes]) -> Iterator[bytes]:
+        """Yield the bytes of a stream in UTF-8."""
         decoder = decoder_of(self._encoding)
         if codecs.lookup(self._encoding).name == "utf-8":  # whose errors name their lines
             yield from iter(lambda: read(_BYTES), b"")

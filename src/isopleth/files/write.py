@@ -127,6 +127,7 @@ def _object_array(cells: list[Any]) -> np.ndarray:
 
 
 def _numbers_only(path: str | os.PathLike[str], table: Any) -> np.ndarray:
+    """Return the columns of a table as an array; refuse words."""
     words = [
         name
         for name in table.column_names
@@ -191,6 +192,7 @@ class _UnixLines:
 
 
 def _cells(column: np.ndarray, written: Callable[[str], str], decimal: str = ".") -> list[Any]:
+    """Return the cells of a column as they are written to a text."""
     cells = column.tolist()
     if decimal != ".":
         cells = [repr(cell).replace(".", decimal) if isinstance(cell, float) else cell for cell in cells]
@@ -200,6 +202,7 @@ def _cells(column: np.ndarray, written: Callable[[str], str], decimal: str = "."
 
 
 def _write_parquet(file: IO[bytes], blocks: Iterator[Mapping[str, np.ndarray]]) -> None:
+    """Write blocks of columns as one Parquet file."""
     from pyarrow import parquet
 
     tables = (pa.table(dict(columns)) for columns in blocks)

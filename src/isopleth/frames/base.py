@@ -149,6 +149,7 @@ class FrameMap(ABC):
         raise self._refusal()
 
     def _refusal(self) -> InputError:
+        """Return the error of a map without second derivatives."""
         name = type(self).__name__.removesuffix("Map")
         return InputError(
             f"frame {name} has no second derivatives that could be used; take frame='scale', 'whiten' or 'smooth'.",

@@ -112,6 +112,7 @@ class BoundedMap(ColumnMap):
             )
 
     def _check_digits(self, X: np.ndarray, labels: list[str]) -> None:
+        """Refuse bounds so far away that the logarithms of distances from them are equal up to rounding."""
         Y = self.forward(X)
         for j, _, _ in self._bounded():
             steps = np.ptp(Y[:, j]) / np.spacing(np.abs(Y[:, j]).max())
@@ -268,6 +269,7 @@ def _by_column(bounds: Any, labels: list[str], names: list[str] | None) -> list[
 
 
 def _column(key: Any, labels: list[str], names: list[str] | None) -> int:
+    """Return the number of the column that bounds name."""
     if isinstance(key, str):
         if names is None:
             raise InputError(f"bounds names column {key!r}, but X has no column names; use the column's number.")
@@ -288,6 +290,7 @@ def _column(key: Any, labels: list[str], names: list[str] | None) -> int:
 
 
 def _ends(pair: Any, label: str) -> tuple[float, float]:
+    """Return the two ends of a pair of bounds as numbers."""
     pair = on_host(pair, f"bounds of {label}")
     try:
         low, high = pair
@@ -300,6 +303,7 @@ def _ends(pair: Any, label: str) -> tuple[float, float]:
 
 
 def _end(end: Any, unbounded: float, pair: Any, label: str) -> float:
+    """Return one end of a pair of bounds, infinite where it is None."""
     if end is None:
         return unbounded
     if isinstance(end, bool) or not isinstance(end, Real) or math.isnan(end):

@@ -44,6 +44,7 @@ def value_and_divergence(
 
 
 def _of_rows(field: Field, map: FrameMap, y: np.ndarray, memory_limit: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return field and divergence of some rows in the columns of the frame's domain."""
     z = map.forward(y)
     inside = to_numpy(field.value(field.backend.array(z)))
     at = y[:1] if map.affine else y  # the Jacobian of an affine map is the same everywhere

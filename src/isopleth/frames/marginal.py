@@ -157,6 +157,7 @@ class _Bins:
 
     @classmethod
     def of(cls, x: np.ndarray, share: np.ndarray) -> _Bins:
+        """Divide the values into bins of equal numbers of values; a value at an edge is in both, in parts."""
         u, size = len(x), min(N_CENTRES, len(x))
         start, end = np.arange(u) * size, (np.arange(u) + 1) * size  # in u-ths of a bin, so that edges are exact
         first, last = start // u, (end - 1) // u
@@ -320,6 +321,7 @@ class MarginalMap(ColumnMap):
         return t, log_slope, bend
 
     def _tail(self, j: int, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return value, log slope and its derivative beyond the knots, where the column has normal tails."""
         r = (y - self.tail_mean[j]) / self.tail_deviation[j]
         sign = np.sign(r)
         u = -ndtri_exp(self.log_tail[j] + log_ndtr(-np.abs(r)))  # |t|
@@ -346,6 +348,7 @@ class MarginalMap(ColumnMap):
         return _by_column(self._inverse, Z) * self.unit + self.shift
 
     def _inverse(self, j: int, t: np.ndarray) -> np.ndarray:
+        """Return the values of a column that map to t."""
         knots = self.knots[j]
         at_knots = np.where(self.below[j] < self.above[j], ndtri_exp(self.below[j]), -ndtri_exp(self.above[j]))
         out = np.empty(len(t))

@@ -159,12 +159,14 @@ class SinhArcsinh(Frame):
     def _backtrack(
         self, v: np.ndarray, step: np.ndarray, loss: float, decrement: float, a: np.ndarray, share: np.ndarray
     ) -> float:
+        """Return the size of a Newton step that lowers the loss enough."""
         size = 1.0
         while not self._loss(v - size * step, a, share) <= loss - 0.1 * size * decrement:
             size *= 0.5
         return size
 
     def _loss(self, v: np.ndarray, a: np.ndarray, share: np.ndarray) -> float:
+        """Return the penalised negative log likelihood of the two parameters of the shape."""
         if v[0] <= 0.0:
             return np.inf
         u = v[0] * a - v[1]
@@ -173,6 +175,7 @@ class SinhArcsinh(Frame):
         return float(share @ terms - np.log(v[0]) + self.penalty * ((v[0] - 1.0) ** 2 + v[1] ** 2))
 
     def _derivatives(self, v: np.ndarray, a: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the gradient and the Hessian of the loss."""
         u = v[0] * a - v[1]
         tanh = np.tanh(u)
         slope, curvature = share * (0.5 * np.sinh(2 * u) - tanh), share * (np.cosh(2 * u) - 1.0 + tanh**2)

@@ -23,6 +23,7 @@ def state_of(sums: Any) -> dict[str, np.ndarray]:
 
 
 def _collect(value: Any, path: str, found: dict[str, np.ndarray]) -> None:
+    """Add the arrays and numbers of a value to those that were found."""
     if _is_number(value):
         found[path] = np.asarray(value)
     elif not _is_constant(value):
@@ -59,6 +60,7 @@ def _replaced(value: Any, path: str, state: dict[str, np.ndarray]) -> Any:
 
 
 def _parts(value: Any, path: str) -> list[tuple[str, Any]]:
+    """Return the named parts of a sequence or of an object of this library; refuse others, which may change unseen."""
     if isinstance(value, (list, tuple)):
         return [(str(place), part) for place, part in enumerate(value)]
     if type(value).__module__.partition(".")[0] == _PACKAGE and hasattr(value, "__dict__"):

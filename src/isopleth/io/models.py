@@ -143,6 +143,7 @@ def load(path: str | os.PathLike[str], *, memory_limit: float = 2.0**30) -> Any:
 
 
 def _archive(model: BaseEstimator) -> bytes:
+    """Return a model as the bytes of an archive; refuse what could be loaded only by running code."""
     from skops.io import dumps, get_untrusted_types  # its import takes longer than everything else together
 
     try:
@@ -159,6 +160,7 @@ def _archive(model: BaseEstimator) -> bytes:
 
 
 def _constructed(path: Path, content: bytes) -> Any:
+    """Build the objects of an archive, all of whose types are known."""
     from skops.io import get_untrusted_types, loads  # its import takes longer than everything else together
 
     accepted, refused = trusted_types(get_untrusted_types(data=content))
@@ -240,6 +242,7 @@ class _Walk:
         return words
 
     def _look_at(self, part: dict[str, Any], words: bytes) -> None:
+        """Check one object of the description before its parts."""
         self.loaders.add(part["__loader__"])
         self._check_type(part)
         address = part.get("__id__")
@@ -255,6 +258,7 @@ class _Walk:
                 raise DamagedError("the pool of a random generator is not of the usual size")
 
     def _check_type(self, part: dict[str, Any]) -> None:
+        """Refuse a class of this library that a loader would call, and more types than any model has."""
         name = f"{part['__module__']}.{part['__class__']}"
         self._types.add(name)
         if len(self._types) > _MOST_TYPES:
@@ -401,6 +405,7 @@ def _check_memory(path: Path, description: bytes, memory_limit: float) -> None:
 
 
 def _check_beginning(path: Path, content: bytes) -> None:
+    """Refuse files that are empty, pickles, or no archives."""
     if not content:
         raise InputError(f"{path} is empty; save the model again.")
     if content.startswith(b"\x80"):
@@ -413,6 +418,7 @@ def _check_beginning(path: Path, content: bytes) -> None:
 
 
 def _check_version(path: Path, archive: ZipFile) -> None:
+    """Refuse an archive in a later format than this version reads."""
     with archive.open(_HEADER) as member:
         header = json.loads(member.read(_LONGEST_HEADER))
     version, writer = int(header["format"]), str(header["isopleth"])

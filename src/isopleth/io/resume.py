@@ -111,6 +111,7 @@ class Journal:
             return self._database.execute(question).fetchone()[0]
 
     def _begin(self, about: Mapping[str, str]) -> None:
+        """Make the tables of a new file, and write the description of the run."""
         with refused_writing(self.path), _refused(self.path):
             self._database.executescript(_TABLES)
             self._database.executemany("INSERT INTO about VALUES (?, ?)", about.items())
@@ -118,6 +119,7 @@ class Journal:
             self._database.execute("COMMIT")
 
     def _refuse_other(self, has: Mapping[str, str]) -> None:
+        """Refuse a file of another kind, or of a run with another description."""
         if self._value("PRAGMA application_id") != _APPLICATION:
             raise InputError(f"{self.path} is no partial file of isopleth; move it away, results are to be kept there.")
         with _refused(self.path):
@@ -158,6 +160,7 @@ class Journal:
             raise InputError(f"{self.path} is damaged; delete it to start again.") from None
 
     def _shut(self, *, remove: bool) -> None:
+        """Close the database, and delete its files if they are to be removed."""
         if hasattr(self, "_database"):
             self._database.close()
         if remove:

@@ -53,6 +53,7 @@ class Gaussian(Kernel):
         return math.inf
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
+        """Return :math:`s^k` times the k-th derivative of :math:`e^{-s/2}`."""
         if order < 2:
             out = _exp_of(s, -0.5)
             if order:

@@ -31,6 +31,7 @@ class MaternFamily(Kernel):
         return laplacian_terms(self.smoothness, self.bound_dim).overwrite(overwrite(namespace(s).sqrt, s), work)
 
     def _log(self, s: Array, work: Workspace) -> Array:
+        """Return the logarithm of the profile, a polynomial times an exponential of the root of s."""
         xp = namespace(s)
         u = overwrite(xp.sqrt, s)
         series = product_terms(self.smoothness, 0)

@@ -93,6 +93,7 @@ class _Midpoints(PairMixture):
         self._bins = np.zeros(int((high - low) / self._step) + 6)
 
     def add(self, rows: slice, weights: np.ndarray) -> None:
+        """Add the midpoints of some rows with all values to a grid, by cubic interpolation."""
         place = (0.5 * (self._values[rows, None] + self._values) - self._low) / self._step
         left = place.astype(np.intp)
         u = place - left  # between the second and the third of four points
@@ -118,6 +119,7 @@ class _Plateaus(PairMixture):
         self._below, self._above, self._rise = (np.zeros(len(values)) for _ in range(3))
 
     def add(self, rows: slice, weights: np.ndarray) -> None:
+        """Add the pairs of some rows with all values, each pair once."""
         distance = self._values - self._values[rows, None]
         equal = 0.5 * np.where(distance == 0.0, weights, 0.0).sum(axis=1)
         self._below[rows] += equal
@@ -130,6 +132,7 @@ class _Plateaus(PairMixture):
         self._rise -= 2.0 * last
 
     def cumulative(self, t: float) -> float:
+        """Return the distribution function at t."""
         beyond = t - self._values
         tails = np.exp(-2.0 * np.abs(beyond))
         passed = beyond > 0.0

@@ -104,6 +104,7 @@ class RationalQuadratic(Kernel):
         return out
 
     def _log_slope(self, s: Array, work: Workspace) -> Array:
+        """Return the derivative of the logarithm of the profile."""
         s *= 0.5 / self.shape
         s += 1.0
         s **= -1.0
@@ -300,6 +301,7 @@ class IMQ(RationalQuadratic):
         return names_of_kernels(query, self.bound_dim)
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
+        """Return :math:`s^k` times the k-th derivative, also where s is infinite."""
         xp = namespace(s)
         share = None
         if order > 1:

@@ -222,6 +222,7 @@ class LogLaplacian(LogSum):
 
     @staticmethod
     def _ratios(kernel: Kernel, tile: Tile) -> Array:
+        """Return the Laplacian over the value, with the second derivative by a central difference of the log slope."""
         work = tile.work
         step = float(namespace(tile.s).finfo(tile.s.dtype).eps) ** (1.0 / 3.0)
 

@@ -17,6 +17,7 @@ from isopleth.operators.vector_blocks import times_each
 
 
 def _check_points(x: Array, y: Array | None) -> None:
+    """Refuse points that have other shapes or types than the kernels take."""
     xp = namespace(x)
     if x.ndim != 2 or x.dtype not in (xp.float32, xp.float64):
         raise ValueError(f"points have shape {x.shape} and dtype {x.dtype}; expected two axes, float32 or float64.")

@@ -101,6 +101,7 @@ class RandomFeatures:
         return slices(n, min(max(memory / each, 16), _LONGEST))
 
     def _by_blocks(self, x: Array, of: Callable[[Array], Array]) -> Array:
+        """Return a function of rows, computed in blocks by threads."""
         blocks = self.blocks(x.shape[0], self.memory_limit)
         if not blocks:
             return of(x)

@@ -50,6 +50,7 @@ class Radial(OfFunction):
         out += tile.x * sums[:, -1:] - sums[:, :-1]
 
     def _add_direct(self, kernel: Kernel, tile: Tile, v: Array, out: Array) -> None:
+        """Add weights times differences of points, column by column, without products that lose digits."""
         coincident = tile.s == 0.0
         weights = self._evaluate(kernel)(tile.s, tile.work)
         weights[coincident] = 0.0
@@ -63,6 +64,7 @@ class _OfVectors(Block):
     """Base class of blocks whose coefficients are one vector for each point."""
 
     def _check(self, x: Array, v: Array) -> None:
+        """Refuse coefficients that are not one vector a point."""
         if v.ndim != 2 or v.shape[1] != x.shape[1]:
             raise ValueError(
                 f"the {self!r} block takes one vector of {x.shape[1]} coefficients for each point, not an array of "
@@ -172,6 +174,7 @@ class CurlFreeBlock(_OfVectors):
 
     @staticmethod
     def _add_near(tile: Tile, bend: Array, weights: Array, v: Array, out: Array, back: bool) -> None:
+        """Add the terms of pairs of near points from exact differences, and leave them out of the weights."""
         xp = namespace(bend)
         rows, columns, difference = tile.near_differences()
         giving, taking = (rows, columns) if back else (columns, rows)
@@ -278,6 +281,8 @@ def _with_ones(x: Array) -> Array:
 
 
 def _times_slope(factor: float) -> EvaluateFor:
+    """Return a factor times the slope of the kernel as a function of squared distances."""
+
     def bound(kernel: Kernel) -> Evaluate:
         def evaluate(s: Array, work: Workspace) -> Array:
             out = kernel._product(s, 1, work)
@@ -294,6 +299,7 @@ def _laplacian_slope(kernel: Kernel) -> Evaluate:
 
 
 def _bilaplacian(kernel: Kernel) -> Evaluate:
+    """Return the bilaplacian of the kernel as a function of squared distances."""
     limit = kernel.second_at_zero()
     dim = float(kernel.bound_dim)
 

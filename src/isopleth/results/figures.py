@@ -86,6 +86,7 @@ def draw_chart(ax: Axes, chart: Chart) -> None:
 
 
 def _draw_verticals(ax: Axes, chart: Chart) -> None:
+    """Draw bands and vertical lines."""
     unit = DAY if "x" in chart.times else 1.0
     for low, high in chart.bands:
         ax.axvspan(low / unit, high / unit, color=VERMILLION, alpha=0.15, linewidth=0.0, zorder=1)
@@ -141,6 +142,7 @@ def draw_series(ax: Axes, series: Series, chart: Chart, number: int = 0) -> None
 
 
 def _draw_dots(ax: Axes, series: Series, x: np.ndarray, y: np.ndarray, colour: str, label: str | None) -> None:
+    """Draw dots or crosses; arrows stand for those beyond the frame."""
     beyond = np.asarray(series.beyond, dtype=float) if len(series.beyond) else np.full(len(x), -1.0)
     inside = beyond < 0.0
     style: dict[str, Any] = {"color": colour, "zorder": 5 if series.strong else 3, "clip_on": False}

@@ -63,6 +63,7 @@ def write_report(result: Result, path: str | os.PathLike[str], context: Context 
 
 
 def _within_limit(page: Content, context: Context) -> bytes:
+    """Return the page with as many rows as its largest size allows."""
     for share in _SHARES:
         content = render(page, context, share).encode("utf-8", "replace")
         if len(content) <= MOST_BYTES:
@@ -80,6 +81,7 @@ def _asset(name: str) -> Any:
 
 @cache
 def _template() -> Any:
+    """Return the template of pages."""
     # Imported late: only pages need it.
     import jinja2
 
@@ -107,6 +109,7 @@ def render(page: Content, context: Context | None = None, share: float = 1.0) ->
 
 
 def _details(context: Context) -> dict[str, str]:
+    """Return what a page says of its making: command, date, versions and files."""
     import isopleth
 
     versions = [f"isopleth {isopleth.__version__}", f"Python {platform.python_version()}"]
@@ -162,6 +165,7 @@ def _is_number(cell: Any) -> bool:
 
 
 def _cell(cell: Any, numeric: bool, longest: int, computed: bool) -> tuple[str, str, str | None]:
+    """Return the class, the text and the exact value of a cell of a table."""
     text = _cut(cell_text(cell), longest)
     if not numeric or cell is None:
         return "long" if len(text) > _LONG_CELL else "s", text, None
@@ -179,6 +183,7 @@ def _kinds(used: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _chart_data(chart: Chart, share: float) -> dict[str, Any]:
+    """Return a chart as data for the script of the page."""
     longest = max(40, int(share * _LONGEST_NOTE))
     below = [] if chart.contours is None else outlines(chart.contours)
     return {

@@ -229,6 +229,7 @@ def _only_usable(state: State) -> State:
 def _check(
     n_samples: Any, method: Any, chains: Any, warm_up: Any, thin: Any, step_size: Any, widest: Any, levels: Any
 ) -> None:
+    """Refuse parameters of a run that are of a wrong type or range."""
     if method not in METHODS:
         raise InputError(f"method = {method!r}: expected one of {', '.join(map(repr, METHODS))}.")
     whole = {"n_samples": (n_samples, 1), "chains": (chains, 1), "levels": (levels, 2)}

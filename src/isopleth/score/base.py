@@ -252,6 +252,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
         return self._dual_coef
 
     def _field(self) -> ScoreField:
+        """Return the fitted score as a sum of terms in frame coordinates."""
         terms: list[Term] = [KernelTerm(self._space, self._centers, self.dual_coef_)]
         if self.zeta_factor_:  # only full forms have it, and their centres are the samples
             weights = to_numpy(self.weights_)

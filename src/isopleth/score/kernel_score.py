@@ -216,6 +216,7 @@ class KernelScore(ScoreEstimator):
     def _choose_coordinates(
         self, space: Space, rows: np.ndarray, weights: np.ndarray, counts: np.ndarray, backend: Backend
     ) -> Coordinates:
+        """Return the frame and the length scale with the least held-out loss among those that are compared."""
         frames, bases = compared_frames(self, rows, counts)
         found = [self._coordinates(frame, rows, weights, counts) for frame in frames]
         if not self._is_chosen():
@@ -229,6 +230,7 @@ class KernelScore(ScoreEstimator):
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend
     ) -> FrameFit:
+        """Solve for the coefficients in the coordinates that were chosen."""
         fixed = self._fixed_regularizer()
         regularizer = self.search_path_.regularizer if fixed is None else fixed
         system, share, at_base = _sample_system(space, z, weights, base, regularizer, backend)
@@ -252,6 +254,7 @@ class KernelScore(ScoreEstimator):
         return system.coefficients(solution.multipliers)
 
     def _warn_of_residual(self, solution: Solution) -> None:
+        """Warn if the equations were not solved to the tolerance."""
         if solution.residual > self.tol:
             warn_user(
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a larger "

@@ -133,6 +133,7 @@ class _Profiles:
 
 
 def _add_chunk(profiles: _Profiles, out: np.ndarray, workers: int) -> None:
+    """Add the sums of some rows to those of all landmarks, in tiles that threads take one after another."""
     m = len(profiles.z)
     tiles = deque(slices(m, LANDMARKS))
 

@@ -540,6 +540,7 @@ class AugmentedStein:
         return namespace(x).concat([self._block(x[part, :]) for part in parts])
 
     def _block(self, x: Array) -> Array:
+        """Return the score at rows, each of which has been added to the samples."""
         xp = namespace(x)
         k = self.space.gram(x, self.z) * self.root
         solved = self.factor.solve(k.T).T

@@ -93,6 +93,7 @@ class Space(ABC):
         return self._operator(block, x, y).matvec(v)
 
     def _operator(self, block: Block, x: Array, y: Array | None) -> Operator:
+        """Return the sums of a block over points within the limits of the space."""
         return Operator(
             self.kernel,
             x,

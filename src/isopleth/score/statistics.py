@@ -85,6 +85,7 @@ class NystromStatistics:
         self.n_samples = 0
 
     def _within_memory(self) -> Array:
+        """Return the empty matrices of sums; refuse more landmarks than the memory limit allows."""
         m, each = len(self.landmarks), MATRICES * bytes_of_squares(self.space, 1, self.landmarks.shape[1])
         limit = self.space.memory_limit
         most = int((limit / each) ** 0.5)
@@ -212,6 +213,7 @@ def pooled_system(parts: Sequence[NystromStatistics], gram: Array | None = None)
 
 
 def _checked(what: str, rows: np.ndarray, columns: int) -> np.ndarray:
+    """Return rows as they are if they are finite numbers in so many columns."""
     if (
         not isinstance(rows, np.ndarray)
         or rows.ndim != 2
@@ -240,6 +242,7 @@ def _checked_weights(weights: Any, n: int) -> np.ndarray:
 
 
 def _same_base(one: GaussianBase | None, other: GaussianBase | None) -> bool:
+    """Return whether two statistics count from the same Gaussian."""
     if one is None or other is None:
         return one is other
     return all(

@@ -292,6 +292,7 @@ def _multipliers(regularizers: Sequence[Regularizer], bound: float) -> Callable[
 
 
 def _eigen(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    """Solve by the eigendecomposition of the matrix, which gives every regulariser."""
     system.spectrum  # noqa: B018 - `largest` reads the largest eigenvalue from it
     bound = system.largest
     return Solution(
@@ -309,6 +310,7 @@ def _direct(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) 
 
 
 def _cg(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    """Solve with a ridge by conjugate gradients."""
     ridge = _ridge(regularizer, "cg")
 
     def product(v: Array) -> Array:
@@ -337,6 +339,7 @@ def _of_ridge(ridge: Tikhonov, y: Array, residual: float = 0.0, n_iter: int = 0)
 
 
 def _iterate(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    """Solve by the steps of an iterative regulariser."""
     if not isinstance(regularizer, IterativeRegularizer):
         raise InputError(
             f"solver = 'iterate' takes the steps of an iteration, which {regularizer!r} is not; use 'auto'."
@@ -347,6 +350,7 @@ def _iterate(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy)
 
 
 def _lanczos(system: SampleSystem, regularizer: Regularizer, accuracy: Accuracy) -> Solution:
+    """Solve by the filter of a regulariser on a Krylov basis."""
     one, bound = [regularizer], _bound_of_iterations(system, [regularizer])
     basis = _krylov(system, one, accuracy, bound)
     if basis is None:

@@ -274,6 +274,7 @@ class LandweberIteration(IterativeRegularizer):
         return math.inf
 
     def _eta(self, bound: float) -> float:
+        """Return the size of a step; refuse one with which the iteration does not converge."""
         if self.step_size is None:
             return _SHARE / bound
         if self.step_size * bound >= 2.0:
@@ -346,6 +347,7 @@ class NuIteration(IterativeRegularizer):
         return float(self.nu)
 
     def _kappa2(self, bound: float) -> float:
+        """Return a bound of the eigenvalues; refuse one below the largest of them."""
         if self.largest is None:
             return bound
         if self.largest < (1.0 - _ROUNDING) * bound:

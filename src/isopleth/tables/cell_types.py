@@ -122,6 +122,7 @@ def _arrow_dtype() -> Any:
 
 
 def _with_arrow_cells(native: Any, rows: np.ndarray, cells: list[Any]) -> Any:
+    """Return an Arrow column with other cells in some rows."""
     known = _unpacked(native)
     chunks = known.chunks
     place = np.arange(len(native))
@@ -198,6 +199,7 @@ def _times(column: Column, values: np.ndarray, known: Sequence[Any], like: Any, 
 
 
 def _number(value: float, like: Any, whole: bool, kind: str) -> Any:
+    """Return a number as the type of another cell of its column."""
     unit = _UNIT.search(kind)
     step = _SECONDS[unit[1]] if unit else 1e-6
     if isinstance(like, timedelta):
@@ -223,6 +225,7 @@ def _is_whole_day(cell: Any) -> bool:
 
 
 def _time(seconds: float, like: Any) -> Any:
+    """Return seconds since 1970 as the type of another cell of its column."""
     moment = _EPOCH + timedelta(seconds=float(seconds))
     if isinstance(like, datetime):
         return moment.astimezone(like.tzinfo) if like.tzinfo else moment.replace(tzinfo=None)
@@ -300,6 +303,7 @@ def in_types(frame: Any, types: dict[str, str]) -> Any:
 
 
 def _in_arrow(column: Any, text: str) -> Any:
+    """Return a column with the Arrow type of that name."""
     kind = _arrow_type(text)
     value = getattr(kind, "value_type", kind)
     if pa.types.is_floating(column.type):  # with gaps in the place of NaN

@@ -166,6 +166,7 @@ class Cells:
 
     @classmethod
     def _of_numbers(cls, name: Any, column: Any) -> Self:
+        """Read numbers; whole ones stay exact where float64 does not hold them."""
         dtype = column.dtype
         values = _floats(column)
         if dtype.is_float() or not (np.abs(values) >= ALL_INTEGERS).any():
@@ -246,6 +247,7 @@ class Cells:
         day_first: bool | None = None,
         wanted: str | None = None,
     ) -> Self:
+        """Read Python objects by the types of those that are not missing."""
         cells = [None if is_missing(cell) else cell for cell in cells]
         known = [cell for cell in cells if cell is not None]
         first = known[0] if known else None
@@ -338,6 +340,7 @@ class Cells:
         return self.values
 
     def _number(self, word: str, missing: frozenset[str]) -> float:
+        """Return a word as a number, NaN if it means a missing cell."""
         if word in missing:
             return np.nan
         value = parsed_number(word)
@@ -417,6 +420,7 @@ def joined(cells: Sequence[Cells]) -> Cells:
 
 
 def _joined(cells: Sequence[Cells]) -> Cells:
+    """Return the cells of several tables in a form that holds all of them."""
     known = [each for each in cells if each.known] or cells[:1]
     forms = {each.form for each in known}
     name = cells[0].name

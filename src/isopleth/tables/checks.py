@@ -319,6 +319,7 @@ def in_quotes(name: str) -> str:
 
 
 def _refuse_not_finite(estimator: BaseEstimator, X: np.ndarray, parameter: str) -> None:
+    """Refuse infinite cells, and missing ones unless the estimator takes them."""
     bad = ~np.isfinite(X)
     if not bad.any():
         return

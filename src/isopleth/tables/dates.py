@@ -151,6 +151,7 @@ def form_of(text: str) -> str | None:
 
 
 def _moment(text: str, day_first: bool | None) -> Moment | None:
+    """Return the moment that a text says, None if it says none."""
     if _CLOCK.match(text) or _HALF.match(text):
         clock, zone = _clock_and_zone(text)
         return None if clock is None or zone is not None else Moment(CLOCK, clock)
@@ -174,6 +175,7 @@ def _moment(text: str, day_first: bool | None) -> Moment | None:
 
 
 def _day(form: _DateForm, match: re.Match[str], day_first: bool | None) -> date | None:
+    """Return the day of a match; of dates with slashes in the order that is given."""
     if form.example != SLASHES:
         return form.read(match)
     if day_first is None:

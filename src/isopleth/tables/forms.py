@@ -153,6 +153,7 @@ def _number_forms(found: Sequence[tuple[re.Match[str], Any]]) -> Iterator[_Numbe
 
 
 def _with_signs(found: Sequence[tuple[re.Match[str], Any]], decimal: str, group: str) -> Iterator[_NumberForm]:
+    """Yield the forms in which matched numbers have their signs."""
     parts = []
     for match, value in found:
         digits = match["digits"].replace(group, "") if group else match["digits"]

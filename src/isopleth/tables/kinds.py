@@ -153,6 +153,7 @@ class KindRule:
         return Column(cells.name, "numeric")
 
     def _words(self, cells: Cells, notes: list[Message]) -> Column | str:
+        """Decide the kind of a column of words, which may be categories, free text, identifiers or numbers."""
         if cells.levels is not None:  # declared: truth values and categories
             return _category(cells)
         counts = cells.counts
@@ -282,6 +283,7 @@ def is_days(column: Any) -> bool:
 
 
 def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) -> None:
+    """Say that an identifier repeats, if it does."""
     if distinct < cells.known:
         notes.append(
             Message(

@@ -631,6 +631,7 @@ def zone_of(zone: str) -> Any:
 
 
 def _typed(word: str, like: Any) -> Any:
+    """Return a word as the type of another cell of its column."""
     if isinstance(like, (bool, np.bool_)):
         return word == "True"
     if isinstance(like, (int, np.integer)):

@@ -378,6 +378,7 @@ def _is_decorated(word: str, numerals: Numerals) -> bool:
 
 
 def _censored(texts: _Texts, amounts: Sequence[Amount | None], limits: np.ndarray) -> CensoredCells:
+    """Return the cells that say a limit, with their intervals."""
     rows = texts.rows_with(limits)
     cells = [amounts[i] for i in texts.codes[rows].tolist()]
     below = np.array([amount is not None and amount.side == "below" for amount in cells], dtype=bool)
@@ -521,6 +522,7 @@ def _are_seasons(words: Sequence[str], moments: Sequence[Moment | None]) -> bool
 
 
 def _two_formats(name: str, found: list[tuple[int, str]], place: Callable[[int], str]) -> InputError:
+    """Return the error of a column with dates in two formats."""
     (row, word), (other_row, other) = found[:2]
     return InputError(
         f"column {name!r} has dates in two formats, {word!r} in {place(row)} and {other!r} in {place(other_row)}; write all of "

@@ -339,6 +339,7 @@ def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np
 
 
 def _length_scales(length_scale: Any, z: np.ndarray) -> np.ndarray:
+    """Return the length scales whose statistics are combined."""
     if is_auto(length_scale):
         distinct = np.unique(z, axis=0)
         middle = float(median(distinct, np.ones(len(distinct)))[0]) if len(distinct) > 1 else 1.0

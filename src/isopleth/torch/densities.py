@@ -41,6 +41,8 @@ class _LogSlope(TensorFunction):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Return second derivatives along the gradient, by a central difference."""
+
         def compute(z: Tensor, centers: Tensor, log_coefficients: Tensor, grad: Tensor) -> tuple[Tensor, ...]:
             # The Hessian is symmetric, so that its product with a vector is a derivative along this vector.
             size = torch.linalg.vector_norm(grad, dim=1, keepdim=True)
@@ -67,6 +69,8 @@ class _OfRows(TensorFunction):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient of the log densities of rows."""
+
         def compute(X: Tensor, grad: Tensor) -> tuple[Tensor, ...]:
             slope = torch.as_tensor(to_numpy(ctx.model.grad_log_density(X.detach())), device=X.device)
             return ((grad[:, None] * slope).to(X.dtype),)

@@ -39,6 +39,7 @@ def median_distance(*samples: Tensor) -> Tensor:
 
 
 def _median_distance(*samples: Tensor) -> Tensor:
+    """Return the median distance between rows of all samples."""
     rows = torch.cat([a.detach().to(torch.float64) for a in samples])
     if len(rows) < 2:
         return rows.new_ones((), dtype=samples[0].dtype)

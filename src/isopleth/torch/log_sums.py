@@ -46,6 +46,7 @@ class _LogKernelSum(TensorFunction):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
+        """Return first derivatives of the logarithm of a sum."""
         sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
 
         def compute(x: Tensor, y: Tensor, w: Tensor, top: Tensor, total: Tensor, g: Tensor) -> tuple[Tensor, ...]:

@@ -93,6 +93,7 @@ class _KernelProduct(TensorFunction):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Return derivatives of a product, which can be differentiated again if the kernel is smooth enough."""
         x, y, v = ctx.saved_tensors
         sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
         if torch.is_grad_enabled() and sums.kernel.smoothness > 1.0:
@@ -153,6 +154,7 @@ def _product_with(block: Block, slopes: Callable[..., Slopes]) -> type[TensorFun
 
         @staticmethod
         def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+            """Return first derivatives of a product."""
             sums, one_set, wanted = ctx.sums, ctx.one_set, ctx.needs_input_grad[:3]
 
             def compute(x: Tensor, y: Tensor, v: Tensor, g: Tensor) -> tuple[Tensor, ...]:

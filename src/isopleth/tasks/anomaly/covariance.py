@@ -241,6 +241,8 @@ def _moments(z: np.ndarray, w: np.ndarray, floors: np.ndarray) -> tuple[np.ndarr
 
 
 def _distances(z: np.ndarray, centre: np.ndarray, factor: np.ndarray, budget: Budget) -> np.ndarray:
+    """Return the squared Mahalanobis distances of rows."""
+
     def squares(part: slice) -> np.ndarray:
         y = solve_triangular(factor, (z[part] - centre).T, lower=True, check_finite=False)
         return np.einsum("ij,ij->j", y, y)

@@ -325,6 +325,7 @@ def _most_frequent(codes: np.ndarray) -> np.ndarray:
 
 
 def _spread_out(ordered: np.ndarray) -> np.ndarray:
+    """Return at most so many of the values of a column, from the smallest to the largest."""
     distinct = np.unique(ordered)
     if not len(distinct):  # a column without any value, which is left out
         return np.zeros(1)

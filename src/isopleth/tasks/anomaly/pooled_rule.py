@@ -170,6 +170,7 @@ class Committee:
         return judging
 
     def _evidence(self, rows: np.ndarray, known: np.ndarray) -> np.ndarray:
+        """Return the mean evidence of the members that did not see a row."""
         z = bounded(rows / self.scale)
         judging = self._judging(known)
         total = np.zeros(len(z))

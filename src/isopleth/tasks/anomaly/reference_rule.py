@@ -99,6 +99,7 @@ class ConditionalLaw:
         return -np.log((1.0 - OVERALL) / TREES * density + OVERALL * np.einsum("nb,b->n", kernel, self.law[-1]))
 
     def _kernel(self, y: np.ndarray) -> np.ndarray:
+        """Return the kernel of cells at each value of the law."""
         away = np.abs(y[:, None] - self.values)
         if self.word:  # a word that no training row has is as likely as a thousandth of a row
             return np.where(away == 0.0, 1.0, 1e-3 / len(self.law)).astype(np.float32)

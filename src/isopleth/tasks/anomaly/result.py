@@ -174,6 +174,7 @@ class Anomalies(Result):
         return {"certified_rows": rows, "certified_anomalies": number, "confidence": self.confidence}
 
     def _certificate(self) -> list[str]:
+        """Return the sentence on a number of anomalies that holds for all lists at once."""
         if self.at_least is None:
             return []
         number, rows = self._certified["certified_anomalies"], self._certified["certified_rows"]
@@ -239,6 +240,7 @@ class Anomalies(Result):
         return [f"{which} apart from the others: {behind}."]
 
     def _least_likely(self) -> list[str]:
+        """Return the sentence on the least likely row."""
         row = int(self.order[0])
         place = ", ".join(f"{name} {column[row]}" for name, column in self.where.items())
         reason = self.reasons()[row] or values_text(self, np.array([row]))[0]
@@ -424,6 +426,7 @@ def _density(
 def _dots(
     found: Anomalies, points: np.ndarray, low: np.ndarray, high: np.ndarray, others: np.ndarray, marked: np.ndarray
 ) -> list[Series]:
+    """Return the series of dots of a picture: plain rows, flagged ones, and those that are known to be anomalies."""
     flagged = bool(found.flagged.any())
     plain, strong = some(others, _MOST_DOTS), marked[:_MOST_FLAGGED]
     grey = f"not flagged ({len(plain):,} of {len(others):,} shown)"
@@ -486,6 +489,7 @@ def scores_chart(found: Anomalies) -> Chart:
 
 
 def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
+    """Return what the picture says of a row under the mouse."""
     where = [", ".join(f"{name} {column[i]}" for name, column in found.where.items()) for i in rows]
     reasons = found.reasons()[rows]
     marks = ["certain" if found.certain[i] else "flagged" if found.flagged[i] else "not flagged" for i in rows]

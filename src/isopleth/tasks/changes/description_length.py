@@ -235,6 +235,7 @@ def cost_of_shocks(column: np.ndarray, most_lags: int) -> float:
 
 
 def _of_order(column: np.ndarray, degree: int, order: int, freedom: float, floor: float) -> float:
+    """Return the description length of a column as a polynomial with autoregressive errors of this order."""
     n = len(column) - order
     terms = [np.ones(n), *[np.linspace(-1.0, 1.0, n)] * degree, *(column[order - i : -i] for i in range(1, order + 1))]
     design, values = np.column_stack(terms), column[order:]
@@ -342,6 +343,7 @@ def pvalue_of_gain(gain: float, gains: np.ndarray) -> float:
 
 
 def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.random.Generator) -> float:
+    """Return what the best change saves in one simulated series without a change."""
     n = len(precision)
     drawn = found.innovations[rng.integers(0, len(found.innovations), n)]
     made = zip(found.noises, drawn.T, strict=True)
@@ -371,6 +373,7 @@ def _without_bias(noise: Noise, n: int, degree: int) -> Noise:
 
 
 def _margin(series: np.ndarray, precision: np.ndarray, extents: np.ndarray) -> float:
+    """Return by how much the best description with one change is shorter than the best without."""
     n = len(series)
     if (np.ptp(series, axis=0) <= 0.0).any():
         return -float("inf")

@@ -65,6 +65,7 @@ def seasonal(values: np.ndarray, seasons: Seasons) -> np.ndarray:
 
 
 def _sum_of(column: np.ndarray, cycles: Sequence[Cycle]) -> np.ndarray:
+    """Return the sum of several cycles, each fitted to what the others leave."""
     parts = np.zeros((len(cycles), len(column)))
     for _ in range(_PASSES if len(cycles) > 1 else 1):
         for i, cycle in enumerate(cycles):
@@ -73,6 +74,7 @@ def _sum_of(column: np.ndarray, cycles: Sequence[Cycle]) -> np.ndarray:
 
 
 def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
+    """Return the means of a column in the phases of a cycle."""
     known = ~np.isnan(column)
     phases = cycle.phases[known]
     counts = np.bincount(phases, minlength=cycle.count)
@@ -188,6 +190,7 @@ def check_period(period: Any) -> None:
 
 
 def _cycle(one: Any, length: int, seconds: np.ndarray | None) -> Cycle:
+    """Return a cycle that the user names or gives in steps."""
     if not isinstance(one, str):
         cycle = Cycle.of_steps(length, float(one))
     elif seconds is None:
@@ -205,6 +208,7 @@ def _cycle(one: Any, length: int, seconds: np.ndarray | None) -> Cycle:
 
 
 def _of_calendar(name: str, seconds: np.ndarray) -> Cycle:
+    """Return the cycle of days, weeks, months or years."""
     length = _SECONDS[name]
     steps = length / float(np.median(np.diff(seconds)))
     count = max(round(steps), 1)

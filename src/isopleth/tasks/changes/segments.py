@@ -339,6 +339,7 @@ class SegmentationSearch:
         return bounds
 
     def _moved(self, bounds: np.ndarray) -> np.ndarray:
+        """Return bounds, each moved to its best place between its neighbours."""
         out = bounds.copy()
         rss, _ = self.costs.parts(bounds[:-1], bounds[1:])
         variance = rss.sum(axis=1)[None] / max(1, self._freedom(len(bounds) - 1))
@@ -357,6 +358,7 @@ class SegmentationSearch:
         return out
 
     def _without_superfluous(self, bounds: np.ndarray) -> np.ndarray:
+        """Return bounds without those whose removal shortens the description."""
         while len(bounds) > 2:
             total, totals = self.totals_without_each(bounds)
             if totals.min() > total:
@@ -512,6 +514,7 @@ def _fitted(costs: SegmentCosts, bounds: np.ndarray, weights: np.ndarray, lags: 
 
 
 def _starting_noises(z: np.ndarray, degree: int, weights: np.ndarray, lags: int) -> list[tuple[Noise, ...]]:
+    """Return the noises from which the search begins."""
     dim = z.shape[1]
     white = (Noise(),) * dim
     if not lags:

@@ -170,6 +170,7 @@ def _set_back(moments: np.ndarray, cells: np.ndarray) -> bool:
 
 
 def _missing(cells: np.ndarray) -> np.ndarray:
+    """Return a mask of missing times."""
     if cells.dtype.kind == "M":
         return np.isnat(cells)
     if cells.dtype.kind == "O":
@@ -187,6 +188,7 @@ def _moments(cells: np.ndarray, name: str) -> np.ndarray:
 
 
 def _moment(cell: Any, row: int, name: str) -> float:
+    """Return a time as seconds since 1970."""
     try:
         moment = as_datetime(cell)
         if moment is None:

@@ -239,6 +239,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         return table.finish(self)
 
     def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
+        """Return the scale by which distances in each coordinate are divided."""
         encoding = self._encoding
         with np.errstate(over="ignore", invalid="ignore"):
             scale = deviations(rows, balance)
@@ -388,6 +389,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
             return table, self._fits(z)
 
     def _checked(self, priors: ClassPriors) -> ClassPriors:
+        """Return shares of classes; refuse those of other classes."""
         if not isinstance(priors, ClassPriors) or not np.array_equal(priors.classes, to_numpy(self.classes_)):
             raise InputError(
                 "priors is no estimate of the shares of the classes that y had at fit; pass what estimate answered."
@@ -395,6 +397,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         return priors
 
     def _warn_of_new_gaps(self, rows: np.ndarray) -> None:
+        """Warn of columns with missing cells that had none at fit."""
         new = np.isnan(rows).any(axis=0) & ~self._with_gaps
         if new.any():
             names = [repr(cell.name) for cell in self._encoding.cells if new[cell.place]]

@@ -261,6 +261,7 @@ class _Walks:
         self._record(statistics)
 
     def _record(self, statistics: np.ndarray) -> None:
+        """Keep each new maximum of a statistic, with its row."""
         highest = np.maximum.accumulate(np.vstack([self.peaks[None], statistics]), axis=0)
         time, who = np.nonzero(highest[1:] > highest[:-1])
         row = self.rows - len(statistics) + 1 + time

@@ -277,6 +277,7 @@ class DriftMonitor(StreamMonitor):
         self._reference_key = self._watch.key
 
     def _check_parameters(self) -> None:
+        """Refuse run lengths that the window or the simulation does not allow."""
         self._validate_params()
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
@@ -302,6 +303,7 @@ class DriftMonitor(StreamMonitor):
         self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
 
     def _learn(self, table: CheckedRows, groups: np.ndarray | None) -> None:
+        """Fit the features to the reference, and simulate the threshold."""
         n, run_length = len(table.rows), float(self.expected_run_length)
         seed = int(check_random_state(self.random_state).randint(2**31))
         rng, window = np.random.default_rng(seed), int(self.window)
@@ -392,6 +394,7 @@ class DriftMonitor(StreamMonitor):
         )
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
+        """Warn if the threshold does not reach the run length, or if far rows would give no alarm."""
         reached = float(self.run_lengths_.mean())
         if reached > 1.1 * run_length:
             warn_user(

@@ -40,6 +40,7 @@ def charts(result: TwoSampleResult) -> list[Chart]:
 
 
 def _columns_chart(columns: dict[str, Any]) -> Chart:
+    """Return the picture of how much each column differs."""
     first = slice(0, _MOST_BARS)
     share, p = np.asarray(columns["share"], dtype=float)[first], np.asarray(columns["pvalue"])[first]
     names = list(map(str, columns["column"][first]))
