@@ -11,11 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from isopleth.tasks.changes.described import Described
-from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
+from isopleth.tasks.changes.series import ObservedSeries
 
 
-def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """todo: yield the changes of what is compared, at the rate ``series.rate``, which is the share of this leg.
 
     todo: `described` has the segments of level and slope, the innovations that they leave and the cycle. Random numbers come from
@@ -28,7 +28,7 @@ def run(series: Series, described: Described, rng: np.random.Generator) -> Itera
     pvalue = min(1.0, 2.0 * signs.shape[1] * float(np.exp(-2.0 * sums[place - 1] ** 2)))
     if pvalue <= series.rate:
         # todo: what was compared, which decides how the change is named and placed: "location", "scatter" or "shape".
-        yield Candidates([Candidate(place, pvalue, "location")], reach=5.0)
+        yield LegCandidates([Candidate(place, pvalue, "location")], reach=5.0)
 
 
 LEG = Leg("todo: name", 1.0 / 3.0, run)

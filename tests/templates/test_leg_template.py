@@ -12,11 +12,11 @@ from tests.templates.leg import LEG
 from isopleth import ChangePointDetector
 from isopleth.tasks.changes.legs import LEGS
 from isopleth.tasks.changes.search import changes_of
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 
 def found(values, legs, rate=0.05):
-    series = Series(values, values, np.zeros(values.shape, dtype=bool), rate=rate)
+    series = ObservedSeries(values, values, np.zeros(values.shape, dtype=bool), rate=rate)
     return changes_of(series, np.random.default_rng(0), legs)
 
 
@@ -36,11 +36,11 @@ def test_the_template_finds_a_change_of_the_median_and_none_without_one():
 
 def test_a_leg_gets_its_share_of_the_rate_and_its_p_values_are_those_of_the_detector():
     values = np.random.default_rng(1).normal(size=(60, 1)) + (np.arange(60) >= 30)[:, None] * 1.2
-    series = Series(values, values, np.zeros(values.shape, dtype=bool), rate=0.05)
+    series = ObservedSeries(values, values, np.zeros(values.shape, dtype=bool), rate=0.05)
     of_leg = [one for group in LEG.run(series, None, None) for one in group.changes]
     of_detector = [one for group in LEG.candidates(series, None, None) for one in group.changes]
     assert of_leg[0].pvalue == pytest.approx(LEG.share * of_detector[0].pvalue)
-    weaker = Series(values, values, series.missing, rate=1.01 * of_leg[0].pvalue)
+    weaker = ObservedSeries(values, values, series.missing, rate=1.01 * of_leg[0].pvalue)
     assert list(LEG.run(weaker, None, None))
     assert not list(LEG.candidates(weaker, None, None))
 

@@ -40,7 +40,6 @@ def cells_of(density: Any, points: np.ndarray | None) -> ColumnDensity | StackCo
 
 @cells_of.register
 def _(density: ColumnDensity, points: np.ndarray | None) -> ColumnDensity:
-    """Return the columns of an expansion, for kernels that are products over columns."""
     return density
 
 
@@ -51,6 +50,7 @@ def _(density: StackDensity, points: np.ndarray) -> StackColumns:
 
 @cells_of.register
 def _(density: ExpansionDensity, points: np.ndarray | None) -> ColumnDensity:
+    """Return the columns of an expansion, for kernels that are products over columns."""
     sums = density.expansion
     factor = product_factor(sums.kernel, "a question about some of the columns or about missing cells")
     centers, alpha = np.asarray(to_numpy(sums.centers)), np.asarray(to_numpy(sums.coefficients))

@@ -17,7 +17,7 @@ from isopleth.tasks.changes.description_length import (
     surcharge,
     unbroken,
 )
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 # Share of the false alarm rate at which a change of level or slope, or one of scatter, has to save more than by chance.
 SHARE = 1.0 / 3.0
@@ -48,7 +48,7 @@ class Described:
         return replace(self, found=in_stages(self.found.prepared, (np.inf, self.surcharges[1])))
 
 
-def described(series: Series, rng: np.random.Generator) -> Described:
+def described(series: ObservedSeries, rng: np.random.Generator) -> Described:
     """Describe a series by segments, each of which saves more than the best change in a series without any."""
     found = series.first or describe(series.values)
     unchanged = found if series.reference is None else unbroken(series.reference)
@@ -69,7 +69,7 @@ def described(series: Series, rng: np.random.Generator) -> Described:
     return Described(found, unchanged, gains, scatters, surcharges, cycle, series.shapes)
 
 
-def _null_gains_of_scatter(unchanged: Description, series: Series, rng: np.random.Generator) -> np.ndarray:
+def _null_gains_of_scatter(unchanged: Description, series: ObservedSeries, rng: np.random.Generator) -> np.ndarray:
     """Simulate the saving of the best change of scatter in series without changes; zeros if there are no scatters."""
     if unchanged.scatter is None:
         series.tick(RUNS)

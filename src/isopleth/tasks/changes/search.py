@@ -15,7 +15,7 @@ from isopleth.tasks.changes.legs.leg import Candidate, Leg, merged, one_a_gap
 from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
 from isopleth.tasks.changes.positions import by_windows, positions_of
 from isopleth.tasks.changes.preparation import spikes
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 # Probability of an interval for the position of a change.
 COVERAGE = 0.9
@@ -42,7 +42,7 @@ class Changes:
 NOTHING = Changes(np.empty(0, dtype=int), np.empty(0, dtype="<U9"), np.empty(0), [], np.empty((0, 2), dtype=int))
 
 
-def changes_of(series: Series, rng: np.random.Generator, legs: Sequence[Leg] = LEGS) -> Changes:
+def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[Leg] = LEGS) -> Changes:
     """Find the changes of a series by the legs."""
     model = described(series, rng)
     changes: list[Candidate] = []
@@ -56,7 +56,7 @@ def changes_of(series: Series, rng: np.random.Generator, legs: Sequence[Leg] = L
     return placed
 
 
-def _named(series: Series, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:
+def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:
     """Return the kind of each change and its columns, by the segments on either side in the quantity that was compared."""
     bounds = [0, *(one.step for one in changes), len(series)]
     sources = {"location": series.values, "scatter": model.innovations, "shape": model.shapes}
@@ -74,7 +74,7 @@ def _named(series: Series, model: Described, changes: list[Candidate]) -> list[t
 
 
 def _placed(
-    series: Series, model: Described, changes: list[Candidate], named: list[tuple[str, tuple[int, ...]]]
+    series: ObservedSeries, model: Described, changes: list[Candidate], named: list[tuple[str, tuple[int, ...]]]
 ) -> Changes:
     """Move the changes that scans place roughly, and add the intervals of all."""
     kinds = np.array([kind for kind, _ in named], dtype="<U9")

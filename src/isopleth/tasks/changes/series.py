@@ -16,7 +16,7 @@ from isopleth.tasks.changes.seasons_beside import Seasonal, SeasonSearch
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class ObservedSeries:
     """A series in which changes are sought, and at which rate."""
 
     values: np.ndarray  # (n, d): without its seasons
@@ -55,17 +55,17 @@ def prepared(
     seconds: np.ndarray | None,
     rng: np.random.Generator,
     **options: Any,
-) -> Series:
+) -> ObservedSeries:
     """Subtract the seasons of a series whose gaps are filled; `options` are fields of the result."""
     level = logs_of_growth(values)
     fit = _without_seasons(np.where(missing, np.nan, level), period, seconds, rng)
     if fit is None:
-        return Series(values, level, missing, reference=reference, **options)
+        return ObservedSeries(values, level, missing, reference=reference, **options)
     periods = np.unique([cycle.period for cycles in fit.seasons for cycle in cycles])
     level = np.where(missing, fit.rest + fit.season, level)
     # The scans keep a single season that was found.
     kept = float(periods[0]) if isinstance(period, str) and period == "auto" and len(periods) == 1 else None
-    return Series(
+    return ObservedSeries(
         fit.rest,
         fit.rest if kept is None else level,
         missing,

@@ -8,7 +8,7 @@ import numpy as np
 
 from isopleth.tasks.changes.described import Described
 from isopleth.tasks.changes.embedding import SHAPE_LAGS, Blocks, blocks_of, embedded
-from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
+from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.scan import (
     CHUNK,
     FEW_CYCLES,
@@ -18,7 +18,7 @@ from isopleth.tasks.changes.scan import (
     clipped,
     standardised,
 )
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 # A quarter of the rate of the scans is kept back, because blocks of an estimated period are less exchangeable than the shuffles
 # assume.
@@ -32,7 +32,7 @@ _ALIKE = 0.5
 _FEW_TOGETHER, _SHORT = 2, 10.0
 
 
-def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes between blocks of a series with a period; with 12 to 40 cycles, of parts of these and of whole ones.
 
     A part of a cycle differs from its neighbour by the phase, which hides what differs between cycles.
@@ -51,7 +51,9 @@ def run(series: Series, described: Described, rng: np.random.Generator) -> Itera
         laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
         scan = ContrastScan(np.concatenate([shapes, laws], axis=1), blocks, rng, _ALIKE, chunk=chunk)
         found = scan.changes(series.rate / len(options))
-        yield Candidates([Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block)
+        yield LegCandidates(
+            [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block
+        )
 
 
 def _parts(steps: int, cycle: float) -> Blocks:

@@ -8,9 +8,9 @@ import numpy as np
 
 from isopleth.tasks.changes.described import Described
 from isopleth.tasks.changes.embedding import blocks_of, embedded, moments
-from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
+from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.scan import LEAST_BLOCKS, MOST_BLOCKS, ContrastScan, clipped
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 _SHARE = 4.0 / 9.0
 # Steps of a block, and of a series that has enough blocks.
@@ -18,7 +18,7 @@ _ROWS = 5.0
 SHORTEST = round(LEAST_BLOCKS * _ROWS)
 
 
-def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of the innovations, averaged over five steps."""
     if described.cycle is not None or len(series) < SHORTEST:
         return
@@ -27,7 +27,7 @@ def run(series: Series, described: Described, rng: np.random.Generator) -> Itera
     laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
     scan = ContrastScan(np.concatenate([moments(left, blocks), laws], axis=1), blocks, rng, remembers=True)
     found = scan.changes(series.rate)
-    yield Candidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
+    yield LegCandidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
 
 
 LEG = Leg("innovations", _SHARE, run)

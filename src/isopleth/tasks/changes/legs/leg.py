@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isopleth.tasks.changes.described import Described
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 # Reaches within which changes of two legs are the same change.
 _NEAR = 2.0
@@ -24,7 +24,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class LegCandidates:
     """Changes that a leg found together."""
 
     changes: list[Candidate]
@@ -42,16 +42,18 @@ class Leg:
 
     name: str
     share: float  # share of the false alarm rate of the detector
-    run: Callable[[Series, Described, np.random.Generator], Iterable[Candidates]]
+    run: Callable[[ObservedSeries, Described, np.random.Generator], Iterable[LegCandidates]]
 
-    def candidates(self, series: Series, described: Described, rng: np.random.Generator) -> Iterable[Candidates]:
+    def candidates(
+        self, series: ObservedSeries, described: Described, rng: np.random.Generator
+    ) -> Iterable[LegCandidates]:
         """Yield the candidates with p-values of the whole detector."""
         for found in self.run(replace(series, rate=self.share * series.rate), described, rng):
             changes = [replace(one, pvalue=min(1.0, one.pvalue / self.share)) for one in found.changes]
             yield replace(found, changes=changes)
 
 
-def merged(changes: list[Candidate], found: Candidates) -> list[Candidate]:
+def merged(changes: list[Candidate], found: LegCandidates) -> list[Candidate]:
     """Add candidates that are farther from the changes known than twice their reach."""
     near = _NEAR * found.reach
     return changes + [one for one in found.changes if all(abs(one.step - other.step) > near for other in changes)]

@@ -22,11 +22,11 @@ from isopleth.tasks.changes.description_length import (
     surcharge,
     varying_roots,
 )
-from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
+from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.local_scatter import beside_local_scatter
 from isopleth.tasks.changes.periods import lines_of
 from isopleth.tasks.changes.scan import FEW_CYCLES
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 # Share of the bound exp(-saved nats) that is used as a p-value for all changes of location together, in units of the leg. In
 # simulated random walks of 60 and 200 steps and autoregressions (0.9 at 200 steps, 0.97 at 500) the frequency was below a third
@@ -36,7 +36,7 @@ _OF_BOUND = SHARE / 3.0
 _NEAR = 2.0
 
 
-def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of level and slope, and the description that remains."""
     changes = _of_segments(series, described)
     if not changes and len(described.found.location.changes):
@@ -48,7 +48,7 @@ def run(series: Series, described: Described, rng: np.random.Generator) -> Itera
     kept = _seen_in_cycles(changes, described.found)
     if changes and not kept:
         described = described.without_levels()
-    yield Candidates(*_or_a_curve(kept, described))
+    yield LegCandidates(*_or_a_curve(kept, described))
 
 
 def _or_a_curve(changes: list[Candidate], described: Described) -> tuple[list[Candidate], float, Described]:
@@ -63,7 +63,7 @@ def _or_a_curve(changes: list[Candidate], described: Described) -> tuple[list[Ca
     return [], 0.0, replace(described, found=found, shapes=described.shapes - curve, curve=curve)
 
 
-def _of_segments(series: Series, described: Described) -> list[Candidate]:
+def _of_segments(series: ObservedSeries, described: Described) -> list[Candidate]:
     """Return the changes of level and slope that remain beside local scatter, if all together save enough against none.
 
     Noise fitted with the changes is much too small for a nearly integrated process, so whole descriptions are compared; the
@@ -89,7 +89,7 @@ def _of_segments(series: Series, described: Described) -> list[Candidate]:
 
 
 def _of_one_weak_change(
-    series: Series, described: Described, rng: np.random.Generator
+    series: ObservedSeries, described: Described, rng: np.random.Generator
 ) -> tuple[list[Candidate], Described]:
     """Return a change that costs more than it saves, but less than simulations do at the rate, and its description."""
     found = described.found

@@ -8,12 +8,12 @@ import numpy as np
 
 from isopleth.tasks.changes.described import SHARE, Described
 from isopleth.tasks.changes.description_length import SHORTEST_SCATTER, pvalue_of_gain, scatter_drifts
-from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
+from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.legs.shapes import SHORTEST
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 
-def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of scatter between the segments of a short series, unless a line describes the scatter better."""
     scatter = described.found.scatter
     if len(series) >= SHORTEST or scatter is None or not len(scatter.changes):
@@ -22,7 +22,7 @@ def run(series: Series, described: Described, rng: np.random.Generator) -> Itera
         return
     found = zip(scatter.changes, scatter.gains, strict=True)
     changes = [Candidate(int(step), pvalue_of_gain(gain, described.scatters), "scatter") for step, gain in found]
-    yield Candidates(changes, reach=0.5 * SHORTEST_SCATTER)
+    yield LegCandidates(changes, reach=0.5 * SHORTEST_SCATTER)
 
 
 LEG = Leg("scatter", SHARE, run)

@@ -8,9 +8,9 @@ import numpy as np
 
 from isopleth.tasks.changes.described import Described
 from isopleth.tasks.changes.embedding import SHAPE_LAGS, blocks_of, embedded
-from isopleth.tasks.changes.legs.leg import Candidate, Candidates, Leg
+from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.scan import LEAST_BLOCKS, MOST_BLOCKS, ContrastScan, standardised
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 _SHARE = 2.0 / 9.0
 # Steps of a block, and of a series that has enough blocks, which are as long as a window at least.
@@ -18,7 +18,7 @@ _ROWS = 20.0
 SHORTEST = LEAST_BLOCKS * SHAPE_LAGS[0]
 
 
-def run(series: Series, described: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of the shapes of windows of 10 steps, and of the dependence of neighbouring steps."""
     if described.cycle is not None or len(series) < SHORTEST:
         return
@@ -27,7 +27,7 @@ def run(series: Series, described: Described, rng: np.random.Generator) -> Itera
     parts = embedded(normal, [SHAPE_LAGS[0]], blocks, rng, normal=True, memory_limit=series.memory_limit)
     scan = ContrastScan(parts, blocks, rng, remembers=True)
     found = scan.changes(series.rate)
-    yield Candidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
+    yield LegCandidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
 
 
 LEG = Leg("shapes", _SHARE, run)
