@@ -39,7 +39,7 @@ def test_every_open_of_a_file_is_counted_by_its_real_path(tmp_path, monkeypatch)
         os.close(os.open("t", os.O_RDONLY))
     Path("t").read_text()
     assert counts[os.path.realpath("t")] == 2
-    found = counting.traced(lambda: counting.isopleth.SOSREP(length_scale=1.0).fit([[0.0], [1.0], [3.0]]))
+    found = counting.traced(lambda: counting.SOSREP(length_scale=1.0).fit([[0.0], [1.0], [3.0]]))
     assert {"density/sosrep.py", "expansion.py"} < set(found)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,34 +17,23 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
-import isopleth
 from isopleth import LSDD, SOSREP, AnomalyDetector, KernelScore
 
-PACKAGE = Path(isopleth.__file__).parent
+sys.path.insert(0, str(Path(__file__).parent))
+from house import walk
+
 _counters: list[Counter[str]] = []
 
 
 def traced(call: Callable[[], Any]) -> dict[str, set[str]]:
     """Return the functions that `call` runs, by file of the package."""
     found: dict[str, set[str]] = {}
-
-    def note(frame: FrameType, event: str, _: Any) -> None:
-        path = frame.f_code.co_filename
-        if event == "call" and path.startswith(str(PACKAGE)) and not frame.f_code.co_name.startswith("<"):
-            found.setdefault(Path(path).relative_to(PACKAGE).as_posix(), set()).add(frame.f_code.co_qualname)
-
-    threading.setprofile(note)
-    sys.setprofile(note)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
+    for path, function in walk(call).runs:
+        found.setdefault(path, set()).add(function)
     return found
 
 

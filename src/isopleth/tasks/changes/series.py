@@ -33,7 +33,7 @@ class ObservedSeries:
     def __len__(self) -> int:
         return len(self.values)
 
-    def column(self, number: int, rate: float) -> Series:
+    def column(self, number: int, rate: float) -> ObservedSeries:
         """Return a column alone, with another rate."""
         own = [number]
         known = None if self.reference is None else self.reference[:, own]

@@ -94,6 +94,7 @@ class CauseModel:
 
 
 def _innovations(z: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Return what an autoregression leaves of each column of normal scores."""
     z = np.clip(z, -_LARGEST_SCORE, _LARGEST_SCORE)
     out = z.copy()
     for lag, slope in enumerate(slopes, 1):

@@ -11,14 +11,14 @@ from isopleth.core.progress import unheard
 from isopleth.tasks.changes.described import SHARE, Described, described
 from isopleth.tasks.changes.description_length import margin_of, unbroken
 from isopleth.tasks.changes.legs import location
-from isopleth.tasks.changes.legs.leg import Candidates, Leg
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.legs.leg import Leg, LegCandidates
+from isopleth.tasks.changes.series import ObservedSeries
 
 # Steps within twice which a change of the joint search is the same.
 _REACH = 5.0
 
 
-def run(series: Series, model: Described, rng: np.random.Generator) -> Iterator[Candidates]:
+def run(series: ObservedSeries, model: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of each column alone, each at the same part of the rate."""
     count = series.values.shape[1]
     if count < 2:
@@ -33,7 +33,7 @@ def run(series: Series, model: Described, rng: np.random.Generator) -> Iterator[
         alone = described(replace(one, rate=one.rate / SHARE), of_description)
         for found in location.run(one, alone, own):
             changes = [replace(change, pvalue=min(1.0, count * change.pvalue)) for change in found.changes]
-            yield Candidates(changes, reach=_REACH)
+            yield LegCandidates(changes, reach=_REACH)
 
 
 LEG = Leg("columns", 0.5 * SHARE, run)
