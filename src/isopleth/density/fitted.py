@@ -15,7 +15,7 @@ from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import product_factor
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.frame_density import ExpansionDensity, RootDensity
-from isopleth.density.stack import StackDensity
+from isopleth.density.stack import Component, StackDensity
 from isopleth.density.stack_columns import StackColumns
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel
@@ -152,6 +152,12 @@ class Fitted(RowDensity):
     def backend(self) -> Backend:
         """Array library and device of the rows of the fit."""
         return Backend.of(self.coefficients)
+
+    @property
+    def components(self) -> tuple[Component, ...] | None:
+        """Components of a mixture over frames; None for a density in scaled columns."""
+        found: tuple[Component, ...] | None = getattr(self.density, "components", None)
+        return found
 
     def hyvarinen_loss(self, rows: np.ndarray) -> float:
         """Return the mean Hyvarinen loss of complete rows, in columns over `unit`."""

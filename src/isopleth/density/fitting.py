@@ -94,7 +94,7 @@ def fit_numbers(model: Any, asked: Asked, solver: Solver, table: CheckedRows) ->
             coefficients=density.coefficients,
             log_normalizer=frame.log_volume,
             unit=frame.by_column(frame.scale),
-            facts=path | facts | {"components": getattr(density, "components", None)},
+            facts=path | facts,
         )
     )
 

@@ -83,7 +83,7 @@ def score_samples(model: Any, fitted: Fitted, X: Tensor) -> Tensor:
 
     It is minus infinity where a kernel that can be negative sums to 0.
     """
-    if fitted.facts.get("components") is not None:  # a mixture over frames
+    if fitted.components is not None:  # a mixture over frames
         rows: Tensor = _OfRows.apply(X, model)
         return rows
     density = _sum_of_kernels(fitted)
@@ -101,7 +101,7 @@ def grad_log_density(fitted: Fitted, X: Tensor) -> Tensor:
 
     Where sums of kernels that can be negative underflow, it is NaN.
     """
-    if fitted.facts.get("components") is not None:  # a mixture over frames
+    if fitted.components is not None:  # a mixture over frames
         raise InputError(
             "X requires a gradient, and gradients of densities in frames have no derivatives; give X.detach(), or fit with "
             "frame='scale'."
