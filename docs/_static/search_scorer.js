@@ -13,7 +13,7 @@ var Scorer = {
     const [page, , , , score, , kind] = result;
     if (kind === "object" || kind === "index") return score;
     const guides = new Set([
-      "anomalies", "densities", "mixed_tables", "scores", "sampling", "two_samples", "differences", "class_priors", "change_points",
+      "cells", "anomalies", "densities", "mixed_tables", "scores", "sampling", "two_samples", "differences", "class_priors", "change_points",
       "drift", "reports", "files", "more_machines", "distributed", "tensors", "torch",
     ]);
     const about = new Set([

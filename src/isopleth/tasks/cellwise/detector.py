@@ -371,39 +371,42 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         values = _shown(table, table.rows)
         for j, cells in unread.items():
             values[cells.rows, j] = cells.texts
+        usual, low, high = (
+            _shown(table, self._encoded_order(table, part)) for part in self._usual(table, judged, scores)
+        )
         found = CellFindings(
             names=list(self._names),
             scores=scores,
             bounds=self._bounds(table),
             excess=self._in_table_order(table, judged.excess),
             values=values,
-            usual=_shown(table, self._encoded_order(table, self._usual(table, judged, scores))),
-            low=_shown(table, judged.low),
-            high=_shown(table, judged.high),
+            usual=usual,
+            low=low,
+            high=high,
             rules=self._rules_of(table),
             where=self._where if X is None else index_of(X),
         )
         return found.explained(lambda i, j: self._against(table, i, j)).like(X)
 
-    def _usual(self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray) -> np.ndarray:
-        """Return what would be usual in each cell, encoded, (n, d) in the order of the table.
+    def _usual(self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray) -> list[np.ndarray]:
+        """Return what would be usual in each cell, and the ends of what is, encoded, (n, d) in the order of the table.
 
         A broken equation says what its worst cell should hold, exactly; everything else is told by the law.
         """
-        usual, cells = self._in_table_order(table, judged.usual), self._cells(table)
+        found = [self._in_table_order(table, part) for part in (judged.usual, judged.low, judged.high)]
+        cells = self._cells(table)
         worst = np.nan_to_num(scores - self._bounds(table), nan=-np.inf).argmax(axis=1)
-        for found in self.rules_:
-            if not isinstance(found.rule, Equation):
-                continue
-            broken = found.rule.breaks(cells)
-            for name in found.rule.columns:
+        for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
+            broken = rule.breaks(cells)
+            for name in rule.columns:
                 j = self._names.index(name)
-                said = found.rule.relation.solved_for(name, cells)
+                said = rule.relation.solved_for(name, cells)
                 step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=_RECORDED)
                 said = np.round(np.rint(said / step) * step, 9) if step else said
                 at = broken & (worst == j) & np.isfinite(said)
-                usual[at, j] = said[at]
-        return usual
+                for part in found:
+                    part[at, j] = said[at]
+        return found
 
     def _rules_of(self, table: CheckedRows) -> list[FoundRule]:
         """Return the rules with the rows of a table that break each."""
@@ -436,7 +439,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the rows cannot be used.
         """
         table, judged, scores, _ = self._judge(X)
-        excess, usual = self._in_table_order(table, judged.excess), self._usual(table, judged, scores)
+        excess, usual = self._in_table_order(table, judged.excess), self._usual(table, judged, scores)[0]
         flags = flagged_cells(scores, excess, self._bounds(table)) & ~np.isnan(usual)
         return table.backend.array(write_cells(X, _columns(table), usual, flags))
 
