@@ -51,3 +51,19 @@ def test_every_function_of_six_lines_or_more_has_a_sentence():
                 elif node.end_lineno - node.lineno >= 5 and not node.name.startswith("__"):
                     without.append((path.relative_to(PACKAGE).as_posix(), node.name, method))
     assert not [(path, name) for path, name, method in without if not (method and name in described)]
+
+
+def test_no_module_of_densities_and_differences_imports_another_in_a_circle():
+    """Not inside functions and for types, either: a file can be read before those that use it."""
+    for package in ("density", "difference"):
+        left = set()
+        for path in (PACKAGE / package).glob("*.py"):
+            nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+            modules = [str(node.module).split(".") for node in nodes]
+            left |= {
+                (path.stem, parts[2]) for parts in modules if parts[:2] == ["isopleth", package] and len(parts) > 2
+            }
+        assert len(left) > 10
+        while outer := {pair for pair in left if pair[1] not in {a for a, _ in left}}:
+            left -= outer
+        assert not left
