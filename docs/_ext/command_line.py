@@ -44,7 +44,12 @@ class JsonKeys(Directive):
             section += nodes.title(text=f"{name} --json")
             section += _table(keys)
             if row:
-                section += nodes.paragraph(text="Each object in its table has:")
+                of_table = (
+                    "Each object in its table has:"
+                    if "table" in keys
+                    else "With a context each object is one of these:"
+                )
+                section += nodes.paragraph(text=of_table)
                 section += _table(row)
             sections.append(section)
         return sections

@@ -590,6 +590,13 @@ def fit() -> None:
     show_default=True,
     help="Mean number of rows until a false alarm.",
 )
+@click.option(
+    "--context",
+    multiple=True,
+    metavar="COL",
+    help="Judge each cell given this column: times (hour and weekday), hour, weekday, or words such as a holiday; several times. "
+    "By default the times of a reference of a week or more; none compares windows.",
+)
 @table_options("--columns", "Use these columns only.")
 @ignore_missing_option
 @_file_option(

@@ -262,7 +262,16 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "threshold": ("number", "threshold of the distance"),
             "changes": ("object", "how the columns changed that moved, in words"),
         },
-        {},
+        {
+            "row": ("integer", "with a context: row at which a page was opened or closed; one object a line for each"),
+            "event": ("string", "opened or closed"),
+            "kind": ("string", "level, given (given the other columns), spread, together, or incident"),
+            "columns": ("list of string", "columns that changed"),
+            "direction": ("integer", "1 for higher, more spread or more alike, -1 for the contrary"),
+            "since": ("integer", "row since which there is evidence"),
+            "time": ("string or null", "its time, if rows have times"),
+            "also": ("list of string", "columns in which the same cause showed"),
+        },
     ),
     "prior": (
         COMMON
@@ -333,9 +342,11 @@ def json_schema(command: str) -> dict[str, Any]:
     """Return the JSON Schema of the object that a command prints with --json; `monitor` prints one object a line."""
     top, row = SCHEMAS[command]
     schema = _object(top, frozenset())
-    if row:
+    if row and "table" in top:
         schema["properties"]["table"]["items"] = _object(row, OPTIONAL)
-    for name in _ITEMS.keys() & top.keys():
+    elif row:  # an object of one kind or of the other
+        schema = {"anyOf": [schema, _object(row, frozenset())]}
+    for name in _ITEMS.keys() & top.keys() if "properties" in schema else ():
         schema["properties"][name]["items"] = _object(_ITEMS[name], frozenset())
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"isopleth {command} --json"}
     return dialect | schema

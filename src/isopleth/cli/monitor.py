@@ -14,6 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
+from isopleth.cli.monitor_context import chosen_context, print_pages
 from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, refuse_same
@@ -25,6 +26,7 @@ from isopleth.io.output_files import atomic_write, check_target, remove_leftover
 from isopleth.results.text import counted, wrapped
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor
+from isopleth.tasks.drift.pages import DriftPages, joined_pages
 
 # Seconds between two writings of the metrics, unless there is an alarm.
 _BETWEEN = 1.0
@@ -40,6 +42,7 @@ def monitor(
     replay: bool,
     window: int,
     expected_run_length: float,
+    context: tuple[str, ...],
     ignore_missing: bool,
     metrics: Path | None,
 ) -> None:
@@ -48,7 +51,12 @@ def monitor(
     run.stage("reading")
     table = run.read(reference)
     run.stage("fitting")
-    how = {"window": window, "expected_run_length": expected_run_length, "compare_missing": not ignore_missing}
+    how: dict[str, Any] = {
+        "context": chosen_context(table, context),
+        "window": window,
+        "expected_run_length": expected_run_length,
+        "compare_missing": not ignore_missing,
+    }
     watching = _known(state, table, how) if state and state.exists() else None
     if watching is None:
         watching = _fitted(table, how)
@@ -67,7 +75,8 @@ def monitor(
             "standard input has no rows: send those to watch, one a line, as in isopleth monitor < new.csv."
         )
     if not run.as_json:
-        run.print(f"{counted(watching.state_.n_rows, 'row')}, {counted(watching.state_.alarms, 'alarm')}")
+        noun = "page" if watching.context else "alarm"
+        run.print(f"{counted(watching.state_.n_rows, 'row')}, {counted(watching.state_.alarms, noun)}")
     if alarmed:
         click.get_current_context().exit(ALARM_CODE)
 
@@ -91,14 +100,15 @@ def _check(run: Run, reference: Path, state: Path | None, metrics: Path | None, 
 
 
 @contextmanager
-def _paged(run: Run) -> Iterator[list[DriftAlarms]]:
+def _paged(run: Run) -> Iterator[list[Any]]:
     """Give a list for the alarms of the stream, and write their page in the end."""
-    kept: list[DriftAlarms] = []
+    kept: list[Any] = []
     try:
         yield kept
     finally:
         if kept:
-            found = replace(joined(kept, _MOST_ROWS), counted_from=1)
+            whole = joined_pages(kept) if isinstance(kept[0], DriftPages) else joined(kept, _MOST_ROWS)
+            found = replace(whole, counted_from=1)
             notes = [f"The page shows the last rows of the stream, from row {found.first_row + 1} on."] * (
                 found.first_row > 0
             )
@@ -112,7 +122,7 @@ def _watch(
     skip: int,
     as_json: bool,
     report: Metrics,
-    kept: list[DriftAlarms] | None,
+    kept: list[Any] | None,
 ) -> bool:
     """Process the rows of standard input, and return whether there was an alarm."""
     report.write(watching)
@@ -123,11 +133,11 @@ def _watch(
         skipped, skip = min(skip, len(rows)), max(0, skip - len(rows))
         if skipped < len(rows):
             alarms = watching.update(rows.take(np.arange(skipped, len(rows))).frame)
-            _print(alarms, as_json)
+            (print_pages if isinstance(alarms, DriftPages) else _print)(alarms, as_json)
             if kept is not None:
                 kept.append(alarms)
                 if len(kept) > _MOST_PARTS:
-                    kept[:] = [joined(kept, _MOST_ROWS)]
+                    kept[:] = [joined_pages(kept) if isinstance(alarms, DriftPages) else joined(kept, _MOST_ROWS)]
             if state is not None:
                 save(watching, state)
             report.take(alarms)
@@ -152,10 +162,11 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
         raise InputError(f"{state} holds a {type(watching).__name__} and no monitor; name another file with --state.")
     with of_this_version(state):
         had = {name: getattr(watching, name) for name in how}
-        if not hasattr(watching, "_encoding"):
+        if not hasattr(watching, "_watch" if watching.context else "_encoding"):
             raise AttributeError
     if had != how:
         ignored = "" if had["compare_missing"] else " --ignore-missing"
+        ignored += "".join(f" --context {name}" for name in had["context"] or ())
         raise InputError(
             f"{state} was made with --window {had['window']} --run-length {had['expected_run_length']:g}{ignored}; give the same "
             "ones, or another file."
@@ -211,7 +222,7 @@ def _print(alarms: DriftAlarms, as_json: bool) -> None:
 # Type and meaning of each metric.
 _METRICS = {
     "rows_total": ("counter", "Rows of the stream."),
-    "alarms_total": ("counter", "Alarms."),
+    "alarms_total": ("counter", "Alarms, or pages of a context."),
     "statistic": ("gauge", "Distance of the last window from the reference; NaN until it is full."),
     "threshold": ("gauge", "An alarm is raised above it."),
     "last_alarm_row": ("gauge", "Row of the last alarm of this run, counted from 1; 0 for none."),
@@ -226,10 +237,16 @@ class Metrics:
         self._path, self._written = path, -np.inf
         self._statistic = np.nan
         self._last_row, self._last_time, self._shares = 0, 0.0, dict[str, float]()
+        self._open: list[tuple[str, str]] = []
         self.alarmed = False
 
-    def take(self, alarms: DriftAlarms) -> None:
-        """Take in the alarms of some rows."""
+    def take(self, alarms: DriftAlarms | DriftPages) -> None:
+        """Take in the alarms or pages of some rows."""
+        if isinstance(alarms, DriftPages):
+            self._open = [(page.kind, ", ".join(alarms.names[j] for j in page.columns)) for page in alarms.open]
+            if alarms:
+                self.alarmed, self._last_row, self._last_time = True, int(alarms.rows[-1]) + 1, time.time()
+            return
         self._statistic = float(alarms.statistic[-1])
         if alarms:
             self.alarmed = True
@@ -257,6 +274,13 @@ class Metrics:
             lines += _head("column_share", "gauge", about)
             lines += [
                 f'isopleth_monitor_column_share{{column="{_label(c)}"}} {_number(v)}' for c, v in self._shares.items()
+            ]
+        if watching.context:
+            lines += _head("open_pages", "gauge", "Pages that are open.")
+            lines.append(f"isopleth_monitor_open_pages {len(self._open)}")
+            lines += _head("page", "gauge", "1 for each cause whose page is open.") * bool(self._open)
+            lines += [
+                f'isopleth_monitor_page{{kind="{k}",columns="{_label(c)}"}} 1' for k, c in dict.fromkeys(self._open)
             ]
         return "\n".join(lines) + "\n"
 

@@ -1,0 +1,86 @@
+"""``isopleth monitor`` of rows in their context: times are the context by default, and each cause has one page."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli import shell
+from isopleth import DriftMonitor
+from isopleth.cli.json_schema import json_schema
+
+run = partial(shell.run, "monitor")
+PAGED = 3
+
+
+def hours(start, days, seed):
+    rng, n = np.random.default_rng(seed), 24 * days
+    when = pd.date_range(start, periods=n, freq="h")
+    level = 3.0 * np.sin(np.asarray(when.hour) / 12.0 * np.pi)
+    rows = np.round(level[:, None] * [1.0, 0.5] + rng.normal(size=(n, 2)), 4)
+    return pd.DataFrame({"time": when, "requests": rows[:, 0], "errors": rows[:, 1]})
+
+
+REFERENCE, STREAM = hours("2025-01-06", 28, 0), hours("2025-02-03", 7, 1)
+STREAM.loc[60:, "errors"] += 1.5
+
+
+@pytest.fixture
+def reference(tmp_path):
+    REFERENCE.to_csv(tmp_path / "reference.csv", index=False)
+    return tmp_path / "reference.csv"
+
+
+def text(rows):
+    return rows.to_csv(index=False)
+
+
+def test_times_are_the_context_and_pages_are_those_of_the_library(reference, tmp_path):
+    options = ("--reference", reference, "--run-length", 672, "--json")
+    result = run(*options, "--metrics", tmp_path / "m.prom", "--report", tmp_path / "page.html", rows=text(STREAM))
+    assert result.exit_code == PAGED
+    assert "judged by hour and weekday of 'time'; --context none compares windows" in result.stderr
+    pages = DriftMonitor(context="time", expected_run_length=672).fit(REFERENCE).update(STREAM).opened
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["row"] for each in found] == [page.row + 1 for page in pages] != []
+    assert found[0]["columns"] == ["errors"]
+    assert found[0]["time"] == str(STREAM["time"][found[0]["since"] - 1])[:16]
+    for each in found:
+        jsonschema.validate(each, json_schema("monitor"))
+    metrics = (tmp_path / "m.prom").read_text()
+    assert "isopleth_monitor_open_pages 1\n" in metrics
+    assert 'isopleth_monitor_page{kind="level",columns="errors"} 1\n' in metrics
+    assert "errors is higher" in (tmp_path / "page.html").read_text()
+
+
+def test_a_state_goes_on_and_is_refused_for_another_context(reference, tmp_path):
+    options = ("--reference", reference, "--run-length", 672, "--state", tmp_path / "state", "--context", "hour")
+    whole = run(
+        "--reference", reference, "--run-length", 672, "--context", "hour", rows=text(STREAM)
+    ).stdout.splitlines()
+    parts = [run(*options, rows=text(part)).stdout.splitlines() for part in (STREAM[:65], STREAM[65:])]
+    assert parts[0][:-1] + parts[1][:-1] == whole[:-1]
+    assert parts[1][-1] == whole[-1] == "168 rows, 1 page"
+    other = run(*options[:-2], rows=text(STREAM))
+    assert (other.exit_code, other.stdout) == (2, "")
+    assert "--context hour; give the same" in other.stderr.replace("\nisopleth: ", " ")
+
+
+def test_windows_are_compared_if_they_are_asked_for_or_the_reference_is_short(reference, tmp_path):
+    few = tmp_path / "few.csv"
+    hours("2025-01-06", 5, 2).sample(frac=1.0, random_state=0).to_csv(few, index=False)
+    for options in (
+        ("--reference", few, "--window", 10, "--run-length", 200),
+        ("--reference", few, "--run-length", 200, "--window", 5),
+    ):
+        result = run(*options, rows=text(STREAM[:20]))
+        assert "judged by" not in result.stderr
+        assert "'time' (times, which are later in the stream)" in result.stderr
+    refused = run("--reference", reference, "--context", "requests", rows="")
+    assert refused.exit_code == 2
+    assert "a context is a column of times" in refused.stderr
