@@ -7,10 +7,13 @@ from typing import Self
 
 import numpy as np
 
+from isopleth.core.covariance import oracle_shrunk_correlation
 from isopleth.core.rows import columns_by_key, differ, distinct_rows
 
 # Words of a column that have an input of their own.
 _MOST_WORDS = 15
+# Steps of EM and sweeps by which gaps are put on lines, what is added to a correlation matrix, and the farthest place of a gap.
+_EM_STEPS, _SWEEPS, _RIDGE, _FARTHEST = 4, 8, 1e-4, 5.0
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,6 @@ class NumberInput:
 
     place: int
     values: np.ndarray  # distinct values, ascending
-    center: float  # stands for a gap in lines
     gaps: bool  # whether a cell is missing at fit, which then is an input of lines
 
     @classmethod
@@ -28,8 +30,7 @@ class NumberInput:
         known = np.sort(cells[~np.isnan(cells)])
         if len(known):
             known = known[np.concatenate([[True], differ(known)])] if len(known) > 1 else known
-        center = float(np.nanmean(cells)) if len(known) else 0.0
-        return cls(place, known if len(known) else np.zeros(1), center, bool(np.isnan(cells).any()))
+        return cls(place, known if len(known) else np.zeros(1), bool(np.isnan(cells).any()))
 
     def of_trees(self, cells: np.ndarray) -> list[np.ndarray]:
         """Return the ranks, interpolated between values; NaN is a gap."""
@@ -40,9 +41,8 @@ class NumberInput:
         return [np.where(np.isnan(cells), np.nan, ranks)]
 
     def of_lines(self, cells: np.ndarray) -> list[np.ndarray]:
-        """Return the numbers, and whether they are missing."""
-        missing = np.isnan(cells)
-        return [np.where(missing, self.center, cells), *[missing.astype(np.float64)] * self.gaps]
+        """Return the numbers, NaN where one is missing, and whether they are missing."""
+        return [cells, *[np.isnan(cells).astype(np.float64)] * self.gaps]
 
 
 @dataclass(frozen=True)
@@ -76,13 +76,68 @@ class WordInput:
 
 
 @dataclass(frozen=True)
+class GapLines:
+    r"""Lines that stand for gaps in the inputs of lines: the mean given the known inputs of a row, if all were normal.
+
+    With the precision matrix P of the inputs, :math:`x_j = -\sum_{k \ne j} P_{jk} x_k / P_{jj}` for all gaps j of a row at
+    once, which is solved by Gauss-Seidel sweeps over all rows. The covariance is found by EM, whose correction for the
+    conditional variances of gaps is taken to be diagonal.
+    """
+
+    center: np.ndarray  # (p,)
+    scale: np.ndarray  # (p,)
+    slopes: np.ndarray  # (p, p): of each input on the others, 0 on the diagonal
+
+    @classmethod
+    def of(cls, A: np.ndarray, weights: np.ndarray) -> Self:
+        """Fit them to inputs with gaps."""
+        known = ~np.isnan(A)
+        mass = weights @ known
+        center = weights @ np.where(known, A, 0.0) / np.maximum(mass, 1e-300)
+        Z = np.where(known, A - center, 0.0)
+        scale = np.sqrt(weights @ Z**2 / np.maximum(mass, 1e-300))
+        scale[scale <= 1e-12 * np.abs(Z).max(axis=0, initial=0.0)] = np.inf
+        Z /= scale
+        share, gone = weights / weights.sum(), 1.0 - mass / weights.sum()
+        lines = cls(center, scale, np.zeros((len(center), len(center))))
+        doubt = gone.copy()
+        for _ in range(_EM_STEPS if gone.any() else 1):
+            S = Z.T @ (share[:, None] * Z) + np.diag(doubt)
+            unit = np.sqrt(np.maximum(np.diag(S), 1e-12))
+            shrunk = oracle_shrunk_correlation(S / np.outer(unit, unit), 1.0 / float(share @ share))
+            P = np.linalg.inv(shrunk + _RIDGE * np.eye(len(unit))) / np.outer(unit, unit)
+            slopes = -P / np.diag(P)[:, None]
+            np.fill_diagonal(slopes, 0.0)
+            lines, doubt = cls(center, scale, slopes), gone / np.diag(P)
+            lines._sweep(Z, ~known)
+        return lines
+
+    def fill(self, A: np.ndarray) -> np.ndarray:
+        """Return inputs with their gaps on the lines."""
+        gaps = np.isnan(A)
+        if not gaps.any():
+            return A
+        Z = np.where(gaps, 0.0, (A - self.center) / self.scale)
+        self._sweep(Z, gaps)
+        scale = np.where(np.isfinite(self.scale), self.scale, 0.0)
+        return np.where(gaps, self.center + scale * Z, A)
+
+    def _sweep(self, Z: np.ndarray, gaps: np.ndarray) -> None:
+        columns = [(j, np.flatnonzero(gaps[:, j])) for j in np.flatnonzero(gaps.any(axis=0))]
+        for _ in range(_SWEEPS):
+            for j, rows in columns:
+                Z[rows, j] = np.clip(Z[rows] @ self.slopes[j], -_FARTHEST, _FARTHEST)
+
+
+@dataclass(frozen=True)
 class Inputs:
     """Inputs of the columns that vary, in an order that does not depend on that of the table."""
 
     columns: tuple[NumberInput | WordInput, ...]
+    lines: GapLines
 
     @classmethod
-    def of(cls, rows: np.ndarray, n_numeric: int, order: np.ndarray) -> Self:
+    def of(cls, rows: np.ndarray, weights: np.ndarray, n_numeric: int, order: np.ndarray) -> Self:
         """Note the columns of distinct rows: numbers, then codes of words; NaN is a gap."""
         found: list[NumberInput | WordInput] = []
         for j in order:
@@ -95,17 +150,35 @@ class Inputs:
                 found.append(NumberInput.of(int(j), cells))
             else:
                 found.append(WordInput.of(int(j), cells, int(known.max(initial=0)) + 1))
-        return cls(tuple(found))
+        columns = tuple(found)
+        return cls(columns, GapLines.of(_of_lines(columns, rows), weights))
 
     def of_trees(self, rows: np.ndarray) -> np.ndarray:
         """Return the inputs of trees, (n, k), in single precision, which holds ranks and codes without error."""
+        rows = self._on_lines(rows)
         parts = [part for column in self.columns for part in column.of_trees(rows[:, column.place])]
         return np.stack(parts, axis=1).astype(np.float32) if parts else np.zeros((len(rows), 1), dtype=np.float32)
 
+    def _on_lines(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows whose missing numbers are on the lines."""
+        numbers = [column for column in self.columns if isinstance(column, NumberInput)]
+        if not np.isnan(rows[:, [column.place for column in numbers]]).any():
+            return rows
+        filled, out, at = self.of_lines(rows), rows.copy(), 0
+        for column in self.columns:
+            if isinstance(column, NumberInput):
+                out[:, column.place] = filled[:, at]
+            at += len(column.of_lines(rows[:1, column.place]))
+        return out
+
     def of_lines(self, rows: np.ndarray) -> np.ndarray:
-        """Return the inputs of lines, (n, p)."""
-        parts = [part for column in self.columns for part in column.of_lines(rows[:, column.place])]
-        return np.stack(parts, axis=1) if parts else np.zeros((len(rows), 1))
+        """Return the inputs of lines, (n, p), gaps filled by lines from the known ones."""
+        return self.lines.fill(_of_lines(self.columns, rows))
+
+
+def _of_lines(columns: tuple[NumberInput | WordInput, ...], rows: np.ndarray) -> np.ndarray:
+    parts = [part for column in columns for part in column.of_lines(rows[:, column.place])]
+    return np.stack(parts, axis=1) if parts else np.zeros((len(rows), 1))
 
 
 @dataclass(frozen=True)

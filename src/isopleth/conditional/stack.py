@@ -302,7 +302,7 @@ class NumberLaw:
         tick: Callable[[int], None] = unheard,
     ) -> Self:
         """Fit to distinct rows; `step` is that in which the target is recorded, 0 for none."""
-        inputs = Inputs.of(sample.rows, n_numeric, sample.order)
+        inputs = Inputs.of(sample.rows, sample.weights, n_numeric, sample.order)
         X, A, y, w = inputs.of_trees(sample.rows), inputs.of_lines(sample.rows), sample.target, sample.weights
         scores = ScoreTable.of(Marginal().fit(y[:, None], w), y)
         z = scores(y)

@@ -93,7 +93,7 @@ class WordLaw:
         tick: Callable[[int], None] = unheard,
     ) -> Self:
         """Fit to distinct rows whose targets are codes below `size`."""
-        inputs = Inputs.of(sample.rows, n_numeric, sample.order)
+        inputs = Inputs.of(sample.rows, sample.weights, n_numeric, sample.order)
         X, A, w = inputs.of_trees(sample.rows), inputs.of_lines(sample.rows), sample.weights
         codes = sample.target.astype(np.intp)
         counts = np.bincount(codes, w, size)

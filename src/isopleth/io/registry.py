@@ -16,7 +16,7 @@ _CLASSES = {
     "conditional.cell_law": "CellLaw",
     "conditional.estimator": "ConditionalDensity",
     "conditional.forest": "Forest",
-    "conditional.inputs": "Inputs NumberInput WordInput",
+    "conditional.inputs": "GapLines Inputs NumberInput WordInput",
     "conditional.ridge": "Ridge",
     "conditional.stack": "EqualLaw Group NumberLaw ScoreTable",
     "conditional.words": "Logistic WordLaw",
