@@ -247,7 +247,7 @@ class BinnedLaw:
         `order` has the columns in an order that does not depend on that of the table; the rows likewise.
         """
         cells, w = scored[:, j], np.ones(len(scored))
-        inputs = Inputs.of(scored, n_numeric, order[order != j])
+        inputs = Inputs.of(scored, w, n_numeric, order[order != j])
         shares, line, trends, residuals = bins.shares(cells), None, None, None
         if isinstance(bins, NumberBins):
             target = cells
