@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from io import TextIOWrapper
 from itertools import chain
 from typing import IO, TYPE_CHECKING, Any, TextIO
@@ -111,7 +112,8 @@ def _plain_cells(column: Any) -> list[Any]:
     cells = column.to_pylist()
     if pa.types.is_temporal(column.type):
         times = [
-            None if cell is None else cell.isoformat(sep=" ") if hasattr(cell, "hour") else str(cell) for cell in cells
+            None if cell is None else cell.isoformat(sep=" ") if isinstance(cell, datetime) else str(cell)
+            for cell in cells
         ]
         days = all(text is None or text.endswith("00:00:00") for text in times)
         return [None if text is None else text.removesuffix(" 00:00:00") if days else text for text in times]
