@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -152,3 +152,36 @@ def test_times_and_best_values_are_written_as_the_file_writes_them(tmp_path):
     form = {"when": r"\d\d/\d\d/2024", "v": r"-?\d+\.\d\d", "w": "x|y"}
     assert {name for name, _ in best} & {"when", "v"}
     assert all(re.fullmatch(form.get(name, ""), value) for name, value in best)
+
+
+def test_times_of_day_and_durations_go_through_every_command_as_themselves(tmp_path):
+    minutes = RNG.integers(0, 1380, 60).tolist()
+    known = [i % 9 != 4 for i in range(60)]
+    at = [time(m // 60, m % 60) if there else None for m, there in zip(minutes, known, strict=True)]
+    took = [timedelta(minutes=m) if there else None for m, there in zip(minutes, known, strict=True)]
+    table = pa.table(
+        {
+            "at": pa.array(at, pa.time32("s")),
+            "took": pa.array(took, pa.duration("ms")),
+            "x": np.array(minutes) / 60 + RNG.normal(size=60),
+            "w": ["u", "v"] * 30,
+        }
+    )
+    path, out = tmp_path / "t.parquet", tmp_path / "o.parquet"
+    parquet.write_table(table, path)
+    said = [
+        fine("describe", path).stdout,
+        fine("anomalies", path, "--explain", "--report", tmp_path / "r.html").stdout,
+        fine("compare", path, path).stdout,
+        fine("expect", path, "--given", "w=u").stdout,
+        fine("fill", path, "--interval", "--out", tmp_path / "o.csv").stdout,
+        (tmp_path / "o.csv").read_text(),
+    ]
+    assert not any("1970" in text for text in said)
+    assert "median: 12:" in said[2] or "median: 1" in said[2]
+    for command in (("fill",), ("sample", "-n", 5, "--complete")):
+        fine(command[0], path, *command[1:], "--out", out)
+        made = parquet.read_table(out)
+        assert made.schema.types[1:2] == [pa.duration("ms")]
+        assert pa.types.is_time(made.schema.types[0])
+        assert all(cell.seconds % 60 == 0 for cell in made.column("took").to_pylist())

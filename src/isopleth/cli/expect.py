@@ -42,5 +42,7 @@ def recorded_values(laws: ExpectedCells, table: FileTable, confidence_level: flo
         ]
         cells = [recorded(table, str(name), pa.array([value]))[0].as_py() for value in shown]
         days = all(isinstance(cell, datetime) and cell.time() == time() for cell in cells)
+        if pa.types.is_time(table.data.column(str(name)).type):  # times of day
+            cells = [cell.time() if isinstance(cell, datetime) else cell for cell in cells]
         found[str(name)] = tuple(cell.date() if days else cell for cell in cells)
     return found

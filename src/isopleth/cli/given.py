@@ -10,7 +10,7 @@ from isopleth.core.errors import InputError, listed, warn_user
 from isopleth.files.file_table import FileTable
 from isopleth.results.text import cell_text
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, decode_cells, encode_cell
+from isopleth.tables.schema import Schema, decode_cells, displayed_cells, encode_cell
 
 
 def shell_name(column: Column) -> str:
@@ -72,6 +72,6 @@ def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
     """Warn of given numbers and times that no row of the table comes up to: there the density extrapolates."""
     for name, (column, ends) in ranges_of(table).items():
         if name in known and limited(known[name], column, ends) != known[name]:
-            low, high = (cell_text(cell) for cell in decode_cells(column, ends))
+            low, high = (cell_text(cell) for cell in displayed_cells(column, ends))
             text = f"{name} = {known[name]} is beyond all rows, whose values are from {low} to {high}: the answer extrapolates."
             warn_user(text)

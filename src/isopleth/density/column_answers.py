@@ -14,7 +14,7 @@ from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, decode_cells, encode_cell
+from isopleth.tables.schema import Schema, encode_cell, displayed_cells
 
 # Name of the category for words that no training row has.
 OTHER_WORDS = "any other word"
@@ -277,4 +277,4 @@ def _plain(column: Column, value: float) -> Any:
     """Return a number, or a time to the second, as which a model knows no fractions."""
     if column.kind == "numeric":
         return float(value)
-    return decode_cells(column, np.rint(np.array([value + column.origin])) - column.origin)[0]
+    return displayed_cells(column, np.rint(np.array([value + column.origin])) - column.origin)[0]

@@ -287,6 +287,13 @@ def is_whole(kind: str) -> bool:
     return _WHOLE.match(kind) is not None or kind == "object:int"
 
 
+def is_length_of_time(kind: str) -> bool:
+    """Tell whether a type holds durations."""
+    if kind.startswith(_ARROW):
+        return bool(pa.types.is_duration(_arrow_type(kind)))
+    return kind.startswith(("timedelta", "Duration", "object:timedelta"))
+
+
 def _arrow_type(kind: str) -> Any:
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kind.removeprefix(_ARROW)))).field(0).type
 

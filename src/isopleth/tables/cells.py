@@ -114,6 +114,7 @@ class Cells:
     zone: str | None = None  # time zone of times, which then are instants
     exact: list[int | None] | None = None  # whole numbers, where float64 does not hold one of them
     day_first: bool | None = None  # whether days come before months, as in 31/01/2024
+    clock: bool = False  # whether times are times of day
     mixed: bool = False  # whether some of the words were numbers, and others text
     other: str | None = None  # type of cells that are neither numbers, words, truth values nor times
     unread: UnreadCells | None = None  # cells that are not of the kind of the column
@@ -260,7 +261,8 @@ class Cells:
                     "{column} holds times with and without a time zone; give all of them one.", column=name
                 )
             zone = "UTC" if len(zones) > 1 else None if None in zones else str(zones.pop())
-            return cls(name, "time", np.array([_clock(cell) for cell in cells], dtype=float), zone=zone)
+            seconds = np.array([_clock(cell) for cell in cells], dtype=float)
+            return cls(name, "time", seconds, zone=zone, clock=all(isinstance(cell, time) for cell in known))
         if known and all(isinstance(cell, (bool, np.bool_)) for cell in known):
             return cls._of_truth(name, cells)
         if known and all(isinstance(cell, (int, Decimal)) and cell == int(cell) for cell in known):
@@ -442,6 +444,7 @@ def _joined(cells: Sequence[Cells]) -> Cells:
             zone=known[0].zone,
             exact=exact,
             day_first=known[0].day_first,
+            clock=all(each.clock for each in known),
         )
     if any(each.is_truth for each in known) and all(map(_may_be_truth, known)):
         return Cells(name, "text", np.concatenate([each.codes(TRUTH) for each in cells]), TRUTH, TRUTH)

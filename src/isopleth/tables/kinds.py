@@ -61,6 +61,8 @@ class Column:
     limits : tuple of (str, float)
         Limits that cells of the fit say in the place of a number: ("below", 0.5) for <0.5, ("above", 2400.0) for >2400. The
         cells themselves are in the table: :attr:`isopleth.tables.schema.EncodedTable.odd`.
+    clock : bool
+        Whether the times are times of day.
     """
 
     name: str | int
@@ -72,6 +74,7 @@ class Column:
     constant: bool = False
     unread: tuple[str, ...] = ()
     limits: tuple[tuple[str, float], ...] = ()
+    clock: bool = False
 
     @property
     def is_words(self) -> bool:
@@ -297,4 +300,4 @@ def _note_repeats(cells: Cells, word: str, distinct: int, notes: list[Message]) 
 
 def _time(cells: Cells, seconds: np.ndarray) -> Column:
     origin = float(seconds[np.isfinite(seconds)].min())
-    return Column(cells.name, "time", origin=origin, zone=cells.zone, day_first=cells.day_first)
+    return Column(cells.name, "time", origin=origin, zone=cells.zone, day_first=cells.day_first, clock=cells.clock)

@@ -388,7 +388,7 @@ class Schema:
                 words = [*column.levels, UNSEEN]
                 out[known, i] = [words[int(code)] for code in cells[known]]
             else:
-                out[known, i] = decode_cells(column, cells[known])
+                out[known, i] = displayed_cells(column, cells[known])
         return out
 
     def take(self, places: Iterable[int]) -> Schema:
@@ -599,6 +599,12 @@ def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
     if like is None and column.levels == TRUTH:
         like = True
     return [None if np.isnan(code) else _typed(column.levels[int(code)], like) for code in values]
+
+
+def displayed_cells(column: Column, values: np.ndarray) -> Any:
+    """Decode numbers or codes as :func:`decode_cells` does, to times of day where the column holds these."""
+    found = decode_cells(column, values)
+    return [None if np.isnat(cell) else cell.item().time() for cell in found] if column.clock else found
 
 
 def _zoned(stamps: np.ndarray, zone: str) -> np.ndarray:

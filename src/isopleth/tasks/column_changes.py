@@ -14,7 +14,7 @@ from scipy.stats import binom, kstwobign, norm
 from isopleth.core.inference import binomial_p_values
 from isopleth.tables.kinds import Column
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tables.schema import decode_cells
+from isopleth.tables.schema import decode_cells, displayed_cells
 
 # Words and missing cells are described where their share changes by so much.
 _VISIBLE = 0.005
@@ -286,7 +286,7 @@ def _moment(column: Column, seconds: float) -> Any:
 
 
 def _moment_text(column: Column, seconds: float) -> str:
-    moment = _moment(column, seconds)
+    moment = displayed_cells(column, np.array([seconds]))[0]
     return str(moment.astype("datetime64[s]") if isinstance(moment, np.datetime64) else moment).replace("T", " ")
 
 

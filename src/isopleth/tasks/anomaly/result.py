@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, time
 from functools import cached_property
 from typing import Any
 
@@ -537,4 +537,8 @@ def _numbers(column: np.ndarray) -> np.ndarray | None:
         return None
     if any(issubclass(kind, datetime) for kind in kinds):
         return np.array([np.nan if cell is None else cell.timestamp() for cell in column])
+    if any(issubclass(kind, time) for kind in kinds):  # of day
+        return np.array(
+            [np.nan if cell is None else 3600 * cell.hour + 60 * cell.minute + cell.second for cell in column]
+        )
     return np.array([np.nan if cell is None else cell for cell in column], dtype=np.float64)

@@ -18,7 +18,7 @@ from isopleth.density.fitted import FitRows
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.tables.cell_types import in_types
+from isopleth.tables.cell_types import in_types, is_length_of_time
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tables.schema import Schema
 
@@ -66,9 +66,10 @@ class Recording:
         rows, weights = _repeated(fit_rows.rows, fit_rows.weights)
         kinds = [column for column in columns.columns if column.kind != "categorical"]
         origins = np.array([column.origin for column in kinds])
+        in_time = [each.kind == "time" or is_length_of_time(types.get(str(each.name), "")) for each in kinds]
         formats = [
-            NumberFormat.of(rows[:, j] + origins[j], weights, TIME_STEPS if kind.kind == "time" else USUAL_STEPS)
-            for j, kind in enumerate(kinds)
+            NumberFormat.of(rows[:, j] + origins[j], weights, TIME_STEPS if in_time[j] else USUAL_STEPS)
+            for j in range(len(kinds))
         ]
         words = []
         for j, size in enumerate(columns.sizes):

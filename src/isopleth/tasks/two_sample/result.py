@@ -18,7 +18,7 @@ from isopleth.results.charts import Chart
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import in_words
 from isopleth.tables.checks import TIMES_APART
-from isopleth.tables.schema import decode_cells
+from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.column_changes import SPREAD_OF_TIMES, in_order
 from isopleth.tasks.two_sample.charts import charts
@@ -242,7 +242,7 @@ class TwoSampleResult(Result):
             return [None if np.isnan(value) else value for value in values.tolist()]
         found: list[Any] = [None] * len(rows)
         for i in np.flatnonzero(~np.isnan(values)).tolist():
-            found[i] = decode_cells(kind, values[i : i + 1])[0]
+            found[i] = displayed_cells(kind, values[i : i + 1])[0]
         return found
 
     def against_tolerance(self) -> dict[str, str]:
