@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import InputError
-from isopleth.files import read
+from isopleth.files import read, stream
 from isopleth.files.stream import FileRows
 
 
@@ -47,3 +47,15 @@ def test_one_row_is_too_few_and_a_file_that_shrinks_is_refused(tmp_path):
     path.write_text("a,b\n1,2\n")
     with pytest.raises(InputError, match="has changed while it was read"):
         list(rows.tables(1))
+
+
+@pytest.mark.parametrize("kept", [2, 100])
+def test_cells_of_another_kind_are_counted_over_all_chunks_and_the_first_are_named(tmp_path, monkeypatch, kept):
+    monkeypatch.setattr(read, "FIRST_ROWS", 3)
+    monkeypatch.setattr(FileRows, "chunk_rows", 4)
+    monkeypatch.setattr(stream, "_KEPT", kept)
+    path = tmp_path / "x.csv"
+    path.write_text("a,b\n" + "".join(f"{i},{'x' if i % 3 == 2 and i > 3 else i / 2}\n" for i in range(20)))
+    with pytest.raises(InputError) as caught:
+        FileRows(path, read.Reading(bad_cells="refuse"))
+    assert "column 'b' holds 'x' in line 7 and 4 more such cells; expected a number" in str(caught.value)

@@ -202,3 +202,14 @@ def test_two_forms_of_dates_are_refused_and_a_form_that_is_rare_is_named():
     found = read(filled("1/31/2021", days))
     assert found.unread.texts == ("1/31/2021",)
     assert found.unread.kind == "dates with days before months"
+
+
+def test_a_mistyped_decimal_sign_is_named():
+    commas = [f"{i},5" for i in range(40)]
+    found = read(filled("46.30", commas))
+    assert (found.unread.texts, found.values[8].as_py()) == (("46.30",), 8.5)
+    assert read(filled("46,3", [f"{i}.5" for i in range(40)])).unread.texts == ("46,3",)
+    points = [f"1,{i:03d}.5" for i in range(40)]
+    assert read(filled("46,30", points)).unread.texts == ("46,30",)
+    with pytest.raises(InputError, match="write numbers in two ways"):
+        read(commas[:9] + points[:9])

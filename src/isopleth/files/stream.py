@@ -38,6 +38,7 @@ from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Schema
 from isopleth.tables.unread import NO_ODD_CELLS, behind, refusal
 
+_KEPT = 100  # cells of a column of a long file that could not be read, and are kept to be named
 _BYTES = 2**16  # that are read from a stream at a time
 _STREAM = Path("standard input")
 _ENCODING = Hint("name its encoding with {encoding}", encoding=...)
@@ -168,9 +169,10 @@ class OddTally:
 
     def add(self, table: FileTable) -> None:
         """Keep the odd cells of the rows that follow, and their places."""
-        self._odd = behind(self._odd, table.odd, self._rows)
-        for row in table.odd.rows.tolist():
-            self._places[self._rows + row] = table.place(row)
+        self._odd = behind(self._odd, table.odd, self._rows).first(_KEPT)
+        for row in self._odd.rows.tolist():
+            if row >= self._rows:
+                self._places[row] = table.place(row - self._rows)
         self._rows += len(table)
 
     def news(self, table: FileTable) -> list[Message]:

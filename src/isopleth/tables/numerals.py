@@ -130,17 +130,23 @@ def _of_column(lines: dict[str, int], commas_cut: bool) -> dict[str, tuple[int, 
     with_commas = sum("," in core for core in cores.values())
     few = commas_cut and 2 * with_commas < len(cores)
     listed = few and hold_lists(cores.values())
-    found: dict[str, tuple[int, str]] = {}
+    found: dict[str, list[tuple[int, str]]] = {}
     for text, core in cores.items():
         if _POINT.fullmatch(core):
-            found.setdefault("point", (lines[text], core))
+            found.setdefault("point", []).append((lines[text], core))
         elif _SIGN.search(core) and not (listed and "," in core):
             for sign in _evidence(core):
                 if not (sign == "," and few):
-                    found.setdefault(sign, (lines[text], core))
-    return found
+                    found.setdefault(sign, []).append((lines[text], core))
+    points, commas = len(found.get(".", ())) + len(found.get("point", ())), len(found.get(",", ()))
+    if 0 < min(points, commas) <= _RARE * max(points, commas):  # a mistyped one
+        for sign in (".", "point") if points < commas else (",",):
+            found.pop(sign, None)
+    return {sign: cells[0] for sign, cells in found.items()}
 
 
+# Largest share of numbers with the other decimal sign that are mistyped.
+_RARE = 0.1
 # Numbers in lists are so many times larger than the others if their commas are left out.
 _LIST_RATIO = 20
 

@@ -33,15 +33,18 @@ class UnreadCells:
         What the other cells are: "numbers", "times" or "truth values".
     asked : bool
         Whether the user or a fit says that the column is of this kind; otherwise nearly all other cells are.
+    more : int
+        Number of further cells of a long file of which only the first are kept.
     """
 
     rows: np.ndarray
     texts: tuple[str, ...]
     kind: str
     asked: bool = False
+    more: int = 0
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.rows) + self.more
 
     def take(self, rows: np.ndarray) -> Self:
         """Return the cells among chosen rows of the table."""
@@ -102,15 +105,18 @@ class CensoredCells:
         Ends of the interval of each cell: minus infinity and the limit, or the limit and infinity.
     texts : tuple of str
         What they hold.
+    more : int
+        Number of further cells of a long file of which only the first are kept.
     """
 
     rows: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
     texts: tuple[str, ...]
+    more: int = 0
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.rows) + self.more
 
     @property
     def limits(self) -> tuple[tuple[str, float], ...]:
@@ -181,6 +187,26 @@ class OddCells:
         """Return the cells of some columns, under the names that they are to have."""
         unread = {names[name]: cells for name, cells in self.unread.items() if name in names}
         censored = {names[name]: limits for name, limits in self.censored.items() if name in names}
+        return type(self)(unread, censored)
+
+    def first(self, most: int) -> Self:
+        """Return the first cells of each column, and how many others there are."""
+        unread = {
+            name: replace(
+                cells, rows=cells.rows[:most], texts=cells.texts[:most], more=cells.more + len(cells.rows[most:])
+            )
+            for name, cells in self.unread.items()
+        }
+        censored = {
+            name: CensoredCells(
+                cells.rows[:most],
+                cells.lower[:most],
+                cells.upper[:most],
+                cells.texts[:most],
+                cells.more + len(cells.rows[most:]),
+            )
+            for name, cells in self.censored.items()
+        }
         return type(self)(unread, censored)
 
     def of_another_kind(self, known: Mapping[Any, int]) -> Self:
@@ -257,7 +283,8 @@ def behind(first: OddCells, second: OddCells, n_rows: int) -> OddCells:
         if before is None:
             unread[name] = replace(cells, rows=rows)
         else:
-            unread[name] = replace(cells, rows=np.append(before.rows, rows), texts=before.texts + cells.texts)
+            both = {"rows": np.append(before.rows, rows), "more": before.more + cells.more}
+            unread[name] = replace(cells, texts=before.texts + cells.texts, **both)
     for name, limits in second.censored.items():
         earlier = censored.get(name)
         rows = limits.rows + n_rows
@@ -265,7 +292,8 @@ def behind(first: OddCells, second: OddCells, n_rows: int) -> OddCells:
             censored[name] = replace(limits, rows=rows)
         else:
             ends = (np.append(earlier.lower, limits.lower), np.append(earlier.upper, limits.upper))
-            censored[name] = CensoredCells(np.append(earlier.rows, rows), *ends, earlier.texts + limits.texts)
+            texts, more = earlier.texts + limits.texts, earlier.more + limits.more
+            censored[name] = CensoredCells(np.append(earlier.rows, rows), *ends, texts, more)
     return OddCells(unread, censored)
 
 
