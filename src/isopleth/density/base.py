@@ -101,7 +101,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
     def _fit_numbers(self, table: CheckedRows) -> Self:
         """Fit the density to checked rows of numbers, after the number and the names of the columns have been set."""
         self._fitted = fit_numbers(self, self._asked, self._solver(), table)
-        return table.finish(self)
+        return self
 
     def _forget(self) -> None:
         """Delete the result of an earlier fit, so that a fit that fails leaves none."""

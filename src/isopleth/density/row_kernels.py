@@ -109,7 +109,7 @@ class RowKernelDensity(DensityEstimator):
         if table.columns is None and not table.missing.any():
             return self._fit_numbers(self._reduce(table))
         self._fitted = fit_cells(self, self._asked, self._solver(), table, table.columns or self._columns)
-        return table.finish(self)
+        return self
 
     def _reduce(self, table: CheckedRows) -> CheckedRows:
         """Return the rows and weights to fit; a subclass may select some of them."""

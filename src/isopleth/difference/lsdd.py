@@ -322,7 +322,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
                 del at, z  # the next system needs as much memory
                 at = DifferenceSystem.of(summed(near, self.n_jobs, True)[0], self.penalty)
             self._fitted = replace(fitted, law=SquaredL2Law.of(at, fitted.alpha))
-        return x.finish(self)
+        return self
 
     def _encoded(self, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows, RowEncoding | None]:
         """Return the encoded rows of both samples, and the encoding of words and gaps; None for complete numbers.
