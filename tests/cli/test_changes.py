@@ -27,8 +27,8 @@ SNAPSHOT = """\
 The series of 70 steps changes once.
 The first step after a change: line 42 (level).
 
-line  earliest  latest   kind    pvalue  columns    before  after
-  42        41      42  level  0.002821     flow  -0.06044  4.27
+line  earliest  latest   kind    pvalue  columns  state    before  after
+  42        41      42  level  0.002821     flow      1  -0.06044  4.27
 
 line: the first one after the change.
 """

@@ -97,6 +97,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "kind": ("string", "level, slope, scatter, shape, frequency or relation"),
             "pvalue": (_NUMBER, "about the least false alarm rate at which it would be reported"),
             "columns": ("string", "columns in which it was seen"),
+            "state": ("integer", "state of the part after it; parts that are alike have the same one"),
             "before": (_NUMBER, "mean before; before_NAME for several columns"),
             "after": (_NUMBER, "mean after; after_NAME for several columns"),
         },

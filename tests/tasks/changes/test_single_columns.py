@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.tasks.changes.legs import columns
+from isopleth.tasks.changes.legs import columns, given_others
 from isopleth.tasks.changes.search import changes_of
-from isopleth.tasks.changes.series import Series
+from isopleth.tasks.changes.series import ObservedSeries
 
 
 def found(values, legs=(columns.LEG,)):
-    series = Series(values, values, np.zeros(values.shape, dtype=bool), rate=0.05)
+    series = ObservedSeries(values, values, np.zeros(values.shape, dtype=bool), rate=0.05)
     return changes_of(series, np.random.default_rng(0), legs)
 
 
@@ -29,3 +29,17 @@ def test_columns_without_a_change_have_none_and_one_column_is_no_leg():
     assert not len(found(noise).steps)
     step = noise[:, :1] + 3.0 * (np.arange(300) >= 150)[:, None]
     assert not len(found(step).steps)
+
+
+def test_a_column_that_moves_given_the_others_is_seen_and_named():
+    """Six columns of correlation .95; one moves by .3, which is 1.3 of what the others leave open."""
+    root = np.linalg.cholesky(np.full((6, 6), 0.95) + 0.05 * np.eye(6)).T
+    for seed in (0, 3):
+        values = np.random.default_rng(seed).normal(size=(600, 6)) @ root
+        assert not len(found(values, [given_others.LEG]).steps)
+        values[300:, 2] += 0.3
+        one = found(values, [given_others.LEG])
+        assert np.abs(one.steps - 300).max() <= 12
+        assert one.kinds.tolist() == ["relation"]
+        assert one.columns == [(2,)]
+        assert (one.intervals[0, 0] <= 300) & (one.intervals[0, 1] >= 300)

@@ -36,6 +36,9 @@ class Described:
     surcharges: tuple[float, float]  # what a change of level or slope, and one of scatter, costs in addition
     cycle: float | None  # period of `shapes` in steps
     shapes: np.ndarray  # (n, d): what shapes are scanned in
+    residuals: np.ndarray | None = (
+        None  # (n, d): residuals of each column given the others, if changes of these were found
+    )
     curve: np.ndarray | None = None  # (n, d): smooth curve that explains all levels and slopes
 
     @property

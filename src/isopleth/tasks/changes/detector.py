@@ -51,6 +51,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     - **location** (1/3): changes of level and slope, which are those of the description, if they are neither chance nor part of a
       cycle or of a smooth curve;
     - **columns** (1/6): changes of level and slope in each column of several alone, which the noise of the others would hide;
+    - **given others** (1/6): changes of a column given the other columns at the same step, which move it by little of its spread;
     - **scatter** (1/3): changes of scatter in the description, in series shorter than 400 steps;
     - **cycles** (1/2): a scan that compares windows and innovations between blocks of whole cycles, in series with a period;
     - **innovations** (4/9): a scan of the innovations in blocks of five steps, in series of at least 200 steps without a period;
@@ -100,6 +101,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         About 90 % intervals for the first steps after the changes: the least and the largest.
     segments_ : array of shape (T,), int
         Number of the segment of each step, from 0.
+    states_ : array of shape (m + 1,), int
+        State of each segment, numbered from 0 as they occur: segments that are alike have the same one.
     result_ : ChangePoints
         The changes with the series; it has a table and a picture.
     periods_ : array of shape (k,)
@@ -171,6 +174,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         # In rows in place of steps of the grid.
         self.change_points_, self.intervals_ = map(given.grid.first_rows, (found.steps, found.intervals))
         self.segments_ = np.searchsorted(self.change_points_, np.arange(len(given.values)), side="right")
+        self.states_ = found.states
         self.result_ = ChangePoints(
             self.change_points_,
             self.kinds_,
@@ -179,6 +183,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             self.columns_,
             times=given.times,
             intervals=self.intervals_,
+            states=self.states_,
             spacing=given.grid.note,
             names=[str(name) for name in getattr(self, "feature_names_in_", _name_of(series))] or None,
         ).like(series)

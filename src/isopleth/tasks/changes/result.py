@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class ChangePoints(Result):
         The columns in which each change was seen.
     intervals : ndarray of shape (m, 2), int
         Least and largest first step after each change: 90 % intervals.
+    states : ndarray of shape (m + 1,), int, optional
+        State of each segment; segments that are alike have the same one. By default all differ.
     where : dict of str to ndarray of shape (T,), optional
         Columns that say where the steps stand, such as lines of a file; by default steps are counted from 0.
     names : list of str, optional
@@ -59,6 +61,7 @@ class ChangePoints(Result):
     p_values: np.ndarray = field(repr=False)
     columns: list[tuple[int, ...]] = field(repr=False)
     intervals: np.ndarray = field(repr=False)
+    states: np.ndarray | None = field(default=None, repr=False)
     where: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
     names: list[str] | None = field(default=None, repr=False)
     times: np.ndarray | None = field(default=None, repr=False)
@@ -85,10 +88,16 @@ class ChangePoints(Result):
         ends, names = self.steps[1][self.intervals], self.names or list(map(str, range(self.series.shape[1])))
         out |= {"earliest": ends[:, 0], "latest": ends[:, 1], "kind": self.kinds, "pvalue": self.p_values}
         out["columns"] = np.array([", ".join(names[j] for j in some) for some in self.columns], dtype=object)
+        out["state"] = self.segment_states[1:]
         for j in range(self.series.shape[1]):
             label = "" if self.series.shape[1] == 1 else f"_{j if self.names is None else self.names[j]}"
             out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
         return out
+
+    @property
+    def segment_states(self) -> np.ndarray:
+        """State of each segment, from 0."""
+        return np.arange(len(self) + 1) if self.states is None else np.asarray(self.states)
 
     @property
     def steps(self) -> tuple[str, np.ndarray]:
@@ -113,7 +122,14 @@ class ChangePoints(Result):
         kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
         first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
         places = f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."
-        return [first, places, *spacing]
+        return [first, places, *self._returning(), *spacing]
+
+    def _returning(self) -> list[str]:
+        """Return which segments are in a state that comes back."""
+        states = self.segment_states
+        groups = [np.flatnonzero(states == state) + 1 for state in np.unique(states)]
+        alike = [in_words([str(number) for number in group], 8) for group in groups if len(group) > 1]
+        return [f"Segments {numbers} are alike: a state comes back." for numbers in alike]
 
     def axis(self) -> tuple[str, np.ndarray, bool]:
         """Return where pictures show the steps: at their times if known, else at their lines of a file, else counted from 0.
@@ -146,6 +162,7 @@ class ChangePoints(Result):
             f"{noun}: the first one after the change.{'' if self.where else ' Steps are counted from 0.'}",
             f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
             "pvalue: about the least false alarm rate at which the change would be reported.",
+            "state: that of the part after the change; parts that are alike have the same one, and the first part has state 0.",
             "before and after: means of the parts of the series beside the change.",
             f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
         ] * bool(len(self))
@@ -193,10 +210,15 @@ def _means(found: ChangePoints, column: int, moments: np.ndarray, borders: list[
         return []
     bounds = [0, *found.change_points.tolist(), len(found.series)]
     ends = [moments[0], *borders, moments[-1]]
-    x, y = [], []
-    for (a, b), (start, stop) in zip(pairwise(bounds), pairwise(ends), strict=True):
+    states = found.segment_states
+    # One colour, unless a state comes back.
+    returns = len(np.unique(states)) < len(states)
+    out: dict[str, tuple[list[float], list[float]]] = {}
+    for (a, b), (start, stop), state in zip(pairwise(bounds), pairwise(ends), states, strict=True):
         part = found.series[a:b, column]
         mean = np.nanmean(part) if not np.isnan(part).all() else np.nan
+        x, y = out.setdefault(f"mean, state {state}" if returns else "mean of the segment", ([], []))
         x += [start, stop, stop]
         y += [mean, mean, np.nan]
-    return [Series("mean of the segment", x, y, "line", "text", strong=True)]
+    colours = cycle(("text", "vermillion", "grey"))
+    return [Series(name, x, y, "line", next(colours), strong=True) for name, (x, y) in out.items()]

@@ -42,9 +42,9 @@ _CHUNKS, _MOST_ALIKE = 4, 2.0
 _MEMORIES = np.array([(0.0, 0.0), *product((0.3, 0.6, 0.8, 0.9, 0.95, 0.98), (0.0, 0.5, 0.8, 0.9, 0.95))])
 _CLEARLY = 2.0
 _EULER = 0.5772156649
-# Stretches of the longer side, and fewest of the shorter one, in which a step is compared with what wanders beside it; and least
-# share of the variation of their means that the step explains.
-_STRETCHES, _FEWEST_STRETCHES, _LEAST_SHARE_OF_STEP = 20, 4, 0.6
+# Blocks from which a step is compared with what wanders beside it, stretches of the longer side and fewest of the shorter one in
+# which this is done, and least share of the variation of their means that the step explains.
+_MANY_BLOCKS, _STRETCHES, _FEWEST_STRETCHES, _LEAST_SHARE_OF_STEP = 80, 20, 4, 0.6
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class ContrastScan:
         for gradual in [self._drift_ahead] + [self._past_ahead] * self._remembers:
             for place in set(found) - self._abrupt(sorted(found), gradual):
                 del found[place]
-        if not self._remembers:
+        if not self._remembers and len(self._means) >= _MANY_BLOCKS:
             for place in set(found) - self._beside_wander(sorted(found)):
                 del found[place]
         return self._placed(found)
@@ -161,7 +161,7 @@ class ContrastScan:
     def _beside_wander(self, places: list[int]) -> set[int]:
         """Return the places whose steps are larger than what wanders beside them; the least of the others is removed first.
 
-        A recording wanders slowly inside one state, and over many blocks any wander is beyond chance.
+        A recording wanders slowly inside one state, and over many blocks any wander is beyond chance. Among few it is not.
         """
         kept = [0, *places, len(self._means)]
         while len(kept) > 2:

@@ -16,6 +16,7 @@ from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
 from isopleth.tasks.changes.positions import by_windows, positions_of
 from isopleth.tasks.changes.preparation import spikes
 from isopleth.tasks.changes.series import ObservedSeries
+from isopleth.tasks.changes.states import states_of
 
 # Probability of an interval for the position of a change.
 COVERAGE = 0.9
@@ -33,13 +34,21 @@ class Changes:
     p_values: np.ndarray  # (m,)
     columns: list[tuple[int, ...]]  # columns in which each change was seen
     intervals: np.ndarray  # (m, 2), int
+    states: np.ndarray  # (m + 1,), int: states of the segments
 
     def of_columns(self, numbers: np.ndarray) -> Changes:
         """Return the changes of a series of which the searched columns are those with these `numbers`."""
         return replace(self, columns=[tuple(int(j) for j in numbers[list(some)]) for some in self.columns])
 
 
-NOTHING = Changes(np.empty(0, dtype=int), np.empty(0, dtype="<U9"), np.empty(0), [], np.empty((0, 2), dtype=int))
+NOTHING = Changes(
+    np.empty(0, dtype=int),
+    np.empty(0, dtype="<U9"),
+    np.empty(0),
+    [],
+    np.empty((0, 2), dtype=int),
+    np.zeros(1, dtype=int),
+)
 
 
 def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[Leg] = LEGS) -> Changes:
@@ -52,15 +61,17 @@ def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[
             model = found.described or model
     changes = one_a_gap(changes, np.any(~series.missing, axis=1))
     placed = _placed(series, model, changes, _named(series, model, changes))
+    states = states_of(model.shapes, placed.steps, model.cycle, rng.spawn(1)[0])
     series.tick(_SCANS)
-    return placed
+    return replace(placed, states=states)
 
 
 def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:
     """Return the kind of each change and its columns, by the segments on either side in the quantity that was compared."""
     bounds = [0, *(one.step for one in changes), len(series)]
-    sources = {"location": series.values, "scatter": model.innovations, "shape": model.shapes}
-    named = []
+    residuals = series.values if model.residuals is None else model.residuals
+    sources = {"location": series.values, "scatter": model.innovations, "shape": model.shapes, "given": residuals}
+    named: list[tuple[str, tuple[int, ...]]] = []
     for one, (start, place, end) in zip(changes, zip(bounds, bounds[1:], bounds[2:], strict=False), strict=True):
         source = sources[one.quantity]
         left, right = source[start:place], source[place:end]
@@ -68,6 +79,8 @@ def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -
             named.append(kind_of_location(left, right, model.found.location.degree > 0))
         elif one.quantity == "scatter":
             named.append(("scatter", kind_of_shape(left, right, None)[1]))
+        elif one.quantity == "given":
+            named.append(("relation", (one.column,)))
         else:
             named.append(kind_of_shape(left, right, model.cycle))
     return named
@@ -80,18 +93,18 @@ def _placed(
     kinds = np.array([kind for kind, _ in named], dtype="<U9")
     columns = [some for _, some in named]
     steps = np.array([one.step for one in changes], dtype=int)
-    of_shape, of_location = (
-        np.array([one.quantity == what for one in changes], dtype=bool) for what in ("shape", "location")
-    )
+    quantities = np.array([one.quantity for one in changes], dtype="<U8")
     places = by_windows(model.shapes, steps, np.isin(kinds, ["shape", "frequency"]), model.cycle)
     # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.
-    rough = of_shape & np.isin(kinds, ["scatter", "relation"]) & (model.cycle is None)
+    rough = (quantities == "shape") & np.isin(kinds, ["scatter", "relation"]) & (model.cycle is None)
     lines = (kinds == "slope") | (model.found.location.degree > 0)
     plain = logs_of_growth(series.values) - (0.0 if model.curve is None else model.curve)
     used = ~series.missing & ~np.column_stack([spikes(column) for column in plain.T])
-    (level_steps, level_ends), (shape_steps, shape_ends) = (
-        positions_of(values, places, columns, lines, rough, COVERAGE, used) for values in (plain, model.shapes)
-    )
-    steps = np.where(of_location, level_steps, shape_steps)
-    intervals = np.where(of_location[:, None], level_ends, shape_ends)
-    return Changes(steps, kinds, np.array([one.pvalue for one in changes]), columns, intervals)
+    intervals = np.empty((len(changes), 2), dtype=int)
+    for source, own in ((plain, ["location"]), (model.shapes, ["scatter", "shape"]), (model.residuals, ["given"])):
+        chosen = np.isin(quantities, own)
+        if source is not None and chosen.any():
+            moved, ends = positions_of(source, places, columns, lines, rough, COVERAGE, used)
+            steps, intervals[chosen] = np.where(chosen, moved, steps), ends[chosen]
+    p_values = np.array([one.pvalue for one in changes])
+    return Changes(steps, kinds, p_values, columns, intervals, np.arange(len(changes) + 1))

@@ -20,7 +20,9 @@ class Candidate:
 
     step: int  # first step after the change
     pvalue: float  # least rate of the leg at which it would be found
-    quantity: str  # what was compared: "location", "scatter" (of innovations) or "shape" (mean embeddings)
+    # What was compared: "location", "scatter" (of innovations), "shape" (mean embeddings) or "given" (the other columns).
+    quantity: str
+    column: int = 0  # column that was compared alone
 
 
 @dataclass(frozen=True, eq=False)

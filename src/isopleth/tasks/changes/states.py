@@ -1,0 +1,105 @@
+"""States of a series: segments that are alike have the same one, so that a state may come back."""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations, pairwise
+
+import numpy as np
+
+# Random kernels, their length, and most of a window over which one is spread.
+_KERNELS, _LENGTH, _SPREAD = 100, 9, 0.5
+# Cycles of a window, steps of one without a cycle and of the shortest one, fewest windows of a segment, and windows that begin
+# within one. Segments with fewer windows have a state of their own.
+_CYCLES, _STEPS, _SHORTEST, _FEWEST, _OVERLAP = 2.0, 20, 4, 5, 2
+# Folds of consecutive windows, and ridge in units of the trace.
+_FOLDS, _RIDGE = 5, 0.3
+# Balanced accuracy below which two segments are one state.
+_SEPARABLE = 0.7
+
+
+def states_of(values: np.ndarray, places: np.ndarray, cycle: float | None, rng: np.random.Generator) -> np.ndarray:
+    """Return the state of each segment between changes at `places`, numbered in the order in which they occur.
+
+    Random kernels describe the windows of the segments (Dempster, Petitjean and Webb 2020). The two groups of segments that a
+    ridge regression tells apart least are joined while it does so no better than by chance; neighbours, between which there is a
+    change, are never in one group.
+    """
+    bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
+    groups: list[tuple[int, ...]] = [(i,) for i in range(len(bounds) - 1)]
+    if len(groups) < 3:
+        return np.arange(len(groups))
+    windows = _described_windows(values, bounds, cycle, rng)
+
+    @cache
+    def accuracy(first: tuple[int, ...], second: tuple[int, ...]) -> float:
+        return _accuracy(*(np.concatenate([windows[i] for i in group]) for group in (first, second)))
+
+    while pairs := [pair for pair in combinations(groups, 2) if not _are_neighbours(*pair)]:
+        best = min(pairs, key=lambda pair: accuracy(*pair))
+        if accuracy(*best) >= _SEPARABLE:
+            break
+        groups = sorted([*(group for group in groups if group not in best), tuple(sorted(sum(best, ())))])
+    labels = np.empty(len(bounds) - 1, dtype=int)
+    for number, group in enumerate(groups):
+        labels[list(group)] = number
+    return labels
+
+
+def _are_neighbours(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
+    """Tell whether some segment of one group is beside one of the other."""
+    return any(abs(i - j) == 1 for i in first for j in second)
+
+
+def _described_windows(
+    values: np.ndarray, bounds: np.ndarray, cycle: float | None, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Return the windows of each segment: for each kernel the share above a quantile, and the log of the mean size."""
+    lengths = np.diff(bounds)
+    shortest = int(min((n for n in lengths if n >= _FEWEST * _SHORTEST), default=lengths.max()))
+    size = int(np.clip(_STEPS if cycle is None else _CYCLES * cycle, 1, max(1, shortest // _FEWEST)))
+    scaled = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300)
+    starts = [np.arange(start, end - size + 1, max(1, size // _OVERLAP)) for start, end in pairwise(bounds)]
+    every = np.concatenate(starts)
+    features = np.empty((len(every), 2 * _KERNELS))
+    for k in range(_KERNELS):
+        line = _filtered(scaled, size, rng)
+        above = np.concatenate([[0.0], np.cumsum(line > np.quantile(line, rng.random()))])
+        sizes = np.concatenate([[0.0], np.cumsum(np.abs(line))])
+        features[:, 2 * k] = (above[every + size] - above[every]) / size
+        features[:, 2 * k + 1] = np.log((sizes[every + size] - sizes[every]) / size + 1e-9)
+    return np.split(features, np.cumsum([len(some) for some in starts])[:-1])
+
+
+def _filtered(scaled: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the columns, mixed at random, after a random kernel; half of the kernels see levels."""
+    mixed = scaled @ rng.normal(size=scaled.shape[1])
+    kernel = rng.normal(size=_LENGTH)
+    kernel = kernel - kernel.mean() * (rng.random() < 0.5)
+    longest = max(1, int(_SPREAD * size / _LENGTH))
+    spread = np.zeros((_LENGTH - 1) * int(rng.integers(1, longest + 1)) + 1)
+    spread[:: max(1, (len(spread) - 1) // (_LENGTH - 1))] = kernel
+    half = len(spread) // 2
+    padded = np.pad(mixed, (half, len(spread) - 1 - half), mode="edge")
+    return np.convolve(padded, spread, mode="valid")
+
+
+def _accuracy(first: np.ndarray, second: np.ndarray) -> float:
+    """Return the balanced accuracy of ridge regressions on windows that they have not seen; 1 if there are too few."""
+    if min(len(first), len(second)) < _FOLDS:
+        return 1.0
+    rows = np.concatenate([first, second])
+    rows = (rows - 0.5 * (first.mean(axis=0) + second.mean(axis=0))) / np.maximum(rows.std(axis=0), 1e-9)
+    labels = np.repeat([1.0, -1.0], [len(first), len(second)])
+    weights = np.repeat([0.5 / len(first), 0.5 / len(second)], [len(first), len(second)])
+    folds = np.concatenate([np.arange(len(one)) * _FOLDS // len(one) for one in (first, second)])
+    right = np.empty(len(rows))
+    for fold in range(_FOLDS):
+        left_out = folds == fold
+        fitted = ~left_out
+        # In the dual, because there are more features than windows of most segments.
+        gram = (rows[fitted] @ rows[fitted].T) * weights[fitted]
+        dual = np.linalg.solve(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)), labels[fitted])
+        scores = rows[left_out] @ (rows[fitted].T @ (weights[fitted] * dual))
+        right[left_out] = scores * labels[left_out] > 0.0
+    return float(weights @ right)
