@@ -488,9 +488,10 @@ def number_word(value: float) -> str:
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
 
 
-def looks_like_number(text: str) -> bool:
-    """Tell whether a text is a number in some notation: digits with signs among them."""
-    return parsed_number(text) is not None or written_number(text)
+def looking_like_numbers(words: Iterable[str]) -> list[str]:
+    """Return the words that are numbers in some notation: digits with signs among them."""
+    digits = (word for word in words if any(map(str.isdigit, word)))
+    return [word for word in digits if parsed_number(word) is not None or written_number(word)]
 
 
 def is_code(text: str) -> bool:

@@ -17,7 +17,7 @@ from isopleth.tables.cells import (
     TRUTH,
     Cells,
     is_code,
-    looks_like_number,
+    looking_like_numbers,
     number_word,
     parsed_number,
 )
@@ -164,7 +164,7 @@ class KindRule:
         if written and code is None and (found := self._as_numbers(cells, notes)) is not None:
             return self._number(found, notes)
         numbers = [] if written else [w for w in cells.words if w not in MISSING_WORDS | MISSING_NUMBERS]
-        alike = [word for word in numbers if looks_like_number(word)]
+        alike = looking_like_numbers(numbers)
         few = len(numbers) <= FEW_WORDS and len(alike) < len(numbers)  # as 0, 1, 2 and 3+
         numbers = alike if len(alike) >= NEARLY_ALL * len(numbers) and not few else []
         self._note_words(cells, code or next(iter(numbers), None), notes)
