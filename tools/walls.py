@@ -21,8 +21,7 @@ class Package:
     """Package of the library, a folder or module that one person can take over.
 
     Every package may use ``core``, and any name of the packages in `uses`. Of those in `declared` it may use the names of their
-    ``__init__`` file, and of the modules in their `offers`, which are not public ("*" for all). Layer 0 is drawn at the
-    foot.
+    ``__init__`` file, and of the modules in their `offers`, which are not public. Layer 0 is drawn at the foot.
     """
 
     path: str
@@ -34,11 +33,6 @@ class Package:
     place: float = 0.5  # in its layer of the picture, from left to right
     first: tuple[str, ...] = ()  # what to do on the first day
     tests_at: str = ""  # folder of its tests, where it has another name
-
-    @property
-    def exists(self) -> bool:
-        """Tell whether its folder or module is there; some packages are planned only."""
-        return (SOURCE / self.path).is_dir() or (SOURCE / f"{self.path}.py").exists()
 
     @property
     def tests(self) -> str:
@@ -120,7 +114,7 @@ PACKAGES = (
         "frames",
         "invertible maps of rows",
         layer=1,
-        place=2 / 3,
+        place=0.87,
         first=(
             "copy tests/templates/frame.py and run check_frame over it",
             "map rows and back, and compare",
@@ -180,7 +174,7 @@ PACKAGES = (
         uses=(*_SUMS, "sampling"),
         offers=("pullback", "selection", "base", "nystrom", "spaces", "ridge_selection"),
         layer=4,
-        place=2 / 3,
+        place=0.6,
         first=(
             "fit a KernelScore to normal rows, whose score is known",
             "read spaces.py: one class for each kind of vector field",
@@ -229,9 +223,9 @@ PACKAGES = (
         "the law of a cell given its row",
         uses=(*_SUMS, "results"),
         declared=("density",),
-        offers=("*",),
+        offers=("inputs", "binned_law"),
         layer=6,
-        place=2 / 3,
+        place=0.87,
         first=(
             "ask for the law of one cell of a table of your own",
             "compare its quantiles with rows that were held out",
@@ -240,12 +234,12 @@ PACKAGES = (
     ),
     Package(
         "context",
-        "residuals given the others, ranks given the clock",
+        "residuals given others, ranks given the clock",
         uses=(*_SUMS, "results"),
         declared=("density", "conditional"),
-        offers=("*",),
+        offers=("ranks", "residuals"),
         layer=7,
-        place=2 / 3,
+        place=0.87,
         first=(
             "take the residuals of a table and look for what is left in them",
             "simulate a series with days, and compare the ranks with and without the clock",
@@ -257,7 +251,7 @@ PACKAGES = (
         "questions of users",
         uses=_TASK,
         declared=_FITTED,
-        offers=("description", "expected_values", "goodness_of_fit"),
+        offers=("description", "expected_values"),
         layer=8,
         place=1 / 6,
         first=(
@@ -304,7 +298,7 @@ PACKAGES = (
             (
                 "drift",
                 "whether new rows are still like the reference",
-                ("monitor", "alarms", "anytime"),
+                ("monitor", "alarms", "pages", "causes"),
                 (
                     "run `isopleth monitor` on a stream of your own",
                     "read calibration.py: what the rate of false alarms means",
@@ -324,13 +318,13 @@ PACKAGES = (
             (
                 "cellwise",
                 "which cells are wrong",
-                ("*",),
+                ("detector", "result", "rules", "flagged_rows"),
                 ("ask for the wrong cells of a file", "plant one and find it", "read which laws judge a cell"),
             ),
             (
                 "made_rows",
                 "rows that are drawn, and how they compare",
-                ("*",),
+                (),
                 ("draw rows of a file", "compare them with it", "read how numbers get their digits"),
             ),
         )
@@ -465,7 +459,7 @@ def allowed(one: Import) -> bool:
     if not {target.path, re.sub("/.*", "/*", target.path)} & set(package.declared):
         return False
     inner = one.module.replace(".", "/").removeprefix(target.path).strip("/")
-    return not inner or inner in target.offers or "*" in target.offers
+    return not inner or inner in target.offers
 
 
 def used_names(path: str, every: Iterable[Import]) -> dict[str, dict[str, list[str]]]:

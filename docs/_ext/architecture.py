@@ -18,8 +18,8 @@ _MOST_NAMES = 8
 
 
 def drawn() -> dict[str, Package]:
-    """Return the packages that have a box in the picture: those that are there, the tasks in one box."""
-    return {package.path: package for package in PACKAGES if "/" not in package.path and package.exists}
+    """Return the packages that have a box in the picture: the tasks in one box."""
+    return {package.path: package for package in PACKAGES if "/" not in package.path}
 
 
 def arrows() -> set[tuple[str, str]]:
@@ -70,7 +70,7 @@ def page(package: Package) -> str:
     lines = [title, "=" * len(title), "", f"{package.purpose[0].upper()}{package.purpose[1:]}.", ""]
     if files:
         lines += ["Its files: " + ", ".join(f"``{name}``" for name in files) + ".", ""]
-    lines += ["What it takes from other packages", "-" * 31, ""]
+    lines += ["What it takes from other packages", "-" * 33, ""]
     taken = used_names(package.path, imports())
     for other, modules in sorted(taken.items()):
         names = sorted({name for found in modules.values() for name in found})
@@ -91,13 +91,12 @@ def page(package: Package) -> str:
 
 
 def write_pages(folder: Path) -> None:
-    """Write the page of each package that is there, and their list."""
+    """Write the page of each package, and their list."""
     folder.mkdir(exist_ok=True)
     names = []
     for package in PACKAGES:
-        if package.exists:
-            names.append(package.path.replace("/", "_"))
-            (folder / f"{names[-1]}.rst").write_text(page(package), encoding="utf-8")
+        names.append(package.path.replace("/", "_"))
+        (folder / f"{names[-1]}.rst").write_text(page(package), encoding="utf-8")
     text = [
         "Packages",
         "========",

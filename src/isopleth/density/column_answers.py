@@ -14,7 +14,7 @@ from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, encode_cell, displayed_cells
+from isopleth.tables.schema import Schema, displayed_cells, encode_cell
 
 # Name of the category for words that no training row has.
 OTHER_WORDS = "any other word"
