@@ -200,7 +200,7 @@ PACKAGES = (
         place=1 / 3,
         first=(
             "fit a SOSREP, and print search_path_",
-            "read stack.py: candidates, weights, mixture",
+            "read fitting.py: from rows to candidates, and to the value that a fit returns",
             "draw rows and test them against the training rows",
         ),
     ),

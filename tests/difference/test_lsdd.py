@@ -8,6 +8,8 @@ import pytest
 from lsdd_cases import GRID, POINT, two
 from scipy.integrate import quad
 from scipy.stats import norm
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from isopleth import LSDD, InputError
 from isopleth.difference.fitted import upper_thresholds
@@ -252,3 +254,14 @@ def test_thresholds_by_counting():
         upper_thresholds(values, contrast, np.array([0.3, 0.5, 0.7, 0.99])), [5.0, 4.0, 3.0, 2.0]
     )
     assert upper_thresholds(values, -contrast, np.array(0.5)) == np.inf
+
+
+def test_a_fit_that_fails_leaves_no_difference():
+    model = LSDD(random_state=0).fit(np.arange(30.0)[:, None], np.arange(30.0)[:, None] + 0.5)
+    check_is_fitted(model)
+    with pytest.raises(InputError):
+        model.fit(np.ones((9, 1)), np.ones((9, 1)))
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    with pytest.raises(NotFittedError):
+        model.difference([[1.0]])

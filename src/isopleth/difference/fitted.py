@@ -193,9 +193,12 @@ class DifferenceEstimator(ReportsProgress, BaseEstimator):
     length_scale_, alpha_, squared_l2_ = FromFit(), FromFit(), FromFit()
     search_path_ = FromFit("path", missing=None)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return not {"_fitted", "_running"}.isdisjoint(vars(self))  # sums are solved when an answer is asked for
+
     def _value(self) -> FittedDifference:
         """Return the fitted value."""
-        check_is_fitted(self, "dual_coef_")
+        check_is_fitted(self)
         return self._fitted
 
     def _enter(self, X: Any) -> tuple[CheckedRows, FittedDifference, np.ndarray]:
