@@ -678,9 +678,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         if self.contamination == "auto":
             always = ", which 3 to 4 % of the rows of most tables are, whatever they hold" * (own and not self.novelty)
             return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{always}"
-        return f"the least likely {float(self.contamination):.3g} of the fitted rows{self._ties}"
+        return f"the least likely {float(self.contamination):.3g} of the fitted rows{self._ties()}"
 
-    @property
     def _ties(self) -> str:
         """Say that rows with one score decide how many are flagged, where it is fewer than the share asked for."""
         scores = to_numpy(self.training_scores_)
