@@ -125,6 +125,10 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
                 "list of list",
                 "pairs of columns whose relation differs, of which neither differs by itself",
             ),
+            "changed_groups": (
+                "list of object",
+                "groups of rows in which columns changed more than elsewhere: column, group, pvalue, before, after, elsewhere",
+            ),
             "tolerance": (_NUMBER, "share of --tolerance; null without"),
             "against_tolerance": (
                 "object",

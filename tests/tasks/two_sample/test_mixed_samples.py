@@ -236,3 +236,28 @@ def test_tables_that_are_hardly_there():
     with pytest.raises(InputError, match="Y lacks 'day'; give the columns"):
         two_sample_test(X, Y.drop(columns="day"), **FEW)
     assert result.plot().axes
+
+
+def parcels(n, seed, in_one=0.0, in_all=0.0):
+    rng = np.random.default_rng(seed)
+    country = rng.choice(["AT", "DE", "CH", "FR"], n)
+    days = rng.normal(size=n) + 3.0 * (country == "FR") + in_all + in_one * (country == "AT")
+    return pandas.DataFrame({"country": country, "days": days, "x": rng.normal(size=n)})
+
+
+def test_the_group_of_rows_in_which_a_column_changed_is_named():
+    """And none where all rows changed alike, also if groups differ from each other."""
+    found = two_sample_test(parcels(300, 0), parcels(300, 1, in_one=1.5), **FEW)
+    (group,) = found.changed_groups
+    assert (group.column, group.group, group.elsewhere) == ("days", "country AT", False)
+    assert group.after - group.before == pytest.approx(1.5, abs=0.4)
+    assert any(
+        "The change of days is in rows with country AT (median " in words for words in found.to_dict()["summary"]
+    )
+    swapped = two_sample_test(parcels(300, 1, in_one=1.5), parcels(300, 0), **FEW).changed_groups[0]
+    assert (swapped.group, swapped.pvalue, swapped.before) == (group.group, group.pvalue, group.after)
+    named = sum(
+        bool(two_sample_test(parcels(200, [run, 0]), parcels(200, [run, 1], in_all=1.0), **FEW).changed_groups)
+        for run in range(20)
+    )
+    assert binomtest(named, 20, 0.05, "greater").pvalue > 0.001

@@ -26,6 +26,7 @@ from isopleth.tasks.two_sample.given_others import GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
+from isopleth.tasks.two_sample.where import ChangedGroup, changed_group
 
 # Parameters, with their options in the shell, that compare columns that are set aside for a reason.
 _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-id)": "identifier"}
@@ -35,6 +36,8 @@ _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
 # Columns given the others that have a sentence of their own.
 _MOST_GIVEN = 3
+# Columns of which the group that changed is looked for.
+_MOST_WHERE = 5
 
 
 class ConfidenceInterval(NamedTuple):
@@ -164,6 +167,7 @@ class TwoSampleResult(Result):
             "rows_permuted": len(self.problem.units.rows),
             "kernel_scores": self.kernel_scores,
             "relations": [list(pair) for pair in self.witness.relations(LEVEL)] if self.pvalue <= LEVEL else [],
+            "changed_groups": [asdict(group) for group in self.changed_groups],
             "tolerance": self.tolerance,
             "against_tolerance": {} if self.tolerance is None else self.against_tolerance(),
             "separation": None if self._separation is None else asdict(self._separation),
@@ -181,7 +185,7 @@ class TwoSampleResult(Result):
                 "Groups change places with groups of as many rows only: the test uses "
                 f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
             )
-        return [sentence for sentence in words if sentence] + self._finding() + self._tolerated()
+        return [sentence for sentence in words if sentence] + self._finding() + self._where() + self._tolerated()
 
     @cached_property
     def shared_rows(self) -> tuple[int, int]:
@@ -244,6 +248,28 @@ class TwoSampleResult(Result):
         for i in np.flatnonzero(~np.isnan(values)).tolist():
             found[i] = displayed_cells(kind, values[i : i + 1])[0]
         return found
+
+    @cached_property
+    def changed_groups(self) -> list[ChangedGroup]:
+        """For the columns that differ by themselves, the clearest five: the group in which each changed, if more than elsewhere.
+
+        Groups are rows with one word of another column, or up to or above a quartile of its numbers. The chance to name any group
+        although all changed alike is at most about .05.
+        """
+        named = self.witness.columns(LEVEL)[:_MOST_WHERE]
+        level = LEVEL / max(len(named), 1)
+        found = [changed_group(self.problem, self.names.index(name), self.names, level) for name in named]
+        return [group for group in found if group is not None]
+
+    def _where(self) -> list[str]:
+        """Return the groups in which columns changed, in words."""
+        said = []
+        for each in self.changed_groups:
+            medians = "" if np.isnan(each.before) else f" (median {each.before:.4g} -> {each.after:.4g})"
+            verb = "is larger" if each.elsewhere else "is"
+            rest = "" if each.elsewhere else "; elsewhere no difference is shown"
+            said.append(f"The change of {each.column} {verb} in rows with {each.group}{medians}{rest}.")
+        return said
 
     def against_tolerance(self) -> dict[str, str]:
         """Return whether the share of the values that differ is shown to be above or below the tolerance, by column.
