@@ -185,3 +185,13 @@ def test_times_of_day_and_durations_go_through_every_command_as_themselves(tmp_p
         assert made.schema.types[1:2] == [pa.duration("ms")]
         assert pa.types.is_time(made.schema.types[0])
         assert all(cell.seconds % 60 == 0 for cell in made.column("took").to_pylist())
+
+
+def test_a_word_that_usually_means_a_missing_cell_is_a_word_where_others_are_said_to(tmp_path):
+    rows = [(word, i + 1) for i, word in enumerate(["NA"] * 4 + ["US"] * 4 + ["-", "NA"])]
+    path = written(tmp_path / "t.csv", {"k": [word for word, _ in rows], "x": [str(x) for _, x in rows]})
+    fine("fill", path, "--missing", "-", "--out", tmp_path / "o.csv")
+    after = [row[0] for row in cells(tmp_path / "o.csv")[1:]]
+    assert [word for word, _ in rows[:8]] == after[:8]
+    assert after[8] in ("NA", "US")
+    assert after[9] == "NA"

@@ -137,6 +137,8 @@ class Forest:
             check_stopped()
             node, left = np.full(len(X), root, dtype=np.int32), np.arange(len(X), dtype=np.int32)
             here, at = node, offset
+            if self.feature[root] < 0:  # a tree of one leaf
+                left = left[:0]
             while len(left):
                 value = flat[at + self.feature[here]]
                 far = value > self.threshold[here]
