@@ -83,7 +83,7 @@ def test_a_long_value_is_shortened_and_not_asked_to_be_typed():
         (lambda: AnomalyDetector().fit(ROWS.astype("datetime64[s]")), {"parameter": "X", "column": 0}),
         (lambda: ChangePointDetector().fit(np.full((30, 2), np.inf)), {"parameter": "series", "column": 0, "row": 0}),
         (lambda: ChangePointDetector().fit(ROWS, times=np.zeros(30)), {"row": 1, "value": 0.0}),
-        (lambda: Schema.of(bad("x"), numeric=["b"]), {"column": "b", "row": 7, "value": "x"}),
+        (lambda: Schema.of(bad(1.0), numeric=["b"]).encode(bad("x")), {"column": "b", "row": 7, "value": "x"}),
     ],
 )  # fmt: skip
 def test_an_error_names_parameter_column_row_and_value(call, fields):
