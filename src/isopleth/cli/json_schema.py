@@ -94,7 +94,7 @@ SCHEMAS: dict[str, tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]
             "time": ("string or number", "time of the step, if the series has times"),
             "earliest": ("integer", "lower limit of a 90 % interval for the place, counted like the place"),
             "latest": ("integer", "upper limit"),
-            "kind": ("string", "level, slope, scatter, shape, frequency or relation"),
+            "kind": ("string", "level, incident (both ends), slope, scatter, shape, frequency or relation"),
             "pvalue": (_NUMBER, "about the least false alarm rate at which it would be reported"),
             "columns": ("string", "columns in which it was seen"),
             "state": ("integer", "state of the part after it; parts that are alike have the same one"),

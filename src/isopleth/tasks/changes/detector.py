@@ -92,7 +92,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     change_points_ : array of shape (m,), int
         First steps after the changes.
     kinds_ : ndarray of shape (m,), str
-        "level", "slope", "scatter", "shape", "frequency" or "relation".
+        "level", "slope", "scatter", "shape", "frequency" or "relation"; "incident" for both ends of a short level after which
+        the one before comes back.
     columns_ : list of m tuples of int
         Columns in which each change was seen.
     p_values_ : array of shape (m,)

@@ -17,6 +17,7 @@ _MOST_CURVES = 6
 # Descriptions of the kinds of changes.
 MEANINGS = {
     "level": "level",
+    "incident": "level that is left for a short while",
     "slope": "slope",
     "scatter": "scatter",
     "shape": "shape or dependence",
@@ -34,7 +35,8 @@ class ChangePoints(Result):
     change_points : ndarray of shape (m,), int
         First steps after the changes, ascending; the first step of the series is number 0.
     kinds : ndarray of shape (m,), str
-        Kinds of the changes: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for any other.
+        Kinds of the changes: "level", "slope", "scatter", "frequency", "relation" (between columns), or "shape" for any other;
+        "incident" for the first step of a short level and that after it.
     series : ndarray of shape (T, d)
         The series.
     p_values : ndarray of shape (m,)
@@ -112,17 +114,48 @@ class ChangePoints(Result):
         spacing = [self.spacing] * bool(self.spacing)
         if not len(self):
             return [f"The series of {steps} shows no change.", *spacing]
-        noun, column = self.steps
-        when = (
-            [""] * len(self)
-            if self.times is None
-            else [f", {time_words(time)}" for time in self.times[self.change_points]]
-        )
-        found = zip(self.change_points, self.kinds, when, strict=True)
-        kinds = [f"{noun} {column[place]} ({kind}{time})" for place, kind, time in found]
-        first = f"The series of {steps} changes {'once' if len(self) == 1 else f'{len(self)} times'}."
-        places = f"The first {'step' if len(self) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."
+        kinds = self._told()
+        first = f"The series of {steps} changes {'once' if len(kinds) == 1 else f'{len(kinds)} times'}."
+        places = f"The first {'step' if len(kinds) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."
         return [first, places, *self._returning(), *spacing]
+
+    def _told(self) -> list[str]:
+        """Return the places of the changes in words; both ends of an incident together, with its height."""
+        noun, column = self.steps
+        told, ends = [], set(self.incidents[:, 1].tolist())
+        starts = dict(zip(self.incidents[:, 0].tolist(), self.incidents[:, 1].tolist(), strict=True))
+        for i, (place, kind) in enumerate(zip(self.change_points, self.kinds, strict=True)):
+            if place in ends and kind == "incident" and place not in starts:
+                continue
+            time = "" if self.times is None else f", {time_words(self.times[place])}"
+            if place in starts:
+                last = starts[place] - 1
+                time += "" if self.times is None else f" to {time_words(self.times[last])}"
+                told.append(f"{noun}s {column[place]} to {column[last]} (incident, {self._height(i)}{time})")
+            else:
+                told.append(f"{noun} {column[place]} ({kind}{time})")
+        return told
+
+    def _height(self, number: int) -> str:
+        """Return in words how far the largest column of an incident is from stretches of the same length beside it."""
+        start, end = self.change_points[number : number + 2]
+        length = end - start
+        around = [self.series[max(start - length, 0) : start], self.series[end : end + length]]
+        heights = np.nanmean(self.series[start:end], axis=0) - np.mean([np.nanmean(a, axis=0) for a in around], axis=0)
+        own = heights[list(self.columns[number])]
+        height = float(own[np.argmax(np.abs(own))])
+        return f"{abs(height):.3g} {'higher' if height > 0.0 else 'lower'}"
+
+    @property
+    def incidents(self) -> np.ndarray:
+        """First steps of incidents and the steps after them, of shape (k, 2)."""
+        found, i = [], 0
+        while i < len(self) - 1:
+            both = self.kinds[i] == self.kinds[i + 1] == "incident"
+            if both:
+                found.append(self.change_points[i : i + 2])
+            i += 1 + both
+        return np.array(found, dtype=int).reshape(-1, 2)
 
     def _returning(self) -> list[str]:
         """Return which segments are in a state that comes back."""
@@ -206,7 +239,7 @@ def _border(moments: np.ndarray, place: int) -> float:
 
 def _means(found: ChangePoints, column: int, moments: np.ndarray, borders: list[float]) -> list[Series]:
     """Return the mean of each segment, unless slopes, frequencies or relations changed, which it does not describe."""
-    if not len(found) or not set(found.kinds) <= {"level", "scatter", "shape"}:
+    if not len(found) or not set(found.kinds) <= {"level", "incident", "scatter", "shape"}:
         return []
     bounds = [0, *found.change_points.tolist(), len(found.series)]
     ends = [moments[0], *borders, moments[-1]]

@@ -10,6 +10,7 @@ import numpy as np
 from isopleth.tasks.changes.described import TIME as DESCRIPTION
 from isopleth.tasks.changes.described import Described, described
 from isopleth.tasks.changes.description_length import RUNS, logs_of_growth
+from isopleth.tasks.changes.incidents import with_incidents
 from isopleth.tasks.changes.legs import LEGS
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, merged, one_a_gap
 from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
@@ -63,7 +64,8 @@ def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[
     placed = _placed(series, model, changes, _named(series, model, changes))
     states = states_of(model.shapes, placed.steps, model.cycle, rng.spawn(1)[0])
     series.tick(_SCANS)
-    return replace(placed, states=states)
+    kinds = with_incidents(series.values, placed.steps, placed.kinds, placed.columns)
+    return replace(placed, states=states, kinds=kinds)
 
 
 def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:
