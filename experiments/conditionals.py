@@ -93,19 +93,18 @@ class Split:
 
 @dataclass(frozen=True)
 class Table:
-    """Table with a target and its splits: masks of the held-out rows."""
+    """Table with a target and its splits: places of the rows of the fit, and of the held-out rows."""
 
     name: str
     X: pd.DataFrame
     y: np.ndarray
-    masks: list[np.ndarray]
+    splits: list[tuple[np.ndarray, np.ndarray]]
 
     def split(self, k: int) -> Split:
         """Return the rows of one split."""
-        held = self.masks[k]
-        return Split(
-            self.X[~held].reset_index(drop=True), self.y[~held], self.X[held].reset_index(drop=True), self.y[held]
-        )
+        fit, held = self.splits[k]
+        X, asked = (self.X.iloc[places].reset_index(drop=True) for places in (fit, held))
+        return Split(X, self.y[fit], asked, self.y[held])
 
 
 def tables_of(data: Path, target: str | None) -> dict[str, Callable[[], Table]]:
@@ -125,20 +124,17 @@ def tables_of(data: Path, target: str | None) -> dict[str, Callable[[], Table]]:
 def indexed_table(name: str, folder: Path) -> Table:
     """Read a table with index files."""
     rows = np.loadtxt(folder / "data.txt")
-    features, target = (np.loadtxt(folder / f"index_{what}.txt").astype(int).ravel() for what in ("features", "target"))
+    features, target = (
+        np.loadtxt(folder / f"index_{what}.txt", ndmin=1).astype(int).ravel() for what in ("features", "target")
+    )
     count = int(np.loadtxt(folder / "n_splits.txt"))
-    masks = []
+    splits = []
     for k in range(count):
-        kept = np.concatenate(
-            [np.loadtxt(folder / f"index_{part}_{k}.txt").astype(int).ravel() for part in ("train", "test")]
+        train, test = (
+            np.loadtxt(folder / f"index_{part}_{k}.txt", ndmin=1).astype(int).ravel() for part in ("train", "test")
         )
-        test = np.loadtxt(folder / f"index_test_{k}.txt").astype(int).ravel()
-        if len(np.unique(kept)) != len(rows):
-            raise SystemExit(f"{folder}: split {k} does not use every row once.")
-        mask = np.zeros(len(rows), dtype=bool)
-        mask[test] = True
-        masks.append(mask)
-    return Table(name, pd.DataFrame(rows[:, features]).add_prefix("x"), rows[:, int(target[0])], masks)
+        splits.append((train, test))
+    return Table(name, pd.DataFrame(rows[:, features]).add_prefix("x"), rows[:, int(target[0])], splits)
 
 
 def csv_table(name: str, path: Path, target: str | None) -> Table:
@@ -155,7 +151,8 @@ def csv_table(name: str, path: Path, target: str | None) -> Table:
         masks = [np.random.default_rng(k).permutation(len(frame)) < len(frame) / 10 for k in range(20)]
     known = frame[wanted].notna().to_numpy()
     frame, masks = frame[known].reset_index(drop=True), [mask[known] for mask in masks]
-    return Table(name, frame.drop(columns=wanted), frame[wanted].to_numpy(dtype=float), masks)
+    splits = [(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in masks]
+    return Table(name, frame.drop(columns=wanted), frame[wanted].to_numpy(dtype=float), splits)
 
 
 # ---- laws: quantiles of held-out rows at LEVELS, and log densities of the truth ----------------------------------------------
@@ -327,7 +324,7 @@ def _wanted(name: str, half: str | None) -> bool:
 def _left(
     table: Table, splits: int, methods: list[str], name: str, finished: set[tuple[str, ...]]
 ) -> Iterator[tuple[int, str]]:
-    for k in range(min(splits, len(table.masks))):
+    for k in range(min(splits, len(table.splits))):
         for method in methods:
             if (name, str(k), method) not in finished:
                 yield k, method

@@ -34,7 +34,8 @@ def test_tables_are_read_in_both_layouts(data):
     assert set(readers) == {"toy", "named"}
     toy, named = readers["toy"](), readers["named"]()
     assert toy.X.shape == (80, 3)
-    assert [mask.sum() for mask in toy.masks] == [20, 20]
+    assert [(len(fit), len(held)) for fit, held in toy.splits] == [(60, 20), (60, 20)]
+    assert set(toy.splits[0][0]).isdisjoint(toy.splits[0][1])
     assert list(named.X.columns) == ["word", "x"]
     np.testing.assert_allclose(named.y, toy.y)
     assert conditionals.csv_table("named", data / "named.csv", None).X.columns[0] == "y"
