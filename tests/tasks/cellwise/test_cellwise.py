@@ -117,14 +117,16 @@ def test_gaps_are_not_judged_and_new_rows_are():
 
 
 def test_cells_that_cannot_be_read_come_first():
-    table = orders(200).astype({"price": object})
+    table = orders(200).astype({"price": object, "total": object})
     table.loc[[3, 8], "price"] = ["1xx19", "n.v.t"]
+    table.loc[50:57, "total"] = "empty"  # a word that stands for missing cells
     with pytest.warns(UserWarning, match="1xx19"):
         found = CellwiseDetector(random_state=0, n_estimators=5).fit(table).cells()
     first = found.table().head(2)
     assert first["row"].tolist() == [3, 8]
     assert first["value"].tolist() == ["1xx19", "n.v.t"]
     assert first["against"].tolist() == ["cannot be read"] * 2
+    assert not {*range(50, 58)} & set(found.table()["row"][found.table()["against"] == "cannot be read"])
 
 
 @pytest.mark.parametrize("kind", ["numbers", "words"])

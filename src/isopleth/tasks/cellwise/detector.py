@@ -182,13 +182,16 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     @staticmethod
     def _unread_of(X: Any, table: CheckedRows) -> dict[int, UnreadCells]:
-        """Return cells that are not of the kind of their column, by its place: they are wrong, whatever they hold."""
+        """Return cells that are not of the kind of their column, by its place: they are wrong, whatever they hold.
+
+        Words that repeat, such as "empty", stand for missing cells and are not among them.
+        """
         if table.columns is None or not any(column.unread for column in table.columns.columns):
             return {}
         carried = Attached.of(X)
         odd = table.columns.encode(X).odd if carried is None else carried.odd
         places = {column.name: j for j, column in enumerate(table.columns.columns)}
-        return {places[name]: cells for name, cells in odd.unread.items() if name in places}
+        return {places[name]: cells.wrong for name, cells in odd.unread.items() if name in places}
 
     def _cells(self, table: CheckedRows) -> dict[str, Any]:
         """Return the columns as rules see them: numbers, and words with their levels; times have no rules."""
