@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -200,12 +202,13 @@ def test_several_columns_of_times_and_unknown_ones_are_refused(timed):
 def test_a_column_that_rises_as_time_does_is_taken_as_times_unless_it_is_asked_for(tmp_path):
     path = tmp_path / "seconds.csv"
     np.savetxt(path, np.column_stack([0.5 * np.arange(70), SERIES]), delimiter=",", header="t,flow,heat", comments="")
-    result = run("changes", path)
+    result = fine("changes", path, "--json")
     assert (
         "'t' rises from row to row by equal steps, as times do, and is taken as the times of the rows" in result.stderr
     )
     assert "; --numeric t takes it as part of the series" in result.stderr
-    assert [(row["line"], row["time"]) for row in as_json("changes", path)["table"]] == [(42, 20.0)]
+    assert [(row["line"], row["time"]) for row in json.loads(result.stdout)["table"]] == [(42, 20.0)]
     for asked in (["--numeric", "t"], ["--column", "t,flow"]):
-        assert "70 steps" in fine("changes", path, *asked).stdout
-        assert "rises from row to row" not in fine("changes", path, *asked).stderr
+        result = fine("changes", path, *asked)
+        assert "70 steps" in result.stdout
+        assert "rises from row to row" not in result.stderr

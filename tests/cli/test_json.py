@@ -13,6 +13,8 @@ from cli.verbs import VERBS, arguments, write_files
 from isopleth.cli.commands import COMMANDS, program
 from isopleth.cli.json_schema import SCHEMAS, json_schema
 
+pytestmark = pytest.mark.usefixtures("few_simulations")
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):

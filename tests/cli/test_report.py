@@ -16,6 +16,8 @@ import forked
 from cli.verbs import arguments, write_files
 from isopleth.cli.commands import COMMANDS, program
 
+pytestmark = pytest.mark.usefixtures("few_simulations")
+
 REPORTING = ["anomalies", "changes", "compare", "expect", "fill", "monitor", "prior", "sample"]
 
 

@@ -11,6 +11,7 @@ NAMES = ["age_of_the_person", "income_before_tax", "height", "weight"]
 # Arguments of each command; {folder} stands for the folder of the files.
 VERBS = {
     "anomalies": ["{folder}/rows.csv", "--top", "3"],
+    "cells": ["{folder}/rows.csv", "--top", "3"],
     "changes": ["{folder}/rows.csv", "--column", "income_before_tax,height"],
     "compare": ["{folder}/rows.csv", "{folder}/after.csv", "--resamples", "99"],
     "demo": ["--plot", "{folder}/demo.png"],
