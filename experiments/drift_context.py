@@ -1,0 +1,148 @@
+"""Pages of ``DriftMonitor(context=...)``, and alarms for a column that moves given the others.
+
+``python -m experiments.drift_context --part made --correlation .7 --streams 4``: four columns of 288 steps a day, each with a
+shape of the day and of working days, and autoregressive noise. References have 14 days, and one false page in 28 days is asked
+for. A stream of 28 days has no change; in others one change comes on the third day, at noon or at another ``--hour``. The first
+page after it is exact if it names the changed column or columns and no other.
+
+``--part given``: six columns of correlation .95, of which one moves by .3; windows of 50 rows, one false alarm in 5,000.
+
+``--part nab --data DIR``: series of the Numenta Anomaly Benchmark, the first 35 % as the reference. A window is found if a page
+opens in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from isopleth import DriftMonitor
+
+PER_DAY, DAYS, AT = 288, 9, 2 * 288 + 144
+CHANGES = {
+    "none": (),
+    "step of 1 deviation": (2,),
+    "noise doubled": (3,),
+    "correlation .6 to -.2": (0, 1),
+    "incident": (1,),
+}
+
+
+def noise(rng: np.random.Generator, n: int, correlation: float, change: str, at: int = AT) -> np.ndarray:
+    """Return autoregressive noise of four columns, the first two of correlation .6, with a change from row `at` on."""
+    fresh = rng.normal(size=(n, 4))
+    fresh[:, 1] = 0.6 * fresh[:, 0] + 0.8 * fresh[:, 1]
+    if change == "correlation .6 to -.2":
+        fresh[at:, 1] = -0.2 * fresh[at:, 0] + 0.96**0.5 * rng.normal(size=n - at)
+    out = fresh.copy()
+    for i in range(1, n):
+        out[i] = correlation * out[i - 1] + (1.0 - correlation**2) ** 0.5 * fresh[i]
+    if change == "step of 1 deviation":
+        out[at:, 2] += 1.0
+    if change == "noise doubled":
+        out[at:, 3] *= 2.0
+    if change == "incident":
+        out[at : at + 8, 1] += 8.0
+    return out
+
+
+def made(
+    start: str, days: int, seed: list[int], correlation: float, change: str = "none", at: int = AT
+) -> pd.DataFrame:
+    """Return a stream of five-minute steps."""
+    when = pd.date_range(start, periods=days * PER_DAY, freq="5min")
+    hour, working = np.asarray(when.hour + when.minute / 60.0), np.asarray(when.day_of_week) < 5
+    left = noise(np.random.default_rng(seed), len(when), correlation, change, at)
+    daily = (np.sin(hour / 12.0 * np.pi) * (1.0 + working))[:, None] * [1.0, 2.0, 0.0, 0.5]
+    rows = daily + left * (1.0 + 0.5 * np.cos(hour / 12.0 * np.pi))[:, None]
+    return pd.DataFrame(rows, columns=list("abcd")).assign(time=when)
+
+
+def made_streams(streams: int, correlation: float, hour: float) -> None:
+    """Print false pages, and for each change at this hour of the third day the delays and the pages after it."""
+    at = round((48.0 + hour) * PER_DAY / 24.0)
+    false, delays, pages, right = (
+        0,
+        {name: [] for name in CHANGES},
+        dict.fromkeys(CHANGES, 0),
+        dict.fromkeys(CHANGES, 0),
+    )
+    for seed in range(streams):
+        monitor = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(
+            made("2025-01-06", 14, [seed, 0], correlation)
+        )
+        begin = monitor.state_
+        false += len(monitor.update(made("2025-01-20", 28, [seed, 1], correlation)))
+        for name, columns in list(CHANGES.items())[1:]:
+            monitor.state_ = begin
+            found = monitor.update(made("2025-01-20", DAYS, [seed, 2], correlation, name, at)).opened
+            after = [page for page in found if page.row >= at]
+            pages[name] += len(after)
+            if after:
+                right[name] += after[0].columns == columns
+                delays[name].append((after[0].row - at) / 12.0)
+    print(f"correlation {correlation:g}: {false} false pages in {streams} streams of 28 days, {streams} asked for")
+    for name in list(CHANGES)[1:]:
+        median = np.median(delays[name]) if delays[name] else np.nan
+        print(
+            f"{name:24} found {len(delays[name])}/{streams}  first page exact {right[name]}/{streams}  median delay "
+            f"{median:5.1f} h  longest {max(delays[name], default=np.nan):5.1f} h  pages {pages[name] / streams:.1f}"
+        )
+
+
+def given_the_others(streams: int) -> None:
+    """Print the delays of alarms for a column that moves by 1.2 of what the others leave open."""
+    root, delays = np.linalg.cholesky(np.full((6, 6), 0.95) + 0.05 * np.eye(6)).T, []
+    for seed in range(streams):
+        rng = np.random.default_rng([seed, 5])
+        reference, stream = rng.normal(size=(800, 6)) @ root, rng.normal(size=(900, 6)) @ root
+        stream[300:, 2] += 0.3
+        monitor = DriftMonitor(window=50, expected_run_length=5000, random_state=seed).fit(reference)
+        delays.append(next((row - 300 for row in monitor.update(stream) if row >= 300), np.inf))
+    print(f"{streams} streams: median delay {np.median(delays):.1f} rows, longest {max(delays):.0f}")
+
+
+def nab(folder: Path) -> None:
+    """Print windows that are found, and pages outside, of each series with at least two weeks."""
+    windows = json.loads((folder / "windows.json").read_text())
+    for path in sorted(folder.glob("*.csv.gz")):
+        rows = pd.read_csv(path)
+        rows["timestamp"] = pd.to_datetime(rows["timestamp"])
+        first, name = int(0.35 * len(rows)), path.name.removesuffix(".csv.gz")
+        per_day = int(rows["timestamp"].dt.date.value_counts().median())
+        try:
+            monitor = DriftMonitor(context="timestamp", expected_run_length=28 * per_day).fit(rows[:first])
+        except ValueError as error:
+            print(f"{name:38} {error}")
+            continue
+        times = [rows["timestamp"][first + page.row] for page in monitor.update(rows[first:]).opened]
+        ends = [list(map(pd.Timestamp, pair)) for key, pairs in windows.items() if name in key for pair in pairs]
+        ends = [(low, high) for low, high in ends if high > rows["timestamp"][first]]
+        found = sum(any(low <= time <= high for time in times) for low, high in ends)
+        beyond = sum(not any(low <= time <= high for low, high in ends) for time in times)
+        print(f"{name:38} windows {found}/{len(ends)}  pages beyond {beyond}", flush=True)
+
+
+def main() -> None:
+    """Run one part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--part", choices=["made", "given", "nab"], required=True)
+    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--correlation", type=float, default=0.7)
+    parser.add_argument("--hour", type=float, default=12.0, help="hour of the day at which changes begin")
+    parser.add_argument("--data", type=Path)
+    asked = parser.parse_args()
+    if asked.part == "made":
+        made_streams(asked.streams, asked.correlation, asked.hour)
+    elif asked.part == "given":
+        given_the_others(asked.streams)
+    else:
+        nab(asked.data)
+
+
+if __name__ == "__main__":
+    main()
