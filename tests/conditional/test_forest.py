@@ -41,11 +41,11 @@ def test_a_weight_counts_as_equal_rows():
     weights = np.ones(70)
     weights[0] = 3.0
     weights *= 70 / weights.sum()
-    forest = fitted(weights, trees=1000)
+    forest = fitted(weights, trees=300)
     own = forest.out_of_bag(np.array([0])).toarray()[0]
     copies = np.concatenate([[0, 0], np.arange(70)])
     twin = (
-        Forest.fit(X[copies], TARGET[copies], np.ones(72), trees=1000, leaf=2, seed=1)
+        Forest.fit(X[copies], TARGET[copies], np.ones(72), trees=300, leaf=2, seed=1)
         .out_of_bag(np.array([0]))
         .toarray()[0]
     )
