@@ -187,3 +187,16 @@ def test_no_interval_ends_beyond_the_values_of_the_table(tmp_path):
     row = as_json("expect", path, "--given", "x=0.1", "--confidence-level", "0.99")["table"][0]
     assert row["low"] == counts.min()
     assert row["high"] <= counts.max()
+
+
+def test_the_page_shows_one_interval_for_each_column(rides, tmp_path):
+    """The picture had the interval of the default level, with ends that no value of the table reaches."""
+    page = tmp_path / "page.html"
+    result = run("expect", rides[0], "--given", "kind=car", "--confidence-level", "0.5", "--report", page)
+    assert result.exit_code == 0, result.stderr
+    cells = {line.split()[0]: line.split()[1:4] for line in result.stdout.splitlines()[3:6]}
+    text = page.read_text()
+    for name in ("speed", "day"):
+        middle, low, high = cells[name]
+        assert f"{name}: {middle}, {low} to {high} with 50 %" in text
+    assert "with 90 %" not in text

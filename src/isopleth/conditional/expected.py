@@ -72,9 +72,18 @@ class ExpectedCells:
                 found[law.column.name] = dict(pairs)
         return found
 
-    def charts(self) -> list[Chart]:
-        """Return pictures of the columns, as data: a curve for numbers and times, bars for words."""
-        return [self._bars(law) if law.is_words else self._curve(law) for law in self.laws]
+    def charts(
+        self, confidence_level: float = _LEVEL, values: Mapping[str, tuple[Any, Any, Any]] | None = None
+    ) -> list[Chart]:
+        """Return pictures of the columns, as data: a curve for numbers and times, bars for words.
+
+        `values` are the median and ends of the interval of each column, where they are shown elsewhere as the table records them.
+        """
+        ends = {} if values is None else values
+        return [
+            self._bars(law) if law.is_words else self._curve(law, confidence_level, ends.get(str(law.column.name)))
+            for law in self.laws
+        ]
 
     def _numbers(self) -> list[CellLaw]:
         return [law for law in self.laws if not law.is_words]
@@ -90,10 +99,10 @@ class ExpectedCells:
         title = f"{law.column.name}: {shares_text(shares)}"
         return Chart(title, "probability", "", [bars], names=list(map(str, shares)))
 
-    def _curve(self, law: CellLaw) -> Chart:
+    def _curve(self, law: CellLaw, level: float, values: tuple[Any, Any, Any] | None) -> Chart:
         name = law.column.name
-        ends = self.median()[name], *self.interval()[name]
-        middle, low, high = times_text(ends) if law.column.kind == "time" else [f"{end:.4g}" for end in ends]
+        ends = values or (self.median()[name], *self.interval(level)[name])
+        middle, low, high = times_text(ends) if law.column.kind == "time" else [f"{float(end):.4g}" for end in ends]
         span = law.quantiles(self.row, np.array([0.5 - 0.5 * _MASS, 0.5 + 0.5 * _MASS]))[0]
         places = (
             np.linspace(span[0], span[1], _PLACES) if span[0] < span[1] else span[0] + np.linspace(-1e-9, 1e-9, _PLACES)
@@ -102,7 +111,7 @@ class ExpectedCells:
         logs = law.cells(np.tile(self.row, (_PLACES, 1)), places - half, places + half)[:, 1]
         heights, times = np.exp(logs) / (2.0 * half), "x" * (law.column.kind == "time")
         return Chart(
-            f"{name}: {middle}, {low} to {high} with {100 * _LEVEL:.0f} %",
+            f"{name}: {middle}, {low} to {high} with {100 * level:.3g} %",
             str(name),
             "density per day" if times else "density",
             [Series("", places + law.column.origin, heights * (_DAY if times else 1.0), "line", "blue")],

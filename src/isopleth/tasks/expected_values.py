@@ -89,7 +89,7 @@ class Expectation(Result):
         return [ShownTable("Columns", columns, len(columns["column"]), "", computed)]
 
     def _charts(self) -> list[Chart]:
-        return self.laws.charts()
+        return self.laws.charts(self.confidence_level, self.values)
 
     def _notes(self) -> list[str]:
         level = f"{self.confidence_level:.0%}".replace("%", " %")
