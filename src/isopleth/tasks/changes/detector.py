@@ -186,6 +186,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             intervals=self.intervals_,
             states=self.states_,
             spacing=given.grid.note,
+            periods=self.periods_,
             names=[str(name) for name in getattr(self, "feature_names_in_", _name_of(series))] or None,
         ).like(series)
         to_backend(self, Backend.of(series))

@@ -55,6 +55,8 @@ class ChangePoints(Result):
         Times of the steps.
     spacing : str, default=""
         A sentence on times that are uneven, or that lack steps; the steps of the result are rows of the series.
+    periods : ndarray of shape (k,), optional
+        Mean lengths in steps of the seasons that were taken out before changes were sought.
     """
 
     change_points: np.ndarray
@@ -68,6 +70,7 @@ class ChangePoints(Result):
     names: list[str] | None = field(default=None, repr=False)
     times: np.ndarray | None = field(default=None, repr=False)
     spacing: str = field(default="", repr=False)
+    periods: np.ndarray | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.change_points)
@@ -111,13 +114,21 @@ class ChangePoints(Result):
 
     def _sentences(self) -> list[str]:
         steps = counted(len(self.series), "step")
-        spacing = [self.spacing] * bool(self.spacing)
+        spacing = [self.spacing] * bool(self.spacing) + self._seasons()
         if not len(self):
             return [f"The series of {steps} shows no change.", *spacing]
         kinds = self._told()
         first = f"The series of {steps} changes {'once' if len(kinds) == 1 else f'{len(kinds)} times'}."
         places = f"The first {'step' if len(kinds) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."
         return [first, places, *self._returning(), *spacing]
+
+    def _seasons(self) -> list[str]:
+        """Return which seasons were taken out, and how they stay in."""
+        if self.periods is None or not len(self.periods):
+            return []
+        noun = "a season" if len(self.periods) == 1 else "seasons"
+        lengths = in_words([f"{period:.6g}" for period in self.periods], 8)
+        return [f"Taken out: {noun} of {lengths} steps (with period none they stay in)."]
 
     def _told(self) -> list[str]:
         """Return the places of the changes in words; both ends of an incident together, with its height."""
