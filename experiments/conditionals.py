@@ -165,7 +165,7 @@ def by_law(**parameters: object) -> Fit:
     """Return how `ConditionalDensity` answers."""
 
     def fit(split: Split) -> Answer:
-        model = ConditionalDensity(n_jobs=1, **parameters).fit(split.X, split.y)  # type: ignore[arg-type]
+        model = ConditionalDensity(n_jobs=1, random_state=0, **parameters).fit(split.X, split.y)  # type: ignore[arg-type]
         return lambda s: (model.predict_quantile(s.asked, LEVELS), model.log_prob(s.asked, s.truth))
 
     return fit

@@ -12,7 +12,7 @@ from sklearn.preprocessing import FunctionTransformer
 from isopleth import ConditionalDensity, InputError, load, save
 from isopleth.conditional.stack import LAWS, WIDTHS
 
-MODEL = ConditionalDensity(n_estimators=25, n_jobs=1)
+MODEL = ConditionalDensity(n_estimators=25, n_jobs=1, random_state=0)
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 3))
 Y = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.4 * RNG.normal(size=90)

@@ -13,7 +13,7 @@ from isopleth.tables.amounts import amount_of
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS
 from isopleth.tables.dates import moment_of
 from isopleth.tables.numerals import Numerals, numerals_of
-from isopleth.tables.text_types import typed
+from isopleth.tables.text_types import looks_like, typed
 
 
 def read(cells, numerals=None, **how):
@@ -213,3 +213,9 @@ def test_a_mistyped_decimal_sign_is_named():
     assert read(filled("46,30", points)).unread.texts == ("46,30",)
     with pytest.raises(InputError, match="write numbers in two ways"):
         read(commas[:9] + points[:9])
+
+
+def test_names_with_numbers_are_no_dates_and_names_of_months_are():
+    assert looks_like([f"person {i}" for i in range(20)]) is None
+    assert looks_like([f"{i} apples" for i in range(20)]) is None
+    assert looks_like(["May 3", "Jun 14", "Juli 2"]) == "dates or times"

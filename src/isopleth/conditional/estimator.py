@@ -47,7 +47,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         Whether the residuals of the line have a forest of their own. "auto": up to 2,000 distinct rows.
     point : {"mean", "median", "mode"}, default="mean"
         What :meth:`predict` returns for a number or time; for words it is always the likeliest one.
-    random_state : int, RandomState instance or None, default=0
+    random_state : int, RandomState instance or None, default=None
         Seed of bags and columns of the trees. Bags are drawn by the contents of rows, not by their place.
     n_jobs : int or None, default=-1
         Number of threads.
@@ -86,7 +86,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(0, 3, size=(300, 1))
     >>> y = np.sin(x[:, 0]) + 0.1 * x[:, 0] * rng.normal(size=300)  # the noise grows with x
-    >>> model = ConditionalDensity().fit(x, y)
+    >>> model = ConditionalDensity(random_state=0).fit(x, y)
     >>> low, high = model.predict_interval([[0.5], [2.5]])
     >>> bool(high[0] - low[0] < 0.5 * (high[1] - low[1]))
     True
@@ -107,7 +107,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         n_estimators: int = 100,
         forests: int | str = "auto",
         point: str = "mean",
-        random_state: Any = 0,
+        random_state: Any = None,
         n_jobs: int | None = DEFAULT_N_JOBS,
         verbose: bool | int = False,
     ) -> None:

@@ -555,8 +555,8 @@ def _on_nodes(W: csr_array, group: Group) -> np.ndarray:
 def interpolated(at: np.ndarray, x: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Return for each row the values at `at`, linear between increasing x in [0, 1]; one call for all rows.
 
-    Numbers of 40 bits keep all of them beside the number of the row, and the ends of a row have one value each, so that the answer
-    for a row does not depend on those beside it.
+    Numbers of 40 bits keep all of them beside the number of the row, and the ends of a row have one value each, so that the
+    answer for a row does not depend on those beside it.
     """
     rows, line = 2.0 * np.arange(len(x))[:, None], np.arange(len(x))
     at, x = (np.rint(part * 2.0**40) * 2.0**-40 for part in (at, np.maximum.accumulate(x, axis=1)))

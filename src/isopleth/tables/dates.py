@@ -24,6 +24,8 @@ _MONTHS = (
     "dec december dez dezember déc décembre dic diciembre",
 )
 _MONTH_OF = {name: number for number, names in enumerate(_MONTHS, start=1) for name in names.split()}
+# Pattern of the name of a month, of any language above.
+MONTH_NAME = "(?:" + "|".join(sorted(_MONTH_OF, key=len, reverse=True)) + ")"
 _NAME = r"(?P<name>[^\W\d_]{3,10})\.?"
 _WEEKDAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\.?,? +)?"
 _CLOCK = re.compile(

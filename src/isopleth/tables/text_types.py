@@ -19,6 +19,7 @@ from isopleth.core.errors import Hint, InputError, Message, quoted
 from isopleth.tables.amounts import BLANKS, Amount, amount_of, is_below_detection
 from isopleth.tables.dates import (
     CLOCK,
+    MONTH_NAME,
     SLASHES,
     Moment,
     calendar_day,
@@ -547,8 +548,9 @@ _AMOUNT_LIKE = re.compile(
     r"\)?(?: ?[%$€£¥₹°]| [^\W\d_]{1,4}|[^\W\d_]{2,4})?-?"
 )
 _DAY_LIKE = re.compile(
-    r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}(?:[ T,]+\d.*)?|\d{1,2}[ -]?[^\W\d_]{3,9}\.?[ -]?(?:\d{2}|\d{4})?"
-    r"|[^\W\d_]{3,9}[ -]\d{1,2}(?:,? \d{4})?"
+    r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}(?:[ T,]+\d.*)?"
+    rf"|\d{{1,2}}[ -]?{MONTH_NAME}\.?[ -]?(?:\d{{2}}|\d{{4}})?|{MONTH_NAME}[ -]\d{{1,2}}(?:,? \d{{4}})?",
+    re.IGNORECASE,
 )
 
 
