@@ -73,7 +73,9 @@ CASES = {
         AnytimeDriftMonitor(window=20, random_state=0), lambda model, t: model.update(t).statistic
     ),
     "law of a word": Case(
-        ConditionalDensity(n_estimators=10, n_jobs=1, random_state=0), lambda model, t: model.probabilities(t), lambda _: (LABELS,)
+        ConditionalDensity(n_estimators=10, n_jobs=1, random_state=0),
+        lambda model, t: model.probabilities(t),
+        lambda _: (LABELS,),
     ),
     "shares": Case(ClassPriorEstimator(random_state=0), lambda model, t: model.estimate(t).priors, lambda _: (LABELS,)),
     "difference": Case(LSDD(centers=50, random_state=0), lambda model, table: model.difference(table), other_table),
