@@ -59,8 +59,12 @@ class ScoreMap:
         low, high = int(np.searchsorted(share, _TAIL)), int(np.searchsorted(share, 1.0 - _TAIL, side="right")) - 1
         if high <= low:
             low, high = 0, len(values) - 1
-        unit = (values[high] - values[low]) / max(scores[high] - scores[low], 1e-3)
-        return cls(values[low : high + 1], scores[low : high + 1], float(unit) or 1.0)
+        unit = float((values[high] - values[low]) / max(scores[high] - scores[low], 1e-3)) or 1.0
+        values, scores = values[low : high + 1], scores[low : high + 1]
+        # Ranks have no empty stretches: between groups of values the distance is that beyond the last value.
+        steps = np.maximum(np.diff(scores), _beyond(np.diff(values) / unit))
+        scores = scores[0] + np.concatenate([[0.0], np.cumsum(steps)])
+        return cls(values, scores - np.interp(0.5, share[low : high + 1], scores), unit)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Return the scores of values; NaN stays NaN."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.linalg import svd
 
 # Penalties that are compared, in numbers of rows.
 PENALTIES = np.geomspace(1e-6, 30.0, 28)
@@ -40,7 +41,8 @@ class Ridge:
         scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
         mean = float(share @ y)
         root, one = np.sqrt(share), np.minimum(1.0 / (len(y) * share), 1.0)
-        U, s, Vt = np.linalg.svd(root[:, None] * ((A - center) / scale), full_matrices=False)
+        # The usual driver, divide and conquer, may fail to converge where columns are linearly dependent, as indicators are.
+        U, s, Vt = svd(root[:, None] * ((A - center) / scale), full_matrices=False, lapack_driver="gesvd")
         target = root * (y - mean)
         projected, squares = U.T @ target, U**2
 

@@ -141,14 +141,16 @@ def test_a_clean_table_has_hardly_any_flag(kind):
     assert flags <= 9  # of 900 rows
 
 
-def test_p_values_of_rows_are_valid_and_wrong_rows_are_selected(judged):
+def test_p_values_of_rows_are_valid_and_hardly_any_right_row_is_selected(judged):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(400, 1)) @ np.ones((1, 4)) + 0.2 * rng.normal(size=(400, 4))
     detector = CellwiseDetector(random_state=0, n_estimators=20).fit(X)
     assert (detector.p_values_ <= 0.05).mean() <= 0.08
     assert detector.select(fdr=0.1).sum() <= 4
     _, _, wrong, other = judged
-    assert set(np.flatnonzero(other.select(fdr=0.1)).tolist()) == {row for row, _ in wrong}
+    selected = set(np.flatnonzero(other.select(fdr=0.1)).tolist())
+    assert selected >= {row for row, _ in wrong}
+    assert len(selected) <= len(wrong) + 1
 
 
 class TestRules:

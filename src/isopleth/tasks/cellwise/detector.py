@@ -37,7 +37,7 @@ _FURTHER_RULE, _MOST_RULES = 0.1, 9
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
 _RECORDED = 0.965
 # Score of a cell that cannot be read, in nats: beyond those of all others.
-_UNREAD = 100.0
+_UNREAD = 30.0
 
 
 class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
@@ -94,7 +94,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> price = rng.choice([20.0, 400.0], 300, p=[0.95, 0.05])
     >>> table = np.column_stack([price + rng.normal(size=300), price * 1.2 + rng.normal(size=300)])
-    >>> table[7, 1] = 400.0  # usual in the column, and wrong in its row
+    >>> table[7, 1] = 400.0  # near usual values of the column, and wrong in its row
     >>> found = CellwiseDetector(random_state=0).fit(table).cells()
     >>> found.table()["row"].tolist()[0]
     7
@@ -175,7 +175,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self._rows, self._where = table.rows, index_of(X)
         self._scores_of_fit = self._scores(table, self._judged, self._unread)
         rows = _row_scores(self._scores_of_fit)
-        self._tail = Tail.of(rows, np.ones(len(rows)))
+        self._tail = Tail.of(rows, np.ones(len(rows)), errors=1.0)
         self.cell_scores_, self.row_scores_ = table.answer(self._scores_of_fit), table.answer(rows)
         self.p_values_ = table.answer(np.exp(-self._tail.surprise(rows, new=0.0)))
         return self
