@@ -199,7 +199,7 @@ PACKAGES = (
         layer=5,
         place=1 / 3,
         first=(
-            "fit a SOSREP, and print search_path_",
+            "fit a SOSREP, and print the search path",
             "read fitting.py: from rows to candidates, and to the value that a fit returns",
             "draw rows and test them against the training rows",
         ),
@@ -234,7 +234,7 @@ PACKAGES = (
     ),
     Package(
         "context",
-        "residuals given others, ranks given the clock",
+        "cells and rows in context",
         uses=(*_SUMS, "results"),
         declared=("density", "conditional"),
         offers=("ranks", "residuals"),
