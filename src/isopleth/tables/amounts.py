@@ -39,7 +39,7 @@ class Amount:
 
     @property
     def unit(self) -> tuple[str, str]:
-        """What has to be the same in all cells of a column."""
+        """Signs before and behind the number, which all cells of a column share."""
         return self.before, self.after
 
 

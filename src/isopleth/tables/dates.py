@@ -132,7 +132,7 @@ class Moment:
 
     @property
     def kind(self) -> tuple[str, bool]:
-        """What has to be the same in all cells of a column."""
+        """Properties that all times of a column share."""
         return self.form, self.zoned
 
 

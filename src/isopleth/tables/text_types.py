@@ -142,7 +142,7 @@ class _Texts:
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """What the rules of a kind know of a column."""
+    """Knowledge of a column that the rules of its kind use."""
 
     name: str
     texts: _Texts
