@@ -88,7 +88,7 @@ PACKAGES = (
         "one content as text, JSON, page and picture",
         uses=("io", "tables"),
         first=(
-            "print one result as text and as JSON, and find both in its _facts",
+            "print one result as text and as JSON, and find both in its facts",
             "open a page that --report writes, without a network",
             "add a column to a result of tests/results/result_cases.py",
         ),

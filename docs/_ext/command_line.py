@@ -39,7 +39,8 @@ class JsonKeys(Directive):
         from isopleth.cli.json_schema import SCHEMAS
 
         sections = []
-        for name, (keys, row) in SCHEMAS.items():
+        for name, printed in SCHEMAS.items():
+            keys, row = printed.keys, printed.row_keys
             section = nodes.section(ids=[f"json-{name}"], names=[f"json of {name}"])
             section += nodes.title(text=f"{name} --json")
             section += _table(keys)
@@ -55,7 +56,7 @@ class JsonKeys(Directive):
         return sections
 
 
-def _table(keys: dict[str, tuple[str, str]]) -> nodes.table:
+def _table(keys: dict[str, Any]) -> nodes.table:
     """Return a table of keys, types and meanings."""
     table, group = nodes.table(), nodes.tgroup(cols=3)
     table += group
@@ -63,8 +64,8 @@ def _table(keys: dict[str, tuple[str, str]]) -> nodes.table:
     head, body = nodes.thead(), nodes.tbody()
     group += [head, body]
     head += _row([nodes.Text("key"), nodes.Text("type"), nodes.Text("meaning")])
-    for key, (kind, meaning) in keys.items():
-        body += _row([nodes.literal(text=key), nodes.Text(kind), nodes.Text(meaning)])
+    for name, key in keys.items():
+        body += _row([nodes.literal(text=name), nodes.Text(key.kind), nodes.Text(key.about)])
     return table
 
 

@@ -8,6 +8,7 @@ import math
 import warnings
 from html.parser import HTMLParser
 
+import jsonschema
 import narwhals as nw
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ import pytest
 from isopleth import tasks
 from isopleth.core.errors import InputError
 from isopleth.results import Result
+from isopleth.results.keys import Key, schema_of
 from isopleth.results.result import as_frame, plain
 from isopleth.results.text import cell_text, in_words
 from results.result_cases import CASES, NAMES, ROWS, result_of
@@ -109,6 +111,20 @@ def test_without_pandas_tables_are_of_polars_and_then_of_pyarrow(monkeypatch):
             "isopleth.results.result.find_spec", lambda name, missing=missing: None if name in missing else name
         )
         assert isinstance(as_frame({"a": np.arange(3)}), kind)
+
+
+@each_result
+def test_json_is_as_the_result_declares_its_keys(name):
+    result = result_of(name)
+    facts = {key: fact.key for key, fact in result.facts.items()}
+    items = {key: fact.items for key, fact in result.facts.items()} | {"table": result.row_keys}
+    common = {"result": Key("string", ""), "isopleth": Key("string", ""), "summary": Key("list of string", "")}
+    schema = schema_of(common | facts | {"table": Key("list of object", "")}, items)
+    values = json.loads(json.dumps(result.to_dict()))
+    jsonschema.validate(values, schema)
+    assert list(values)[3:-1] == list(facts)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(values | {"unknown": 1}, schema)
 
 
 @each_result

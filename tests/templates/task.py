@@ -20,6 +20,7 @@ from isopleth.core.errors import InputError
 from isopleth.density.kde import KDE
 from isopleth.operators import DEFAULT_N_JOBS
 from isopleth.results import Chart, Result, Series
+from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.text import counted
 from isopleth.tables.checks import enter
 
@@ -47,14 +48,17 @@ class LowDensityRows(Result):
 
     kind = "low_density"  # todo: name of the result in JSON
     title = "Rows of low density"  # todo: heading of the page
+    # todo: what is known beside the table, with its type in JSON, its meaning and its value
+    facts: ClassVar[dict[str, Fact]] = {"rows": Fact("integer", "rows that are listed", lambda found: len(found.rows))}
+    # todo: columns of the table, with their types and meanings
+    row_keys: ClassVar[dict[str, Key]] = {
+        "row": Key("integer", "number of the row, counted from 0"),
+        "log_density": Key(NUMBER, "log density in nats"),
+    }
 
     def _columns(self) -> dict[str, Any]:
         """todo: return the columns of ``table()``."""
         return {"row": self.rows, "log_density": self.log_density}
-
-    def _facts(self) -> dict[str, Any]:
-        """todo: return what is known beside the table."""
-        return {"rows": len(self.rows)}
 
     def _sentences(self) -> list[str]:
         """todo: return the finding in plain words."""

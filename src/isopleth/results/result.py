@@ -15,6 +15,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart
+from isopleth.results.keys import Fact, Key
 from isopleth.results.text import cell_text, python_value, table_text
 
 # Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
@@ -85,10 +86,11 @@ class Content:
 class Result:
     """Output methods that the results of all tasks share.
 
-    A subclass says what it holds, once: ``_columns`` (the table), ``_facts`` (what is known beside the table), ``_sentences``
-    (the finding in plain words) and, where there is more to show, ``_charts`` (pictures, as data), ``_tables`` (the table as
-    people read it) and ``_notes`` (what the numbers mean). It sets ``kind`` and ``title``. Text, JSON, pages, and pictures of
-    matplotlib are made from these. A task calls ``result.like(X)``, so that tables are in the library of the frame X.
+    A subclass says what it holds, once: ``_columns`` (the table) with the types of its ``row_keys``, ``facts`` (what is known
+    beside the table), ``_sentences`` (the finding in plain words) and, where there is more to show, ``_charts`` (pictures, as
+    data), ``_tables`` (the table as people read it) and ``_notes`` (what the numbers mean). It sets ``kind`` and ``title``. Text,
+    JSON, its schema, pages, and pictures of matplotlib are made from these. A task calls ``result.like(X)``, so that tables are
+    in the library of the frame X.
 
     Attributes
     ----------
@@ -96,17 +98,19 @@ class Result:
         What this result is, in ``to_dict()["result"]``.
     title : str
         Heading of its page.
+    facts : dict of str to Fact
+        Keys of ``to_dict()`` beside the table, with their types, meanings and values.
+    row_keys : dict of str to Key
+        Columns of the table, with their types and meanings.
     """
 
     kind: ClassVar[str] = "result"
     title: ClassVar[str] = "Result"
+    facts: ClassVar[dict[str, Fact]] = {}
+    row_keys: ClassVar[dict[str, Key]] = {}
 
     def _columns(self) -> dict[str, Any]:
         """Return the columns of the table: arrays or lists of one length."""
-        raise NotImplementedError
-
-    def _facts(self) -> dict[str, Any]:
-        """Return what is known beside the table: numbers, words, and lists and dictionaries of these."""
         raise NotImplementedError
 
     def _sentences(self) -> list[str]:
@@ -174,7 +178,8 @@ class Result:
         """
         import isopleth
 
-        found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._sentences()} | self._facts()
+        found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._sentences()}
+        found |= {name: fact.value(self) for name, fact in self.facts.items()}
         columns = {name: column[:most] for name, column in self._columns().items()}
         return plain(found | {"table": records(columns)})
 

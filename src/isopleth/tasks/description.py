@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import Message, Wording, listed
+from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.alike_words import alike_words
@@ -196,15 +197,31 @@ class TableDescription(Result):
     def _columns(self) -> dict[str, Any]:
         return {"column": self.names, "taken as": self.taken, "distinct": self.distinct, "missing": self.missing}
 
-    def _facts(self) -> dict[str, Any]:
-        codes = {name: {"value": value, "rows": count} for name, (value, count) in self.codes.items()}
-        return {
-            "rows": self.n_rows,
-            "repeated_rows": self.repeated,
-            "repeats": self.repeats,
-            "codes": codes,
-            "broken_relations": self.broken,
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
+        "repeated_rows": Fact("integer", "rows that are equal to an earlier one", lambda found: found.repeated),
+        "repeats": Fact(
+            "object",
+            "where such rows stand, and where the earlier one stands; the first 1,000",
+            lambda found: found.repeats,
+        ),
+        "codes": Fact(
+            "object",
+            "for each column, a value that looks like a code for missing cells, and its rows",
+            lambda found: {name: {"value": value, "rows": count} for name, (value, count) in found.codes.items()},
+        ),
+        "broken_relations": Fact(
+            "object",
+            "products and sums that nearly all rows keep, and where the others stand",
+            lambda found: found.broken,
+        ),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "column": Key("string", "name of the column"),
+        "taken as": Key("string", "number, category, time, or left out: and why"),
+        "distinct": Key("integer", "distinct values"),
+        "missing": Key("integer", "missing cells"),
+    }
 
     def _sentences(self) -> list[str]:
         first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."

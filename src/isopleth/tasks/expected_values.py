@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from isopleth.conditional import ExpectedCells
 from isopleth.results.charts import Chart
+from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result, ShownTable
 from isopleth.results.text import cell_text, counted, in_words, shares_text
 
@@ -71,10 +72,27 @@ class Expectation(Result):
                 found[name].append(cell)
         return {name: np.array(cells, dtype=object) for name, cells in found.items()}
 
-    def _facts(self) -> dict[str, Any]:
-        words = {str(name): {str(word): p for word, p in of.items()} for name, of in self.laws.probabilities().items()}
-        given = {str(name): value for name, value in self.given.items()}
-        return {"rows": self.n_rows, "given": given, "confidence_level": self.confidence_level, "probabilities": words}
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
+        "given": Fact(
+            "object", "the given values", lambda found: {str(name): value for name, value in found.given.items()}
+        ),
+        "confidence_level": Fact("number", "confidence of each interval", lambda found: found.confidence_level),
+        "probabilities": Fact(
+            "object",
+            "for each column of words, their probabilities",
+            lambda found: {
+                str(name): {str(word): p for word, p in law.items()} for name, law in found.laws.probabilities().items()
+            },
+        ),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "column": Key("string", "name of the column"),
+        "expected": Key("string, number or boolean", "median of numbers and times, likeliest word"),
+        "low": Key("string, number or null", "lower limit of numbers and times"),
+        "high": Key("string, number or null", "upper limit"),
+        "probability": Key(NUMBER, "probability of the likeliest word"),
+    }
 
     def _sentences(self) -> list[str]:
         said = in_words([f"{name} = {cell_text(value)}" for name, value in self.given.items()]) or "nothing"
@@ -136,8 +154,16 @@ class FilledCells(Result):
     def _columns(self) -> dict[str, Any]:
         return {"column": self.names, "filled": self.filled, "share": self.filled / max(self.n_rows, 1)}
 
-    def _facts(self) -> dict[str, Any]:
-        return {"rows": self.n_rows, "filled": int(self.filled.sum()), "left": self.left}
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
+        "filled": Fact("integer", "cells that were filled", lambda found: int(found.filled.sum())),
+        "left": Fact("list of string", "columns with gaps that are not used", lambda found: found.left),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "column": Key("string", "name of the column"),
+        "filled": Key("integer", "cells that were filled"),
+        "share": Key("number", "share of the rows"),
+    }
 
     def _sentences(self) -> list[str]:
         cells = f"{counted(int(self.filled.sum()), 'missing cell')} of {counted(self.n_rows, 'row')}"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -25,6 +25,7 @@ from isopleth.frames import Frame
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.results.charts import Chart, Series
+from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
 from isopleth.tables.checks import enter
@@ -118,16 +119,20 @@ class SteinTestResult(Result):
         """Return a row for each length scale."""
         return {"length_scale": self.length_scales, "discrepancy": self.discrepancies, "score": self.kernel_scores}
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "pvalue": self.pvalue,
-            "statistic": self.statistic,
-            "rows": self.n_rows,
-            "independent_rows": self.independent_rows,
-            "flip": self.flip,
-            "resamples": self.n_resamples,
-            "length_scale": self.length_scale,
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "pvalue": Fact("number", "p-value of the test", lambda found: found.pvalue),
+        "statistic": Fact(NUMBER, "its statistic", lambda found: found.statistic),
+        "rows": Fact("integer", "rows of the sample", lambda found: found.n_rows),
+        "independent_rows": Fact("number", "independent rows that say as much", lambda found: found.independent_rows),
+        "flip": Fact("number", "probability that a sign differs from the one before", lambda found: found.flip),
+        "resamples": Fact("integer", "number of random vectors of signs", lambda found: found.n_resamples),
+        "length_scale": Fact("number", "the length scale with the largest score", lambda found: found.length_scale),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "length_scale": Key("number", "length scale of the kernel"),
+        "discrepancy": Key(NUMBER, "kernel Stein discrepancy"),
+        "score": Key(NUMBER, "the discrepancy in standard deviations of those of random signs"),
+    }
 
     def _sentences(self) -> list[str]:
         rows = counted(self.n_rows, "row")

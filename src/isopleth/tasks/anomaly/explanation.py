@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Series
+from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text as shown_number
 from isopleth.results.text import counted, in_words
@@ -209,8 +210,18 @@ class Explanation(Result):
             "rise": self.rise.ravel(),
         }
 
-    def _facts(self) -> dict[str, Any]:
-        return {"rows": len(self), "columns": self.names}
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "rows that were explained", len),
+        "columns": Fact("list of string", "columns that were used", lambda found: found.names),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "row": Key("integer", "position of the row"),
+        "score": Key(NUMBER, "higher is more normal"),
+        "column": Key("string", "name of the column"),
+        "value": Key("string, number, boolean or null", "the cell"),
+        "best": Key("string, number, boolean or null", "the value with which the row would be most likely"),
+        "rise": Key(NUMBER, "by how much the score would rise"),
+    }
 
     def _sentences(self) -> list[str]:
         words = [f"{counted(len(self), 'row')} explained: the columns whose value alone costs the score most."]

@@ -7,13 +7,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, time
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots, extreme_columns, robust_range, some
+from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
 from isopleth.tasks.anomaly.explanation import Explanation
@@ -150,34 +151,69 @@ class Anomalies(Result):
             found["at_least"] = self.at_least
         return found if self.explanation is None else found | {"explained_by": self.reasons()[order]}
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "rows": len(self),
-            "columns": self.names,
-            "flagged": int(self.flagged.sum()),
-            "certain": int(self.certain.sum()),
-            "fdr": self.fdr,
-            "rule": self.rule,
-            "rows_before_gap": self.gap,
-            "pvalue_resolution": self.resolution,
-            "decided_by": self.decided_by and self.decided_by.name,
-        } | self._certified
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "rows of the table", len),
+        "columns": Fact("list of string", "columns that were used", lambda found: found.names),
+        "flagged": Fact("integer", "number of flagged rows", lambda found: int(found.flagged.sum())),
+        "certain": Fact(
+            "integer", "number of rows selected at the false discovery rate", lambda found: int(found.certain.sum())
+        ),
+        "fdr": Fact("number", "that rate", lambda found: found.fdr),
+        "rule": Fact("string", "what a flag means", lambda found: found.rule),
+        "rows_before_gap": Fact(
+            "integer",
+            "least likely rows that a gap in the scores sets apart from all others; 0 without a gap",
+            lambda found: found.gap,
+        ),
+        "pvalue_resolution": Fact(
+            "number",
+            "smallest p-value that the rows can show; no p-value is smaller",
+            lambda found: found.resolution,
+        ),
+        "decided_by": Fact(
+            "string or null",
+            "column that alone makes nearly all certain rows unlikely, where many new rows are certain",
+            lambda found: found.decided_by and found.decided_by.name,
+        ),
+        "certified_rows": Fact(
+            "integer or null",
+            "with --reference: rows of the list that the summary names; 0 if every limit is 0",
+            lambda found: found.certified[0],
+        ),
+        "certified_anomalies": Fact(
+            "integer or null", "lower limit on the number of anomalies in this list", lambda found: found.certified[1]
+        ),
+        "confidence": Fact(
+            "number or null",
+            "confidence of these limits, of all lists together",
+            lambda found: None if found.at_least is None else found.confidence,
+        ),
+    }
+    row_keys: ClassVar[dict[str, Key]] = PLACE | {
+        "score": Key(NUMBER, "higher is more normal"),
+        "pvalue": Key(NUMBER, "p-value of the row"),
+        "flagged": Key("boolean", "whether the row is flagged"),
+        "certain": Key("boolean", "whether it is selected at the false discovery rate"),
+        "at_least": Key(
+            "integer", "lower limit on the number of anomalies up to this row; with --reference", optional=True
+        ),
+        "explained_by": Key("string", "columns that make the row unlikely; with --explain or --report", optional=True),
+    }
 
     @property
-    def _certified(self) -> dict[str, Any]:
-        """The list with the largest product of the certified number and its share of the list; None without limits."""
+    def certified(self) -> tuple[int, int] | tuple[None, None]:
+        """Rows and certified anomalies of the list with the largest product of that number and its share; None without limits."""
         if self.at_least is None:
-            return dict.fromkeys(("certified_rows", "certified_anomalies", "confidence"))
+            return None, None
         best = int(np.argmax(self.at_least.astype(float) ** 2 / np.arange(1, len(self) + 1)))
         number = int(self.at_least[best])
-        rows = best + 1 if number else 0
-        return {"certified_rows": rows, "certified_anomalies": number, "confidence": self.confidence}
+        return (best + 1 if number else 0), number
 
     def _certificate(self) -> list[str]:
         """Return the sentence on a number of anomalies that holds for all lists at once."""
-        if self.at_least is None:
+        rows, number = self.certified
+        if rows is None:
             return []
-        number, rows = self._certified["certified_anomalies"], self._certified["certified_rows"]
         sure = f"{self.confidence:.0%} confidence"
         if not number:  # stands beside rows that are certain at a false discovery rate
             return [

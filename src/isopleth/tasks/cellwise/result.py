@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from isopleth.core.errors import listed
 from isopleth.results.charts import Chart, Series
+from isopleth.results.keys import PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import cell_text, counted
 from isopleth.tasks.cellwise.judgement import flagged_cells
@@ -142,17 +143,44 @@ class CellFindings(Result):
     def _columns(self) -> dict[str, Any]:
         return self.columns_of_rows()
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "rows": len(self),
-            "columns": self.names,
-            "flagged_cells": int(self.flagged.sum()),
-            "flagged_rows": int(self.flagged.any(axis=1).sum()),
-            "rules": [
-                {"rule": str(found.rule), "rows": found.rows, "broken": self._places(found.broken)}
-                for found in self.rules
-            ],
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "rows of the table", len),
+        "columns": Fact("list of string", "columns that were used", lambda found: found.names),
+        "flagged_cells": Fact("integer", "number of flagged cells", lambda found: int(found.flagged.sum())),
+        "flagged_rows": Fact(
+            "integer", "number of rows that hold one", lambda found: int(found.flagged.any(axis=1).sum())
+        ),
+        "rules": Fact(
+            "list of object",
+            "rules that nearly all rows keep",
+            lambda found: found.rules_as_records(),
+            {
+                "rule": Key("string", "the rule in words"),
+                "rows": Key("integer", "rows that it judges"),
+                "broken": Key("list", "lines (or rows) that break it"),
+            },
+        ),
+    }
+    row_keys: ClassVar[dict[str, Key]] = PLACE | {
+        "column": Key("string", "column of the cell"),
+        "value": Key("string, number, boolean or null", "the cell"),
+        "usual": Key(
+            "string, number, boolean or null", "median of its law given the other cells, or the likeliest word"
+        ),
+        "low": Key("string, number, boolean or null", "10 % quantile of the law, or the likeliest word"),
+        "high": Key("string, number, boolean or null", "90 % quantile"),
+        "excess": Key("number", "surprisal less its expectation, and what broken rules add, in nats"),
+        "flagged": Key("boolean", "whether the cell is flagged"),
+        "against": Key(
+            "string", "broken rules and other cells that speak against it; empty for rows that are not explained"
+        ),
+    }
+
+    def rules_as_records(self) -> list[dict[str, Any]]:
+        """Return the rules in words, each with the rows that it judges and where it is broken."""
+        return [
+            {"rule": str(found.rule), "rows": found.rows, "broken": self._places(found.broken)} for found in self.rules
+        ]
 
     def _places(self, rows: np.ndarray) -> list[Any]:
         column = next(iter(self.where.values()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from isopleth.results.charts import Chart, Series, thinned
+from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.text_types import axis_of, time_words
@@ -109,8 +110,25 @@ class ChangePoints(Result):
         """What the steps are called, and their numbers: lines of a file, else steps counted from 0."""
         return next(iter(self.where.items()), ("step", np.arange(len(self.series))))
 
-    def _facts(self) -> dict[str, Any]:
-        return {"rows": len(self.series), "columns": self.series.shape[1], "changes": len(self)}
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "steps of the series", lambda found: len(found.series)),
+        "columns": Fact("integer", "columns of the series", lambda found: found.series.shape[1]),
+        "changes": Fact("integer", "number of changes", len),
+    }
+    row_keys: ClassVar[dict[str, Key]] = PLACE | {
+        "change": Key(
+            "integer", "first step after it, counted from 0, where rows of a file are not known", optional=True
+        ),
+        "time": Key("string or number", "time of the step, if the series has times", optional=True),
+        "earliest": Key("integer", "lower limit of a 90 % interval for the place, counted like the place"),
+        "latest": Key("integer", "upper limit"),
+        "kind": Key("string", "level, incident (both ends), slope, scatter, shape, frequency or relation"),
+        "pvalue": Key(NUMBER, "about the least false alarm rate at which it would be reported"),
+        "columns": Key("string", "columns in which it was seen"),
+        "state": Key("integer", "state of the part after it; parts that are alike have the same one"),
+        "before": Key(NUMBER, "mean before; before_NAME for several columns", optional=True),
+        "after": Key(NUMBER, "mean after; after_NAME for several columns", optional=True),
+    }
 
     def _sentences(self) -> list[str]:
         steps = counted(len(self.series), "step")

@@ -22,6 +22,7 @@ from isopleth.core.rows import merge_equal
 from isopleth.core.scales import ScaledColumns, deviations, refuse_sizes
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.results.charts import Chart, Series
+from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.checks import CheckedRows, TakesKinds, ends_of_times, enter, warn_of_times_apart
@@ -571,13 +572,22 @@ class ClassPriors(Result):
         """Return the columns class, prior, lower and upper."""
         return {"class": self.classes, "prior": self.priors, "lower": self.lower, "upper": self.upper}
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "rows": self.n_rows,
-            "classes": self.classes.tolist(),
-            "confidence_level": self.confidence_level,
-            "population": self.population,
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "rows without labels", lambda found: found.n_rows),
+        "classes": Fact("list", "classes, as they are in the file", lambda found: found.classes.tolist()),
+        "confidence_level": Fact("number", "confidence of each interval", lambda found: found.confidence_level),
+        "population": Fact(
+            "boolean",
+            "whether the intervals are for the population that the rows were drawn from",
+            lambda found: found.population,
+        ),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "class": Key("string, number or boolean", "the class"),
+        "prior": Key("number", "its share"),
+        "lower": Key("number", "lower limit"),
+        "upper": Key("number", "upper limit"),
+    }
 
     def _sentences(self) -> list[str]:
         largest = int(np.argmax(self.priors))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,6 +15,7 @@ from isopleth.core.errors import Hint, InputError, listed, warn_user
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import ONE_BLAS_THREAD, slices
 from isopleth.results.charts import Chart, Series, thinned
+from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter
@@ -120,16 +121,27 @@ class DriftAlarms(Result):
             "threshold": np.full(len(rows), self.threshold),
         }
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "first_row": self.first_row + self.counted_from,
-            "rows": len(self.statistic),
-            "alarms": len(self),
-            "threshold": self.threshold,
-            "window": self.window,
-            "dependence": self.dependence,
-            "column_changes": [records(changes) for changes in self.columns],
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "first_row": Fact(
+            "integer", "first of these rows in the stream", lambda found: found.first_row + found.counted_from
+        ),
+        "rows": Fact("integer", "number of rows", lambda found: len(found.statistic)),
+        "alarms": Fact("integer", "number of alarms", len),
+        "threshold": Fact("number", "threshold of the distance", lambda found: found.threshold),
+        "window": Fact("integer", "rows of a window", lambda found: found.window),
+        "dependence": Fact("number", "rows that say as much as one independent row", lambda found: found.dependence),
+        "column_changes": Fact(
+            "list of list",
+            "for each alarm an object for each column: how it changed",
+            lambda found: [records(changes) for changes in found.columns],
+        ),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "row": Key("integer", "row at which the alarm was raised"),
+        "first_row": Key("integer", "first row of its window"),
+        "statistic": Key("number", "distance of the window from the reference"),
+        "threshold": Key("number", "threshold of the distance"),
+    }
 
     def _sentences(self) -> list[str]:
         rows = counted(len(self.statistic), "row")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from isopleth.results.charts import Chart, Series
+from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tasks.drift.causes import Page
@@ -122,15 +123,26 @@ class DriftPages(Result):
             ),
         }
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "first_row": self.first_row + self.counted_from,
-            "rows": self.n_rows,
-            "pages": len(self),
-            "open": len(self.open),
-            "columns": list(self.names),
-            "rows_a_day": self.per_day,
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "first_row": Fact(
+            "integer", "first of these rows in the stream", lambda found: found.first_row + found.counted_from
+        ),
+        "rows": Fact("integer", "number of rows", lambda found: found.n_rows),
+        "pages": Fact("integer", "pages that were opened in them", len),
+        "open": Fact("integer", "pages that are still open", lambda found: len(found.open)),
+        "columns": Fact("list of string", "columns that are watched", lambda found: list(found.names)),
+        "rows_a_day": Fact("integer", "rows of a day", lambda found: found.per_day),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "row": Key("integer", "row at which the page was opened"),
+        "since": Key("integer", "row since which there is evidence"),
+        "time": Key("string", "its time, if rows have times"),
+        "kind": Key("string", "level, given (given the other columns), spread, together, or incident"),
+        "columns": Key("string", "columns that changed"),
+        "direction": Key("integer", "1 for higher, more spread or more alike, -1 for the contrary"),
+        "also": Key("string", "columns in which the same cause showed"),
+        "closed": Key("integer", "row at which the page was closed; -1 while it is open"),
+    }
 
     def _sentences(self) -> list[str]:
         rows = counted(self.n_rows, "row")

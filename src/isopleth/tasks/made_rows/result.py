@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.stats import ks_2samp
 
 from isopleth.results.charts import Chart, compared
+from isopleth.results.keys import Fact
 from isopleth.results.result import MOST_ROWS, Result, ShownTable, shown
 from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.relations import Relation, numbers_of, relations_of, times_of
@@ -113,22 +114,35 @@ class MadeRows(Result):
         parts = {relation: {relation.result, relation.first, relation.second} - {None} for relation in found}
         return {relation: relation.broken(made) for relation in found if parts[relation] <= made.keys()}
 
+    @property
+    def rows_of_the_table(self) -> int:
+        """Rows of the table that they are like; 0 without one."""
+        return max((len(column) for column in self.source.values()), default=0)
+
     def _columns(self) -> dict[str, Any]:
         return dict(self.made)
 
-    def _facts(self) -> dict[str, Any]:
-        rows = max((len(column) for column in self.source.values()), default=0)
-        return {
-            "rows": len(self),
-            "given": dict(self.given),
-            "columns": list(self.made),
-            "rows_of_the_table": rows or None,
-            "distance": self.distance,
-            "relations": {str(relation): count for relation, count in self.relations.items()},
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "rows": Fact("integer", "number of made rows", len),
+        "given": Fact("object", "values of --given, which every made row has", lambda found: dict(found.given)),
+        "columns": Fact("list of string", "their columns", lambda found: list(found.made)),
+        "rows_of_the_table": Fact(
+            "integer or null", "rows of FILE; null with --model", lambda found: found.rows_of_the_table or None
+        ),
+        "distance": Fact(
+            "object",
+            "share of the values of each column that differs from FILE; empty with --given",
+            lambda found: found.distance,
+        ),
+        "relations": Fact(
+            "object",
+            "relations that hold in all or nearly all rows of FILE, and the made rows that break each",
+            lambda found: {str(relation): count for relation, count in found.relations.items()},
+        ),
+    }
 
     def _sentences(self) -> list[str]:
-        rows = max((len(column) for column in self.source.values()), default=0)
+        rows = self.rows_of_the_table
         first = f"{counted(len(self), 'row')} {'was' if len(self) == 1 else 'were'} made"
         if self.given:
             first += f" with {in_words([f'{name} = {cell_text(value)}' for name, value in self.given.items()])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -15,6 +15,7 @@ from isopleth.core.inference import LEVEL, adjusted_p_values, normal_quantile, p
 from isopleth.core.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.difference.lsdd import LSDD
 from isopleth.results.charts import Chart
+from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import in_words
 from isopleth.tables.checks import TIMES_APART
@@ -36,6 +37,7 @@ _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
 # Columns given the others that have a sentence of their own.
 _MOST_GIVEN = 3
+_KIND_OF_COLUMN = "what the column holds there, or why it is left out; null where it is not there"
 # Columns of which the group that changed is looked for.
 _MOST_WHERE = 5
 
@@ -152,26 +154,83 @@ class TwoSampleResult(Result):
         scores = dict(zip(self.names, self.witness.statistics, strict=True))
         return found | {"statistic": np.array([scores[name] for name in found["column"]])}
 
-    def _facts(self) -> dict[str, Any]:
-        return {
-            "schema_changes": [asdict(change) for change in self.schema.changes] if self.schema else [],
-            "set_aside": self.set_aside,
-            "shared_rows": list(self.shared_rows),
-            "telling_rows": records(self.telling_rows()) if self.pvalue <= LEVEL else [],
-            "pvalue": self.pvalue,
-            "statistic": self.statistic,
-            "rows": list(self.sizes),
-            "columns": self.names,
-            "n_resamples": self.n_resamples,
-            "rows_permuted_as_one": self.group,
-            "rows_permuted": len(self.problem.units.rows),
-            "kernel_scores": self.kernel_scores,
-            "relations": [list(pair) for pair in self.witness.relations(LEVEL)] if self.pvalue <= LEVEL else [],
-            "changed_groups": [asdict(group) for group in self.changed_groups],
-            "tolerance": self.tolerance,
-            "against_tolerance": {} if self.tolerance is None else self.against_tolerance(),
-            "separation": None if self._separation is None else asdict(self._separation),
-        }
+    facts: ClassVar[dict[str, Fact]] = {
+        "schema_changes": Fact(
+            "list of object",
+            "columns that only one table has or whose kind changed: column, before, after",
+            lambda found: [asdict(change) for change in found.schema.changes] if found.schema else [],
+            {
+                "column": Key("string", "name of the column"),
+                "before": Key("string or null", _KIND_OF_COLUMN),
+                "after": Key("string or null", _KIND_OF_COLUMN),
+            },
+        ),
+        "set_aside": Fact("object", "columns that were not compared, and why", lambda found: found.set_aside),
+        "shared_rows": Fact(
+            "list of integer",
+            "rows of A that are also in B, and of B that are also in A",
+            lambda found: list(found.shared_rows),
+        ),
+        "telling_rows": Fact(
+            "list of object",
+            "up to twenty rows that tell the tables apart, with their values",
+            lambda found: records(found.telling_rows()) if found.pvalue <= LEVEL else [],
+        ),
+        "pvalue": Fact("number", "p-value of the test", lambda found: found.pvalue),
+        "statistic": Fact(NUMBER, "its statistic", lambda found: found.statistic),
+        "rows": Fact("list of integer", "rows of A and B", lambda found: list(found.sizes)),
+        "columns": Fact("list of string", "columns that were compared", lambda found: found.names),
+        "n_resamples": Fact("integer", "number of permutations", lambda found: found.n_resamples),
+        "rows_permuted_as_one": Fact("integer", "rows of a group", lambda found: found.group),
+        "rows_permuted": Fact("integer", "rows that the permutations use", lambda found: len(found.problem.units.rows)),
+        "kernel_scores": Fact("object", "the eleven scores by their names", lambda found: found.kernel_scores),
+        "relations": Fact(
+            "list of list",
+            "pairs of columns whose relation differs, of which neither differs by itself",
+            lambda found: [list(pair) for pair in found.witness.relations(LEVEL)] if found.pvalue <= LEVEL else [],
+        ),
+        "changed_groups": Fact(
+            "list of object",
+            "groups of rows in which columns changed more than elsewhere: column, group, pvalue, before, after, elsewhere",
+            lambda found: [asdict(group) for group in found.changed_groups],
+        ),
+        "tolerance": Fact(NUMBER, "share of --tolerance; null without", lambda found: found.tolerance),
+        "against_tolerance": Fact(
+            "object",
+            "with --tolerance: for each column more, less or open, as is shown of the share of its values that differ",
+            lambda found: {} if found.tolerance is None else found.against_tolerance(),
+        ),
+        "separation": Fact(
+            "object or null",
+            "accuracy of a classifier with its interval; null for too few rows",
+            lambda found: None if found._separation is None else asdict(found._separation),
+        ),
+    }
+    row_keys: ClassVar[dict[str, Key]] = {
+        "column": Key("string", "name of the column"),
+        "share": Key(NUMBER, "share of the values that differ, about"),
+        "share_low": Key(NUMBER, "lower limit of the share, of an interval of 95 %"),
+        "share_high": Key(NUMBER, "upper limit"),
+        "median_before": Key(NUMBER, "median in A"),
+        "median_after": Key(NUMBER, "median in B"),
+        "spread_before": Key(NUMBER, "quartile distance in A"),
+        "spread_after": Key(NUMBER, "quartile distance in B"),
+        "pvalue": Key("number", "p-value of the column alone, adjusted for the number of columns"),
+        "pvalue_given_others": Key("number", "p-value of the column given the other columns, adjusted likewise"),
+        "shift_given_others": Key(
+            NUMBER, "move of the column in standard deviations of what the other columns leave open"
+        ),
+        "given_others": Key("string", "the change given the other columns in words"),
+        "statistic": Key(NUMBER, "score of the column alone"),
+        "level": Key("string or null", "word whose share changed most, of a column of words", optional=True),
+        "level_before": Key(NUMBER, "its share in A", optional=True),
+        "level_after": Key(NUMBER, "its share in B", optional=True),
+        "time_before": Key("string or null", "median time in A, of a column of times", optional=True),
+        "time_after": Key("string or null", "median time in B", optional=True),
+        "missing_before": Key("number", "share of missing cells in A", optional=True),
+        "missing_after": Key("number", "share of missing cells in B", optional=True),
+        "description": Key("string", "the change in words", optional=True),
+    }
 
     def _sentences(self) -> list[str]:
         changed = self.schema.sentence if self.schema else ""
