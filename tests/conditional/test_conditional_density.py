@@ -92,6 +92,19 @@ def test_repeated_values_stay_sharp_and_extremes_that_repeat_are_limits():
     assert np.mean(found[:, 1] == 0.0) > 0.6
 
 
+def test_laws_of_groups_do_not_reach_across_the_empty_stretch_between_them():
+    rng = np.random.default_rng(4)
+    article = rng.choice(["bulb", "lamp", "chair", "table"], size=800, p=[0.3, 0.4, 0.25, 0.05])
+    usual = pd.Series({"bulb": 4.0, "lamp": 35.0, "chair": 90.0, "table": 400.0})
+    price = usual[article].to_numpy() * np.exp(0.04 * rng.normal(size=800))
+    X = pd.DataFrame({"article": article, "units": rng.integers(1, 9, size=800), "days": rng.gamma(4.0, size=800)})
+    model = ConditionalDensity(random_state=0).fit(X, price)
+    asked = pd.DataFrame({"article": usual.index, "units": 4, "days": 4.0})
+    q = model.predict_quantile(asked, [0.05, 0.95]) / usual.to_numpy()[:, None]
+    assert (q > 0.7).all()
+    assert (q < 1.4).all()  # 40 tables among 800 rows
+
+
 def test_far_values_have_finite_log_densities_in_order(model):
     far = model.log_prob(np.repeat(ASKED[:1], 5, axis=0), [10.0, 100.0, 1e4, 1e8, -1e8])
     assert np.isfinite(far).all()

@@ -34,6 +34,8 @@ _JUDGED = 2000
 _NODES, _GRID = 256, 256
 # Deviations of the target that are one of the wide law.
 _WIDE = 8.0
+# Scores on each side of an empty stretch that say in which unit it is measured.
+_BESIDE = 0.25
 # Scores beyond those of the values that a table of the marginal frame holds.
 _REACH = 1e4
 # Deviation of equal numbers, as a share of their size.
@@ -91,6 +93,8 @@ class ScoreTable:
         scores = frame.forward(values[:, None])[:, 0]
         rising = np.concatenate([[True], np.diff(np.maximum.accumulate(scores)) > 1e-12])
         values, scores = values[rising], scores[rising]
+        some = np.unique(np.quantile(y, np.linspace(0.0, 1.0, 1500), method="inverted_cdf"))
+        scores = scores + np.interp(values, some, _empty_stretches(some, frame.forward(some[:, None])[:, 0]))
         last = scores[[0, -1]] + [1.0, -1.0]
         slopes = np.abs(values[[0, -1]] - np.interp(last, scores, values))
         slopes = np.where(slopes > 0.0, slopes, (high - low) or 1.0)
@@ -106,6 +110,27 @@ class ScoreTable:
     def inverse(self, z: np.ndarray) -> np.ndarray:
         """Return the values of scores."""
         return np.interp(z, self.scores, self.values)
+
+
+def _empty_stretches(y: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Return what is added to the scores z of ascending values y, so that kernels do not reach from one group into another.
+
+    Ranks have no empty stretches: the scores of the dearest chair and of the cheapest table are next to each other, whatever lies
+    between their prices. A stretch counts as long as it is in the units of the values beside it, and beyond one unit by the
+    logarithm; only what exceeds three times the distance of the scores is added, so that nothing changes where there is no group.
+    """
+    before, after = np.minimum(_BESIDE, z - z[0])[:-1], np.minimum(_BESIDE, z[-1] - z)[1:]
+    steps = np.diff(y)
+    lengths = np.zeros(len(steps))
+    for side, end in (
+        (before, np.interp(z[:-1] - before, z, y) - y[:-1]),
+        (after, np.interp(z[1:] + after, z, y) - y[1:]),
+    ):
+        t = steps * side / np.maximum(np.abs(end), 1e-300)
+        lengths += side * np.where(t <= 1.0, t, 1.0 + np.log(np.maximum(t, 1.0)))
+    lengths /= np.maximum(before + after, 1e-300)
+    added = np.concatenate([[0.0], np.cumsum(np.maximum(lengths - 3.0 * np.diff(z), 0.0))])
+    return np.asarray(added - np.interp(0.0, z, added))
 
 
 @dataclass(frozen=True)
