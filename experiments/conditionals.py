@@ -8,7 +8,8 @@ DIR holds tables in two layouts, which may stand side by side:
 - ``NAME/data/data.txt`` with ``index_features.txt``, ``index_target.txt``, ``n_splits.txt``, ``index_train_K.txt`` and
   ``index_test_K.txt``: the public layout of the regressions and splits of Hernandez-Lobato and Adams (ICML 2015).
 - ``NAME.csv`` or ``NAME.csv.gz``, with or without names of columns. The target is the last column, or the one named by
-  ``--target``. ``NAME.test_mask.csv.gz`` marks held-out rows, one column a split; without it a tenth of the rows is drawn.
+  ``--target``; with ``--every-column`` each column of words or numbers is a target in turn, and the table is called NAME/COLUMN.
+  ``NAME.test_mask.csv.gz`` marks held-out rows, one column a split; without it a tenth of the rows is drawn.
 
 Figures of the held-out rows: ``log likelihood``, the mean log density in the units of the target, averaged over the step in which
 it is recorded, at least .005 deviations; ``crps``, twice the mean pinball loss of 99 quantiles, and ``relative`` over that of
@@ -21,6 +22,8 @@ the quantiles of the target itself; ``coverage`` and ``width`` (in deviations) o
   tables of at most 1,500 rows. Words are columns of 0 and 1 and gaps means for these.
 - A law that is given by quantiles has a constant density between neighbouring ones, at least .01 deviations apart, and
   exponential tails beyond the outermost.
+
+A target of words has other figures and methods: those of ``experiments/conditional_words.py``.
 
 A rival that is not installed is left out. Each line of the CSV file is one figure; a run that was interrupted goes on
 where it stopped. Tables of a folder are divided in two halves by their names: what was chosen here was chosen on the first.
@@ -42,6 +45,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
+from experiments.conditional_words import WORD_FIGURES, WORD_METHODS, word_figures
 from experiments.density_tables import is_reported
 from experiments.resumed import resumed
 from isopleth import ConditionalDensity
@@ -52,6 +56,10 @@ FIGURES = ("log likelihood", "crps", "relative", "coverage", "width", "fit", "an
 LEVELS = np.arange(1, 100) / 100
 LEAST_CELL = 0.0025  # least half width of a cell, in deviations
 MOST_ROWS_OF_LINES = 1500
+MOST_WORDS, LEAST_OF_SECOND = (
+    30,
+    10,
+)  # of a column that is a target by --every-column: words, and rows of the second word
 
 # Mean log likelihood of MC dropout (Gal and Ghahramani, ICML 2016, table 1), by the names of the folders.
 PUBLISHED = {
@@ -75,6 +83,11 @@ class Split:
     y: np.ndarray
     asked: pd.DataFrame
     truth: np.ndarray
+
+    @property
+    def of_words(self) -> bool:
+        """Tell whether the target holds words."""
+        return self.y.dtype == object
 
     @property
     def half(self) -> float:
@@ -107,7 +120,9 @@ class Table:
         return Split(X, self.y[fit], asked, self.y[held])
 
 
-def tables_of(data: Path, target: str | None) -> dict[str, Callable[[], Table]]:
+def tables_of(
+    data: Path, target: str | None, every_column: bool = False, most_rows: int | None = None
+) -> dict[str, Callable[[], Table]]:
     """Return how each table in a folder is read, by its name."""
     found: dict[str, Callable[[], Table]] = {}
     for path in sorted(data.rglob("data.txt")):
@@ -116,8 +131,27 @@ def tables_of(data: Path, target: str | None) -> dict[str, Callable[[], Table]]:
             found[name] = lambda path=path, name=name: indexed_table(name, path.parent)
     for path in sorted([*data.glob("*.csv"), *data.glob("*.csv.gz")]):
         name = path.name.removesuffix(".gz").removesuffix(".csv")
-        if not name.endswith(".test_mask"):
-            found[name] = lambda path=path, name=name: csv_table(name, path, target)
+        if name.endswith(".test_mask"):
+            continue
+        if not every_column:
+            found[name] = lambda path=path, name=name: csv_table(name, path, target, most_rows)
+            continue
+        for column in _targets(csv_frame(path)):
+            found[f"{name}/{column}"] = lambda path=path, name=name, column=column: csv_table(
+                name, path, column, most_rows
+            )
+    return found
+
+
+def _targets(frame: pd.DataFrame) -> list[str]:
+    """Return the columns that can be targets: those of two to thirty words of which the second has ten rows, and of numbers."""
+    found = []
+    for name in frame:
+        known = frame[name].dropna()
+        counts = known.value_counts()
+        words = not pd.api.types.is_numeric_dtype(known)
+        if len(counts) > 1 and (not words or (len(counts) <= MOST_WORDS and counts.iloc[1] >= LEAST_OF_SECOND)):
+            found.append(name)
     return found
 
 
@@ -137,12 +171,20 @@ def indexed_table(name: str, folder: Path) -> Table:
     return Table(name, pd.DataFrame(rows[:, features]).add_prefix("x"), rows[:, int(target[0])], splits)
 
 
-def csv_table(name: str, path: Path, target: str | None) -> Table:
-    """Read a table of a CSV file; rows without a target are left out."""
+def csv_frame(path: Path) -> pd.DataFrame:
+    """Read a CSV file with or without names of columns."""
     first = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0]
     plain = pd.to_numeric(first, errors="coerce").notna().all()
     frame = pd.read_csv(path, header=None if plain else 0)
     frame.columns = [f"x{c}" if isinstance(c, int) else str(c) for c in frame.columns]
+    return frame
+
+
+def csv_table(name: str, path: Path, target: str | None, most_rows: int | None = None) -> Table:
+    """Read a table of a CSV file; rows without a target are left out, and those beyond `most_rows`, drawn."""
+    frame = csv_frame(path)
+    if most_rows is not None and len(frame) > most_rows:
+        frame = frame.iloc[np.sort(np.random.default_rng(0).permutation(len(frame))[:most_rows])].reset_index(drop=True)
     wanted = frame.columns[-1] if target is None or target not in frame else target
     mask_path = path.with_name(f"{name}.test_mask.csv.gz")
     if mask_path.exists():
@@ -152,7 +194,13 @@ def csv_table(name: str, path: Path, target: str | None) -> Table:
     known = frame[wanted].notna().to_numpy()
     frame, masks = frame[known].reset_index(drop=True), [mask[known] for mask in masks]
     splits = [(np.flatnonzero(~mask), np.flatnonzero(mask)) for mask in masks]
-    return Table(name, frame.drop(columns=wanted), frame[wanted].to_numpy(dtype=float), splits)
+    cells = frame[wanted]
+    y = (
+        cells.to_numpy(dtype=float)
+        if pd.api.types.is_numeric_dtype(cells)
+        else cells.astype(str).to_numpy(dtype=object)
+    )
+    return Table(name, frame.drop(columns=wanted), y, splits)
 
 
 # ---- laws: quantiles of held-out rows at LEVELS, and log densities of the truth ----------------------------------------------
@@ -271,6 +319,8 @@ METHODS: dict[str, tuple[Fit, str | None]] = {
 
 def figures(split: Split, method: str) -> dict[str, float]:
     """Return the figures of a method on the held-out rows of a split."""
+    if split.of_words:
+        return _figures_of_words(split, method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         start = time.process_time()
@@ -292,6 +342,18 @@ def figures(split: Split, method: str) -> dict[str, float]:
     return dict(zip(FIGURES, map(float, values), strict=True))
 
 
+def _figures_of_words(split: Split, method: str) -> dict[str, float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        start = time.process_time()
+        answer = WORD_METHODS[method](split)
+        fitted = time.process_time()
+        words = answer(split)
+        answered = time.process_time()
+    values = (*word_figures(words, split), fitted - start, answered - fitted)
+    return dict(zip(WORD_FIGURES, map(float, values), strict=True))
+
+
 def crps_of(quantiles: np.ndarray, truth: np.ndarray) -> float:
     """Return the continuous ranked probability score, as twice the mean pinball loss of quantiles at LEVELS."""
     step = truth[:, None] - quantiles
@@ -300,14 +362,15 @@ def crps_of(quantiles: np.ndarray, truth: np.ndarray) -> float:
 
 def run(options: argparse.Namespace) -> None:
     """Write the figures of all tables, splits and methods that are not there yet."""
-    readers = tables_of(options.data, options.target)
+    readers = tables_of(options.data, options.target, options.every_column, options.most_rows)
     names = [name for name in options.tables or readers if _wanted(name, options.half)]
     if unknown := [name for name in names if name not in readers]:
         raise SystemExit(f"{options.data} has no table {', '.join(unknown)}; it has {', '.join(readers)}.")
-    methods = [m for m in options.methods if METHODS[m][1] is None or find_spec(str(METHODS[m][1]))]
+    numbers = [m for m in options.methods if m in METHODS and (METHODS[m][1] is None or find_spec(str(METHODS[m][1])))]
     with resumed(options.out, FIELDS, 3) as (finished, add):
         for name in names:
             table = readers[name]()
+            methods = [m for m in options.methods if m in WORD_METHODS] if table.y.dtype == object else numbers
             for k, method in _left(table, options.splits, methods, name, finished):
                 split = table.split(k)
                 if method == "quantile regression" and len(split.y) > MOST_ROWS_OF_LINES:
@@ -318,7 +381,12 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _wanted(name: str, half: str | None) -> bool:
-    return half is None or is_reported(name) is (half == "reported")
+    return half is None or _reported(name) is (half == "reported")
+
+
+def _reported(name: str) -> bool:
+    """Tell whether a target is of a table of the reported half."""
+    return is_reported(name.partition("/")[0])
 
 
 def _left(
@@ -339,11 +407,15 @@ def page(path: Path) -> str:
     with path.open(newline="") as file:
         for line in csv.DictReader(file):
             found[line["table"], line["method"], line["figure"]][line["split"]] = float(line["value"])
-    tables = sorted({key[0] for key in found}, key=lambda name: (is_reported(name), name))
-    methods = [method for method in METHODS if any(key[1] == method for key in found)]
+    of_words = sorted({key[0] for key in found if key[2] == "log loss"}, key=lambda name: (_reported(name), name))
+    words_page = _page_of_words(found, of_words) if of_words else []
+    tables = sorted({key[0] for key in found} - set(of_words), key=lambda name: (_reported(name), name))
+    if not tables:
+        return "\n".join(words_page)
+    methods = [method for method in METHODS if any(key[1] == method and key[0] in tables for key in found)]
     lines = [f"{len(tables)} tables, at most {max(map(len, found.values()))} splits each; coverage is to be .90."]
     for words, half in (("choosing", False), ("reporting", True)):
-        chosen = [name for name in tables if is_reported(name) is half]
+        chosen = [name for name in tables if _reported(name) is half]
         if chosen:
             lines += [
                 "",
@@ -357,15 +429,27 @@ def page(path: Path) -> str:
             cells = [_cell(found.get((name, method, figure), {})) for method in methods]
             published = f"{PUBLISHED[name]:.2f}" if figure == "log likelihood" and name in PUBLISHED else ""
             lines.append(_row(name, [*cells, published]))
-    return "\n".join(lines)
+    return "\n".join(lines + ([""] + words_page if words_page else []))
 
 
-def _means(found: dict, tables: list[str], methods: list[str]) -> list[str]:
+def _page_of_words(found: dict, tables: list[str]) -> list[str]:
+    """Return the figures of targets of words: means by half, and the log loss of each."""
+    methods = [method for method in WORD_METHODS if any(key[1] == method and key[0] in tables for key in found)]
+    lines = [f"{len(tables)} targets of words, at most {max(map(len, found.values()))} splits each"]
+    for words, half in (("choosing", False), ("reporting", True)):
+        chosen = [name for name in tables if _reported(name) is half]
+        if chosen:
+            lines += ["", f"{len(chosen)} targets of the {words} half", *_means(found, chosen, methods, WORD_FIGURES)]
+    lines += ["", "log loss, with standard errors over splits", _row("", methods)]
+    return lines + [_row(name, [_cell(found.get((name, m, "log loss"), {})) for m in methods]) for name in tables]
+
+
+def _means(found: dict, tables: list[str], methods: list[str], figures: tuple[str, ...] = FIGURES) -> list[str]:
     """Return the means over tables of each figure."""
-    lines = [_row("", list(FIGURES))]
+    lines = [_row("", list(figures))]
     for method in methods:
-        of_all = [name for name in tables if (name, method, "crps") in found]
-        cells = [np.mean([np.mean([*found[name, method, f].values()]) for name in of_all]) for f in FIGURES]
+        of_all = [name for name in tables if (name, method, figures[0]) in found]
+        cells = [np.mean([np.mean([*found[name, method, f].values()]) for name in of_all]) for f in figures]
         note = "" if len(of_all) == len(tables) else f"  ({len(of_all)} tables)"
         lines.append(_row(method, [f"{cell:.3f}" for cell in cells]) + note)
     return lines
@@ -410,8 +494,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tables", nargs="+", help="tables of the folder; all by default")
     parser.add_argument("--half", choices=("choosing", "reported"), help="tables of this half only")
     parser.add_argument("--target", help="name of the target in CSV files; the last column by default")
+    parser.add_argument("--every-column", action="store_true", help="each column of a CSV file is a target")
+    parser.add_argument("--most-rows", type=int, help="at most so many rows of a CSV file, drawn")
     parser.add_argument("--splits", type=int, default=20, help="at most so many splits of a table")
-    parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=list(METHODS))
+    methods = list(dict.fromkeys([*METHODS, *WORD_METHODS]))
+    parser.add_argument("--methods", nargs="+", choices=methods, default=methods)
     options = parser.parse_args(arguments)
     if options.page:
         print(page(options.page))

@@ -1,9 +1,12 @@
 """The study of one column given the others."""
 
+import csv
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from experiments import conditionals
+from experiments import conditional_words, conditionals
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +75,42 @@ def test_results_are_resumed_and_shown(data, tmp_path):
     assert "marginal 2 of 2" in page
     with pytest.raises(SystemExit, match="no table absent"):
         conditionals.main([*arguments, "--tables", "absent"])
+
+
+def test_targets_of_words_have_a_log_loss_beside_classifiers(data, tmp_path):
+    out = tmp_path / "words.csv"
+    arguments = [
+        "--data",
+        str(data),
+        "--every-column",
+        "--out",
+        str(out),
+        "--most-rows",
+        "70",
+        "--tables",
+        "named/word",
+    ]
+    assert {"named/word", "named/y"} <= set(conditionals.tables_of(data, None, every_column=True))
+    conditionals.main([*arguments, "--splits", "6", "--methods", "law", "marginal"])
+    conditionals.main([*arguments, "--splits", "1", "--methods", "logistic ridge", "forest"])
+    page = conditionals.page(out)
+    assert page.startswith("1 targets of words")
+    with out.open() as file:
+        found = [row for row in csv.DictReader(file) if row["figure"] == "log loss"]
+    assert {row["method"] for row in found} == {"law", "logistic ridge", "forest", "marginal"}
+    law, marginal = (np.mean([float(r["value"]) for r in found if r["method"] == m]) for m in ("law", "marginal"))
+    assert law < 0.9 * marginal
+
+
+def test_a_log_loss_counts_new_words_as_half_a_row(data):
+    split = conditionals.csv_table("named", data / "named.csv", "word").split(0)
+    P = np.tile([0.25, 0.75], (len(split.truth), 1))
+    truth = split.truth.copy()
+    truth[:] = "b"
+    truth[0] = "unseen"
+    loss, wrong = conditionals.word_figures(
+        conditional_words.Words(P, np.array(["a", "b"], dtype=object)), replace(split, truth=truth)
+    )
+    n, new = len(truth), 0.5 / (len(split.y) + 0.5)
+    assert loss == pytest.approx(-(np.log(new) + (n - 1) * np.log(0.75 * (1.0 - new))) / n)
+    assert wrong == pytest.approx(1 / n)
