@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.conditional.column_laws import CellJudgement, CellLaws
 from isopleth.conditional.inputs import Sample
 from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.errors import InputError, probability
@@ -26,8 +27,7 @@ from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.unread import UnreadCells
-from isopleth.tasks.cellwise.judgement import CellJudgement, CellLaws, flagged_cells
-from isopleth.tasks.cellwise.result import CellFindings
+from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
 from isopleth.tasks.cellwise.rules import Equation, FoundRule, Rule, Words, find_rules
 
 # Nats beyond which a number is flagged; a word of one row; how much more for each factor e of its rows; and most of a word.

@@ -14,7 +14,6 @@ from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import cell_text, counted
-from isopleth.tasks.cellwise.judgement import flagged_cells
 from isopleth.tasks.cellwise.rules import FoundRule
 
 # Cells of which it is said what speaks against them, and rows that a sentence lists.
@@ -277,3 +276,11 @@ class CellFindings(Result):
             "against: broken rules, and the cells without which this one would be less surprising.",
             "A bound of nats is no error rate: of the cells flagged in tables with planted errors, about a third were right.",
         ]
+
+
+def flagged_cells(scores: np.ndarray, excess: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return a mask of the flagged cells: the worst of each row if beyond its bound, and others whose excess alone is."""
+    margin = np.where(np.isnan(scores), -np.inf, scores - bounds)
+    worst = margin == margin.max(axis=1, keepdims=True)
+    worst &= np.cumsum(worst, axis=1) == 1  # of ties the first column
+    return np.asarray((margin > 0.0) & (worst | (np.nan_to_num(excess, nan=-np.inf) > bounds)))

@@ -1,4 +1,4 @@
-"""Judgement of the cells of a table by the laws of all columns: excess surprise, and what would be usual."""
+"""Laws of all columns of a table, each given the others: the excess surprise of cells, and what would be usual there."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
 
 # Quantiles of the law between which a number is usual.
 USUAL = (0.1, 0.9)
+# Nats from which on a cell tells another one.
+TELLING = 0.5
 # Rows that are judged at once.
 _BATCH = 2048
 
@@ -127,22 +129,21 @@ class CellLaws:
         others = np.array([k for k in range(len(row)) if k != j and not np.isnan(row[k])])
         if law is None or not len(others):
             return []
-        changed = np.repeat(scored, len(others) + 1, axis=0)
-        changed[np.arange(len(others)), others] = np.nan
-        logs = np.log(law.densities(law.at(changed), changed[:, j]))
-        gain = logs[:-1] - logs[-1]
+        gain = gains_without(law, scored, j, others)[0]
         order = np.argsort(-gain, kind="stable")
-        return [int(others[k]) for k in order if gain[k] > 0.5]
+        return [int(others[k]) for k in order if gain[k] > TELLING]
+
+
+def gains_without(law: BinnedLaw, scored: np.ndarray, j: int, others: np.ndarray) -> np.ndarray:
+    """Return by how many nats the log density of cell j of each row rises without each of the `others`, (n, k)."""
+    n, k = len(scored), len(others)
+    changed = np.repeat(scored, k + 1, axis=0).reshape(n, k + 1, -1)
+    changed[:, np.arange(k), others] = np.nan
+    flat = changed.reshape(n * (k + 1), -1)
+    logs = np.log(law.densities(law.at(flat), flat[:, j])).reshape(n, k + 1)
+    return np.asarray(logs[:, :-1] - logs[:, -1:])
 
 
 def _number_bins(values: np.ndarray, scores: ScoreMap | None) -> NumberBins:
     assert scores is not None
     return NumberBins.of(values, scores)
-
-
-def flagged_cells(scores: np.ndarray, excess: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return a mask of the flagged cells: the worst of each row if beyond its bound, and others whose excess alone is."""
-    margin = np.where(np.isnan(scores), -np.inf, scores - bounds)
-    worst = margin == margin.max(axis=1, keepdims=True)
-    worst &= np.cumsum(worst, axis=1) == 1  # of ties the first column
-    return np.asarray((margin > 0.0) & (worst | (np.nan_to_num(excess, nan=-np.inf) > bounds)))
