@@ -6,7 +6,7 @@ export PIP_CONSTRAINT = $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 unexport PYTHONDONTWRITEBYTECODE  # each worker of the tests would compile the package and rewrite the tests anew
 
-.PHONY: demo test test-studies test-all test-lowest test-nightly test-adapters coverage lint docs check-pages check-search check-reports mutate release-check clean
+.PHONY: demo figures test test-studies test-all test-lowest test-nightly test-adapters coverage lint docs check-pages check-search check-reports mutate release-check clean
 
 demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
@@ -38,6 +38,9 @@ test-nightly: .venv-nightly/ready
 # Adapters, by the checks of the libraries that they are for.
 test-adapters: .venv-adapters/ready
 	.venv-adapters/bin/python -m pytest -q tests/adapters
+
+figures: .venv-bench/ready  # results of experiments whose last run took less than an hour of a processor in all; DATA is their data
+	.venv-bench/bin/python tools/figures.py --data $(DATA)
 
 lint: .venv-test/ready
 	.venv-test/bin/ruff format --check .
@@ -73,6 +76,13 @@ release-check:  # wheel and source distribution, in fresh environments of each P
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/python -m pip install -q torch==2.13.0  # first and by itself: it is large
 	.venv-test/bin/python -m pip install -q -e ".[plot,xlsx,dask,torch,arviz,test]"
+	touch $@
+
+# The other libraries that experiments and benchmarks compare with.
+.venv-bench/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install -q torch==2.13.0  # first and by itself: it is large
+	.venv-bench/bin/python -m pip install -q -e ".[plot,torch,dask,bench]"
 	touch $@
 
 .venv-lowest/ready: export PIP_CONSTRAINT = $(CURDIR)/constraints-lowest.txt

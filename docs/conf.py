@@ -31,6 +31,7 @@ extensions = [
     "command_line",
     "initials",
     "machine_page",
+    "measured",
     "which_tool",
 ]
 templates_path = ["_templates"]

@@ -2,8 +2,8 @@
 
     python -m experiments.questions [--out FOLDER] [--files FOLDER]
 
-Draws cells.png, anomalies.png, expect.png, compare.png, changes.png, monitor.png and prior.png into the folder, and prints what was
-planted and what was found. `--files` also writes the tables, so that the commands of the README can be tried on them.
+Draws cells.png, anomalies.png, expect.png, compare.png, changes.png, monitor.png and prior.png into the folder, and prints what
+was planted and what was found. `--files` also writes the tables, so that the commands of the README can be tried on them.
 
 The tables: 1,400 orders of a shop (article, category, units, price, sum, days until delivery, region), in which twelve cells
 are wrong: a price of another article, a sum that is not price times units, a category of another article; the next month's

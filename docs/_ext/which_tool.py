@@ -10,7 +10,9 @@ from matplotlib.patches import FancyBboxPatch
 
 TOOLS = {
     "One table": [
-        ("Which rows are unlikely?", "AnomalyDetector"),
+        ("Which cells are wrong?", "CellwiseDetector"),
+        ("Which rows are unusual?", "AnomalyDetector"),
+        ("What is usual for a cell,\ngiven the others?", "ConditionalDensity"),
         ("How likely is a row?", "SOSREP, KDE"),
         ("Where does the density\nincrease?", "KernelScore"),
     ],
@@ -26,7 +28,7 @@ TOOLS = {
 
 def draw() -> Figure:
     """Draw a column for each kind of data, with a box for each question and its tool."""
-    figure = Figure(figsize=(10, 4.2), layout="constrained")
+    figure = Figure(figsize=(10, 6.2), layout="constrained")
     axes = figure.subplots()
     for i, (data, questions) in enumerate(TOOLS.items()):
         _box(axes, i, 3.0, 0.45, "#d3e3ee")
@@ -36,7 +38,7 @@ def draw() -> Figure:
             _box(axes, i, y, 0.78, "#f3f7fa")
             axes.text(i, y + 0.13, question, ha="center", va="center", fontsize=9.5)
             axes.text(i, y - 0.24, tool, ha="center", va="center", fontsize=9.5, family="monospace", color="#005b8f")
-    axes.set(xlim=(-0.52, len(TOOLS) - 0.48), ylim=(-0.3, 3.3))
+    axes.set(xlim=(-0.52, len(TOOLS) - 0.48), ylim=(-2.2, 3.3))
     axes.set_axis_off()
     return figure
 

@@ -1,0 +1,54 @@
+"""Figures of pages: each file of results has a record of its command and version, and the README says what the files say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+
+pytestmark = pytest.mark.skipif(not README.exists(), reason="the README is not beside an installed package")
+
+NUMBER = re.compile(r"\d*\.\d+|\d+")
+
+
+def records() -> dict[str, dict]:
+    return json.loads((ROOT / "docs" / "figures.json").read_text(encoding="utf-8"))
+
+
+def measured_rows() -> list[str]:
+    text = README.read_text(encoding="utf-8")
+    table = text[text.index("## What was measured") :]
+    return [line for line in table.splitlines() if line.startswith("| [")]
+
+
+def test_each_file_of_results_has_a_record_and_stands_on_a_page():
+    files = {path.name for path in (ROOT / "docs").glob("*_results.txt")}
+    assert files == set(records())
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.rst"))
+    shown = set(re.findall(r"^\.\. measured(?:-by)?:: (?:\.\./)?(\w+_results\.txt)$", pages, re.MULTILINE))
+    assert shown == files
+
+
+@pytest.mark.parametrize("name", records() if README.exists() else [])
+def test_commands_name_modules_that_exist(name):
+    module = re.match(r"python -m ([\w.]+)", records()[name]["command"])[1]
+    assert importlib.util.find_spec(module) is not None
+
+
+@pytest.mark.parametrize("row", measured_rows() if README.exists() else [])
+def test_figures_of_the_readme_are_those_of_the_files(row):
+    name = re.search(r"\(docs/(\w+_results\.txt)\)", row)[1]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    known = {float(number) for number in NUMBER.findall((ROOT / "docs" / name).read_text(encoding="utf-8"))}
+    figures = [float(number) for cell in row.split("|")[2:] for number in re.findall(r"\d*\.\d+", cell)]
+    assert figures
+    assert set(figures) <= known
+    said = re.search(r"\(version ([\d.]+)\)", row)
+    assert (said[1] if said else version) == records()[name]["version"]
