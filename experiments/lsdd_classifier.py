@@ -62,7 +62,7 @@ def one_run(name: str, dim: int, size: int, seed: int) -> tuple[np.ndarray, np.n
     fresh = [draw(law, FRESH, rng) for law in both]
     rows, truth = np.concatenate(fresh), np.repeat([1, -1], FRESH)
     difference = LSDD(centers=CENTERS, random_state=seed, n_jobs=1).fit(x, y)
-    densities = [density.score_samples(rows) for density in KDEDifference(n_jobs=1).fit(x, y).densities_]
+    densities = [density.score_samples(rows) for density in KDEDifference(frame="scale", n_jobs=1).fit(x, y).densities_]
     table, labels = np.concatenate([x, y]), np.repeat([1, -1], size)
     errors = []
     for prior in PRIORS:

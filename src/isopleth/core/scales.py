@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -55,7 +55,7 @@ class ScaledColumns:
 
     def scaled(self, scale: np.ndarray) -> ScaledColumns:
         """Return the frame with the same centre and another length scale."""
-        return ScaledColumns(self.keep, self.shift, scale)
+        return replace(self, scale=scale)
 
     def take(self, columns: np.ndarray) -> ScaledColumns:
         """Return the frame of some of the columns of the data."""

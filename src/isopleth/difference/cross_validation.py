@@ -257,10 +257,13 @@ def cross_validate(
     alphas: np.ndarray,
     n_jobs: int,
     verbose: bool | int = False,
+    counts: bool = False,
 ) -> CrossFitted:
     """Compute losses over the grid, its best point, and estimates with points chosen without their fold.
 
-    ``systems_at(i, threads)`` returns the log volume and the fits to folds at length scale i.
+    ``systems_at(i, threads)`` returns the log volume and the fits to folds at length scale i. With `counts` all columns are
+    categories, whose shares need no smoothing: functions at the smallest length scale are those of single categories. At the one
+    that fits the average best, functions of nearly even categories would be alike, and the ridge would shrink their difference.
     """
     searched = len(length_scales) * len(alphas) > 1
     workers = min(n_jobs, len(length_scales))
@@ -277,13 +280,13 @@ def cross_validate(
     loss_table = np.stack([table.losses for _, table in found], axis=1)
     best = smallest(loss_table.mean(axis=0), volumes)
     density_losses = np.stack([table.density for _, table in found], axis=1)
-    density = smallest(density_losses.mean(axis=0), volumes)[0]
+    sizes = np.log(length_scales).mean(axis=1)
+    density = int(np.argmin(sizes)) if counts else smallest(density_losses.mean(axis=0), volumes)[0]
     folds = len(loss_table)
     nested = np.zeros((folds, 2), dtype=int)
     if searched:
         pairs = np.stack([table.paired for _, table in found if table.paired is not None], axis=2)
         nested[:] = [_nested_choice(pairs, volumes, fold) for fold in range(folds)]
-    sizes = np.log(length_scales).mean(axis=1)
     finest = sizes[_as_good(density_losses, volumes, density)].min()
     resolving = _below_by_half_octave(sizes, finest)
     path = DifferenceSearchPath(
@@ -313,7 +316,7 @@ class DifferenceSearchPath:
     Parameters
     ----------
     length_scales : ndarray of shape (k, d)
-        Length scale of each column that varies, one candidate a row, in the units of the data.
+        Length scale of each coordinate of the frame, one candidate a row, in the units of the columns.
     alphas : ndarray of shape (a,)
         Ridges, over V.
     log_volumes : ndarray of shape (k,)

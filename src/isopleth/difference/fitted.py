@@ -19,8 +19,8 @@ from isopleth.core.scales import ScaledColumns
 from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables
 from isopleth.difference.gaussian_system import GaussianSystem, over_volume
 from isopleth.difference.statistics import DifferenceSystem, deviations_at
-from isopleth.tables.checks import CheckedRows, check_mass, enter, used_names
-from isopleth.tables.row_encoding import RowEncoding, refuse_gaps
+from isopleth.tables.checks import CheckedRows, check_mass, enter
+from isopleth.tables.row_encoding import RowEncoding
 
 KINDS = ("cross_fitted", "lower_bound", "linear", "quadratic", "combined", "corrected", "inverse_corrected")
 
@@ -124,8 +124,8 @@ class SquaredL2Law:
 class FittedDifference:
     """What a fit returns: a difference of two densities as a sum of Gaussians, with its standard errors."""
 
-    encoding: RowEncoding | None  # of words and missing cells; None for complete numbers
-    frame: ScaledColumns  # encoded columns over the length scale
+    encoding: RowEncoding  # of words and missing cells
+    frame: ScaledColumns  # coordinates of encoded rows, over the length scale
     system: GaussianSystem  # the functions, on the backend of the rows of the fit
     centers: np.ndarray  # (b, n_features): their centres in the units of the data
     means: np.ndarray  # (b, 2): coefficients of the mean over each sample
@@ -157,17 +157,12 @@ class FittedDifference:
     @property
     def columns(self) -> int:
         """Number of columns that vary."""
-        return int(self.frame.keep.sum()) if self.encoding is None else self.encoding.kept_columns(self.frame.keep)
+        return self.encoding.kept_columns(self.frame.keep)
 
-    def enter(self, table: CheckedRows, names: list[str]) -> np.ndarray:
+    def enter(self, table: CheckedRows) -> np.ndarray:
         """Return checked rows in the coordinates of the functions."""
-        rows = table.rows
-        if self.encoding is not None:
-            self.encoding.refuse_new_gaps(rows)
-            rows = self.encoding(rows)
-        elif table.missing.any():
-            refuse_gaps(rows, zip(names, range(rows.shape[1]), strict=True))
-        return self.frame.enter(rows)
+        self.encoding.refuse_new_gaps(table.rows)
+        return self.frame.enter(self.encoding(table.rows))
 
     def values(self, z: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Return a linear combination of the functions, times V, at points."""
@@ -205,7 +200,7 @@ class DifferenceEstimator(ReportsProgress, BaseEstimator):
         """Return the checked rows, the fitted value, and the rows in its coordinates."""
         fitted = self._value()
         table = enter(self, X)
-        return table, fitted, fitted.enter(table, used_names(self, None))
+        return table, fitted, fitted.enter(table)
 
     def difference(self, X: Any, relative: bool = False) -> Array:
         """Compute the fitted difference of densities at each row.
@@ -444,8 +439,7 @@ class DifferenceEstimator(ReportsProgress, BaseEstimator):
         MissingExtraError
             If matplotlib is not installed.
         """
-        encoding = self._value().encoding
-        if encoding is not None and encoding.scaled.any():
+        if self._value().encoding.scaled.any():
             raise InputError("plot draws one or two columns of numbers; this difference has words or missing cells.")
         from isopleth.difference.figures import plot_difference
 

@@ -73,7 +73,7 @@ REACH = 8.0
 LEAST = 1e-100
 
 
-def _clipped(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def clipped(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Clip values far from the quartiles (wider quantiles if these are equal), so that a few do not determine the scale."""
     order = np.argsort(rows, axis=0)
     ranked, mass = np.take_along_axis(rows, order, axis=0), weights[order]
@@ -93,9 +93,9 @@ def _clipped(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 def _deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     counted = weights > 0
-    clipped = _clipped(rows[counted], weights[counted])
-    varying = clipped.min(axis=0) < clipped.max(axis=0)  # a mean may differ from equal values by rounding
-    return np.where(varying, deviations(clipped, weights[counted]), 0.0)
+    values = clipped(rows[counted], weights[counted])
+    varying = values.min(axis=0) < values.max(axis=0)  # a mean may differ from equal values by rounding
+    return np.where(varying, deviations(values, weights[counted]), 0.0)
 
 
 def spread_within(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -8,18 +8,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError
-from isopleth.core.scales import is_auto
+from isopleth.core.scales import ScaledColumns, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density import KDE
 from isopleth.density.search import Search
+from isopleth.difference.coordinates import BalancedColumns, balanced
 from isopleth.difference.gaussian_system import over_volume
-from isopleth.difference.samples import enter_both
+from isopleth.difference.samples import TwoSamples, enter_both
 from isopleth.kernels import Gaussian
 from isopleth.operators import Operator
 from isopleth.tables.checks import CheckedRows, enter
@@ -36,6 +37,9 @@ class KDEDifference(BaseEstimator):
     length_scale : float, array of shape (n_features,), "auto", "scott", "median" or Search, default="auto"
         Length scale or rule for both densities, see :class:`KDE`; "auto" searches the length scale of the largest held-out
         likelihood for each.
+    frame : {"auto", "balanced", "scale"}, default="auto"
+        Coordinates in which the length scales stand, as for :class:`LSDD`: "balanced" removes the correlations within the samples
+        and leaves volumes as they are, "scale" is the columns, and "auto" is "scale" if length scales are numbers.
     memory_limit : float, default=2**30
         Bytes that tiles of the kernel matrix and scratch may take together.
     n_jobs : int or None, default=-1
@@ -44,7 +48,7 @@ class KDEDifference(BaseEstimator):
     Attributes
     ----------
     densities_ : tuple of two KDE
-        The fitted densities.
+        The fitted densities, of rows in the coordinates.
     squared_l2_ : float
         Squared L2 distance :math:`\int (\hat p - \hat q)^2`, in closed form.
 
@@ -66,6 +70,7 @@ class KDEDifference(BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "length_scale": [Real, str, "array-like", Search],
+        "frame": [StrOptions({"auto", "balanced", "scale"})],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
     }
@@ -73,10 +78,12 @@ class KDEDifference(BaseEstimator):
     def __init__(
         self,
         length_scale: Any = "auto",
+        frame: str = "auto",
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
     ) -> None:
         self.length_scale = length_scale
+        self.frame = frame
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
@@ -102,11 +109,26 @@ class KDEDifference(BaseEstimator):
         """
         self._validate_params()
         x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y, min_samples=2)
+        self._coordinates = self._frame_of(x, y)
         self.densities_ = p, q = self._density(x, "X", x.backend), self._density(y, "Y", x.backend)
         sums, log_volumes = np.array([self._inner(p, p), self._inner(p, q), self._inner(q, q)]).T
         unit = log_volumes.min()  # reciprocal volumes may overflow, and their difference would be lost
         self.squared_l2_ = float(over_volume(np.array([1.0, -2.0, 1.0]) * sums @ np.exp(unit - log_volumes), unit))
         return self
+
+    def _frame_of(self, x: CheckedRows, y: CheckedRows) -> BalancedColumns | None:
+        """Return the coordinates of the densities; None for the columns themselves."""
+        given = not isinstance(self.length_scale, (str, Search))
+        if self.frame == "scale" or (self.frame == "auto" and given):
+            return None
+        samples = TwoSamples.of(x, y)
+        columns = ScaledColumns.centred(samples.rows, np.ones(samples.rows.shape[1], dtype=bool))
+        found = balanced(columns, samples.rows, samples.weights)
+        return found if isinstance(found, BalancedColumns) else None
+
+    def _entered(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows in the coordinates of the densities."""
+        return rows if self._coordinates is None else self._coordinates.centre(rows)
 
     def _density(self, table: CheckedRows, name: str, backend: Backend) -> KDE:
         """Fit the density of one sample; refuse columns that are constant in it."""
@@ -118,7 +140,7 @@ class KDEDifference(BaseEstimator):
             )
         scale = Search(criterion="likelihood") if is_auto(self.length_scale) else self.length_scale
         return KDE(length_scale=scale, frame="scale", memory_limit=self.memory_limit, n_jobs=self.n_jobs).fit(
-            backend.array(table.rows), None, table.weights
+            backend.array(self._entered(table.rows)), None, table.weights
         )
 
     def _inner(self, one: KDE, other: KDE) -> tuple[float, float]:
@@ -146,5 +168,6 @@ class KDEDifference(BaseEstimator):
         """
         check_is_fitted(self, "densities_")
         table = enter(self, X)
-        p, q = (np.exp(density.score_samples(table.rows)) for density in self.densities_)
+        z = self._entered(table.rows)
+        p, q = (np.exp(density.score_samples(z)) for density in self.densities_)
         return table.answer(p - q)

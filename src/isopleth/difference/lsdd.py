@@ -17,13 +17,14 @@ from isopleth.core.errors import InputError
 from isopleth.core.parts import Parts, Streaming, take_columns
 from isopleth.core.scales import ScaledColumns, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
+from isopleth.difference.coordinates import balanced
 from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split, cross_validate, fold_coefficients
 from isopleth.difference.fitted import DifferenceEstimator, FittedDifference, SquaredL2Law, in_sample
 from isopleth.difference.gaussian_system import CategoryCoordinates, GaussianSystem, fits_within, system_of
 from isopleth.difference.grids import choose_centers, factors, length_scales, ridges, spread_within
 from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
-from isopleth.tables.checks import CheckedRows, TakesKinds, column_names, enter, varying_columns, warn_of_new_beginning
+from isopleth.tables.checks import CheckedRows, TakesKinds, column_names, enter, warn_of_new_beginning
 from isopleth.tables.row_encoding import RowEncoding
 
 # Seed of the numbers that take the place of missing ones.
@@ -34,7 +35,7 @@ _SEED_OF_GAPS = 20
 class Decisions:
     """Centres, frame and candidates of a fit, determined from some rows before all rows are summed."""
 
-    frame: ScaledColumns  # columns at unit scale
+    frame: ScaledColumns  # coordinates at unit scale
     centers: np.ndarray  # (b, n_features): centres in the units of the data
     drawn: bool  # whether the centres are rows
     scales: np.ndarray  # (k, d): candidates for the length scale
@@ -43,8 +44,13 @@ class Decisions:
     searched: bool  # whether there is more than one candidate
     seed: int  # seed of the folds
     penalty: str  # norm that the ridge penalises
+    encoding: RowEncoding  # of words and missing cells
     categories: CategoryCoordinates | None = None
-    encoding: RowEncoding | None = None  # of words and missing cells
+
+    @property
+    def counts(self) -> bool:
+        """Whether all columns are categories, of which densities are shares."""
+        return self.categories is not None and bool(self.categories.mask.all())
 
     def scale(self, found: CrossFitted | None) -> np.ndarray:
         """Return the length scale of the fit."""
@@ -84,7 +90,7 @@ class Decisions:
             means,
             backend.array(means[:, 0] - means[:, 1]),
             alpha,
-            scales if self.encoding is None else self.encoding.by_column(scales),
+            self.encoding.by_column(scales),
             deviation_factor(at, alpha),
             estimates,
             None if found is None else found.path,
@@ -147,6 +153,12 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         Norm that the ridge multiplies: the squared norm of the coefficients, or of g in the reproducing kernel Hilbert
         space (section 2.3.2 of [1]_, whose :math:`\gamma` is :math:`\sqrt2` length scales). The latter solves
         :math:`(H + \lambda K)\, \theta = h` with the kernel matrix K of the centres; 1e-8 is added to its diagonal.
+    frame : {"auto", "balanced", "scale"}, default="auto"
+        Coordinates z in which the length scales stand. "balanced": :math:`z = c\, S R^{-1/2} S^{-1} x` with the standard
+        deviations S and correlations R within the samples, shrunk by the rule of Ledoit and Wolf and averaged; far values are
+        clipped as for length scales. The factor c makes the determinant 1, so that densities and distances in z are those in x.
+        Columns that do not go together stay as they are, and so do categories. "scale": the columns. "auto": "scale" if length
+        scales are given, "balanced" if they are searched.
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories.
     memory_limit : float, default=2**30
@@ -168,7 +180,8 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         log V, in the units of the data. V overflows in hundreds of dimensions, so methods that return reciprocal volumes
         return them times V with ``relative=True``.
     length_scale_ : array of shape (n_features,)
-        The length scale of each column; NaN for constant columns, which are dropped, and for categories.
+        The length scale of each column, in balanced coordinates the standard deviation of the kernel along it; NaN for constant
+        columns, which are dropped, and for categories.
     alpha_ : float
         The ridge over V.
     squared_l2_ : float
@@ -227,6 +240,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         "centers": [None, Interval(Integral, 1, None, closed="left"), "array-like"],
         "cv": [Interval(Integral, 2, None, closed="left"), tuple, list],
         "penalty": [StrOptions({"l2", "rkhs"})],
+        "frame": [StrOptions({"auto", "balanced", "scale"})],
         "categorical": [None, str, "array-like"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
@@ -245,6 +259,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         centers: Any = 500,
         cv: Any = 5,
         penalty: str = "l2",
+        frame: str = "auto",
         categorical: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
@@ -256,6 +271,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         self.centers = centers
         self.cv = cv
         self.penalty = penalty
+        self.frame = frame
         self.categorical = categorical
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -288,12 +304,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
         x, y, encoding = self._encoded(x, y)
         samples, backend = TwoSamples.of(x, y), x.backend
-        keep = (
-            varying_columns(self, samples.rows)
-            if encoding is None
-            else encoding.varying_coordinates(self, samples.rows)
-        )
-        decisions, chosen = self._decide(samples, keep, encoding)
+        decisions, chosen = self._decide(samples, encoding)
         split = self._split(samples, chosen, decisions)
         workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
 
@@ -309,7 +320,9 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         with ONE_BLAS_THREAD:  # the systems of folds are small: one thread for each length scale is faster
             found = None
             if split.folds > 1:
-                found = cross_validate(systems_at, decisions.scales, decisions.alphas, workers, self.verbose)
+                found = cross_validate(
+                    systems_at, decisions.scales, decisions.alphas, workers, self.verbose, decisions.counts
+                )
             scale = decisions.scale(found)
             sums, z = summed(scale, self.n_jobs, True)
             at, system = DifferenceSystem.of(sums, self.penalty), sums.system
@@ -324,15 +337,15 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
             self._fitted = replace(fitted, law=SquaredL2Law.of(at, fitted.alpha))
         return self
 
-    def _encoded(self, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows, RowEncoding | None]:
-        """Return the encoded rows of both samples, and the encoding of words and gaps; None for complete numbers.
+    def _encoded(self, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows, RowEncoding]:
+        """Return the encoded rows of both samples, and the encoding of words and gaps.
 
         Missing numbers are drawn: a value of positive mass has no density.
         """
-        if x.columns is None and not x.missing.any() and not y.missing.any():
-            return x, y, None
         both = replace(x, rows=np.vstack([x.rows, y.rows]))
         encoding = RowEncoding.of_table(self, both, far=False)
+        if encoding.is_plain:
+            return x, y, encoding
         if not isinstance(self.centers, (Integral, type(None))) or not is_auto(self.length_scale):
             raise InputError(
                 "tables with words, times or missing cells need centers as a number and length_scale='auto', since their columns "
@@ -406,8 +419,8 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
             self._forget()
             x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
             _refuse_mixed(x, y)
-            samples = TwoSamples.of(x, y)
-            self._decisions, _ = self._decide(samples, varying_columns(self, samples.rows))
+            x, y, encoding = self._encoded(x, y)
+            self._decisions, _ = self._decide(TwoSamples.of(x, y), encoding)
             running = self._decisions.statistics(self._folds(self._decisions.searched), self.memory_limit, self.n_jobs)
         # All rows are checked before any of them is added.
         chunks = [
@@ -422,16 +435,15 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
                 running.accumulate(sample, table.rows, table.weights)
         return self
 
-    def _decide(
-        self, samples: TwoSamples, keep: np.ndarray, encoding: RowEncoding | None = None
-    ) -> tuple[Decisions, np.ndarray | None]:
+    def _decide(self, samples: TwoSamples, encoding: RowEncoding) -> tuple[Decisions, np.ndarray | None]:
         """Return the decisions from rows of both samples, and the indices of the rows that are centres."""
-        frame = ScaledColumns.centred(samples.rows, keep)
+        keep = encoding.varying_coordinates(self, samples.rows)
+        categories = _categories(encoding, keep)
+        frame = self._coordinates(samples, keep, categories)
         rows = frame.centre(samples.rows)
-        categories = None if encoding is None else _categories(encoding, keep)
         spread = spread_within(rows, samples.weights)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        if encoding is None or categories is None:
+        if categories is None:
             scales, many = length_scales(self.length_scale, rows, samples.weights, keep, column_names(self), seed)
         else:
             spread[categories.mask] = 1.0
@@ -448,9 +460,18 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
             many or several,
             seed,
             self.penalty,
-            categories,
             encoding,
+            categories,
         ), chosen
+
+    def _coordinates(
+        self, samples: TwoSamples, keep: np.ndarray, categories: CategoryCoordinates | None
+    ) -> ScaledColumns:
+        """Return the coordinates of the kernels at unit scale; given length scales are those of the columns themselves."""
+        frame = ScaledColumns.centred(samples.rows, keep)
+        if self.frame == "scale" or (self.frame == "auto" and not is_auto(self.length_scale)):
+            return frame
+        return balanced(frame, samples.rows, samples.weights, None if categories is None else ~categories.mask)
 
     def _folds(self, searched: bool) -> int:
         """Return the number of folds for rows that are summed as they arrive."""
@@ -504,6 +525,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
                 decisions.alphas,
                 workers,
                 self.verbose,
+                decisions.counts,
             )
 
     def _split(self, samples: TwoSamples, chosen: np.ndarray | None, decisions: Decisions) -> Split:
@@ -585,12 +607,12 @@ def fit_parts(estimator: LSDD, X: Parts, Y: Parts) -> LSDD:
         )
     seed = int(check_random_state(estimator.random_state).randint(2**31))
     drawn = [_drawn(parts, name, seed) for parts, name in ((X, "X"), (Y, "Y"))]
-    (x, weight_x), (y, weight_y) = drawn
-    tables = enter_both(estimator, x, y, weight_x, weight_y)
+    (rows_x, weight_x), (rows_y, weight_y) = drawn
+    tables = enter_both(estimator, rows_x, rows_y, weight_x, weight_y)
     _refuse_mixed(*tables)
-    samples = TwoSamples.of(*tables)
+    x, y, encoding = estimator._encoded(*tables)
     take_columns(estimator, X)
-    decisions, _ = estimator._decide(samples, varying_columns(estimator, samples.rows))
+    decisions, _ = estimator._decide(TwoSamples.of(x, y), encoding)
     folds = estimator._folds(decisions.searched)
 
     def summed(scales: np.ndarray, moments: bool) -> DifferenceStatistics:

@@ -181,13 +181,15 @@ class DifferenceStatistics:
         InputError
             If centres, length scales, frame or folds differ.
         """
-        for what, one, two in (
+        pairs: tuple[tuple[str, Any, Any], ...] = (
             ("centers", self.centers, other.centers),
             ("length scales", self.length_scales, other.length_scales),
             ("columns", self.frame.keep, other.frame.keep),
             ("shift", self.frame.shift, other.frame.shift),
+            ("coordinates", _numbers(self.frame), _numbers(other.frame)),
             ("folds or of other kinds of sums", self._shape, other._shape),
-        ):
+        )
+        for what, one, two in pairs:
             if not np.array_equal(one, two):
                 raise InputError(f"statistics of other {what} cannot be merged; accumulate with one and the same.")
         for mine, theirs in zip(self.sums, other.sums, strict=True):
@@ -265,6 +267,11 @@ class DifferenceStatistics:
             raise InputError(
                 f"{'XY'[int(np.argmin(self.n_rows))]} has no rows of positive weight; a difference needs both samples."
             )
+
+
+def _numbers(frame: ScaledColumns) -> np.ndarray:
+    """Return all parameters of coordinates in one array."""
+    return np.hstack([np.ravel(part) for part in vars(frame).values()])
 
 
 @dataclass(frozen=True, eq=False)

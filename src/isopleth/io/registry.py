@@ -44,6 +44,7 @@ _CLASSES = {
     "density.solver": "MixtureSolver RootSolver",
     "density.sosrep": "SOSREP",
     "density.stack": "Component StackDensity",
+    "difference.coordinates": "BalancedColumns",
     "difference.cross_validation": "DifferenceSearchPath FoldSums",
     "difference.fitted": "FittedDifference SquaredL2Law",
     "difference.gaussian_system": "GaussianSystem",
