@@ -155,6 +155,7 @@ def main() -> None:
     if options.files:
         options.files.mkdir(parents=True, exist_ok=True)
         tables = {"orders": with_errors(orders(1400, SEED))[0], "later": orders(900, SEED + 1, 2.0), "errors": hours()}
+        tables |= {"usual": hours()[:336], "stream": hours()[336:]}
         tables |= {"known": customers(400, 0.5, 1), "new": customers(600, 0.2, 2).drop(columns="again")}
         for name, table in tables.items():
             table.to_csv(options.files / f"{name}.csv", index=False)

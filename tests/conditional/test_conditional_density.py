@@ -105,6 +105,31 @@ def test_laws_of_groups_do_not_reach_across_the_empty_stretch_between_them():
     assert (q < 1.4).all()  # 40 tables among 800 rows
 
 
+def test_tables_of_words_are_counted():
+    rng = np.random.default_rng(5)
+    article = rng.choice(["lamp", "bulb", "chair", "table"], size=600, p=[0.4, 0.3, 0.25, 0.05])
+    units = rng.integers(1, 4, size=600)
+    kind = np.where(np.isin(article, ["lamp", "bulb"]), "light", "furniture")
+    kind = np.where(rng.random(600) < 0.1, "gift", kind)
+    for X in (pd.DataFrame({"article": article}), pd.DataFrame({"article": article, "units": units})):
+        model = ConditionalDensity(n_estimators=40, random_state=0).fit(X, kind)
+        asked = X.drop_duplicates("article")
+        P = model.probabilities(asked)
+        for row, word in zip(P, asked["article"], strict=True):
+            shares = [np.mean(kind[article == word] == name) for name in model.classes_]
+            np.testing.assert_allclose(row, shares, atol=0.08)
+    prices = np.round(article.size * 0.0 + pd.Series(article).map({"lamp": 35, "bulb": 4, "chair": 90, "table": 400}))
+    q = ConditionalDensity(n_estimators=40, random_state=0).fit(pd.DataFrame({"article": article}), prices)
+    asked = pd.DataFrame({"article": ["lamp", "table"]})
+    np.testing.assert_allclose(q.predict_quantile(asked, [0.1, 0.9]), [[35, 35], [400, 400]])
+
+
+def test_copies_of_rows_of_numbers_tell_nothing_new():
+    twice = np.repeat(np.arange(len(X)), 2)
+    once, doubled = (clone(MODEL).fit(X[rows], Y[rows]) for rows in (np.arange(len(X)), twice))
+    np.testing.assert_allclose(doubled.log_prob(ASKED, np.zeros(12)), once.log_prob(ASKED, np.zeros(12)), atol=1e-9)
+
+
 def test_far_values_have_finite_log_densities_in_order(model):
     far = model.log_prob(np.repeat(ASKED[:1], 5, axis=0), [10.0, 100.0, 1e4, 1e8, -1e8])
     assert np.isfinite(far).all()

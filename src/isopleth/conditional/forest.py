@@ -56,6 +56,7 @@ class Forest:
         leaf: int = 2,
         columns: float = 0.7,
         seed: int = 0,
+        copies: np.ndarray | None = None,
         n_jobs: int | None = 1,
         tick: Callable[[int], None] = unheard,
     ) -> Self:
@@ -68,20 +69,22 @@ class Forest:
         target : array of shape (n,) or (n, k)
             What the trees tell apart, in deviations: numbers, or words as columns of 0 and 1.
         weights : array of shape (n,)
-            Weight of each row, of mean 1; a row of weight 2 counts as two equal rows, which are drawn one by one.
+            Weight of each row; their sum is the number of rows that are drawn for a tree.
         trees, leaf, columns : int, int, float
             Number of trees, fewest rows of a leaf, and share of the columns that a node compares.
         seed, n_jobs, tick
             Seed of bags and columns, threads, and a function that is called after each tree.
+        copies : array of shape (n,), optional
+            Number of equal rows that each stands for, one of which a tree may not have seen; the weights by default.
         """
-        n = len(X)
-        target = np.ascontiguousarray(np.rint(target / _STEP) * _STEP).reshape(n, -1)
+        drawn = round(float(weights.sum()))
+        target = np.ascontiguousarray(np.rint(target / _STEP) * _STEP).reshape(len(X), -1)
         share = weights / weights.sum()
 
         def grow(t: int) -> tuple[Any, np.ndarray, np.ndarray]:
             check_stopped()
             rng = np.random.default_rng([seed, t])
-            bag = rng.multinomial(n, share)
+            bag = rng.multinomial(drawn, share)
             tree = DecisionTreeRegressor(
                 min_samples_leaf=leaf, max_features=columns, random_state=int(rng.integers(2**31))
             ).fit(X, target, sample_weight=bag.astype(np.float64))
@@ -89,10 +92,10 @@ class Forest:
             return tree.tree_, bag, tree.tree_.apply(X)
 
         grown = map_threads(grow, range(trees), effective_n_jobs(n_jobs))
-        return cls._of_trees(grown, weights)
+        return cls._of_trees(grown, weights if copies is None else copies)
 
     @classmethod
-    def _of_trees(cls, grown: list[tuple[Any, np.ndarray, np.ndarray]], weights: np.ndarray) -> Self:
+    def _of_trees(cls, grown: list[tuple[Any, np.ndarray, np.ndarray]], copies: np.ndarray) -> Self:
         """Join the arrays of trees; nodes and leaves are numbered through all of them."""
         trees = [tree for tree, _, _ in grown]
         roots = np.cumsum([0, *(tree.node_count for tree in trees)])
@@ -114,7 +117,7 @@ class Forest:
             1 - np.concatenate([tree.missing_go_to_left for tree in trees]).astype(np.int8),
             number,
             *_leaf_shares(own, bags, int(is_leaf.sum())),
-            np.maximum(1.0 - 1.0 / weights[:, None], 0.0) ** bags,
+            np.maximum(1.0 - 1.0 / copies[:, None], 0.0) ** bags,
             own,
         )
 

@@ -187,13 +187,18 @@ class Sample:
 
     rows: np.ndarray  # (m, d): the given cells, NaN where one is missing
     target: np.ndarray  # (m,)
-    weights: np.ndarray  # (m,): summed weights, of mean 1
+    weights: np.ndarray  # (m,): summed weights, whose sum is that of the copies
+    copies: np.ndarray  # (m,): number of independent rows that each stands for, at least 1
     place: np.ndarray  # (n,): distinct row of each row, -1 without weight
     order: np.ndarray  # (d,): columns in an order that does not depend on that of the table
 
     @classmethod
     def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray) -> Self:
-        """Merge rows that are equal with their targets: a copy must not tell what its original holds."""
+        """Merge rows that are equal with their targets: a copy must not tell what its original holds.
+
+        Rows of common words and values repeat by themselves, and each of them is a row of its own: of equal rows as many are
+        independent as would be equal if the columns were.
+        """
         gaps = np.isnan(rows)
         center = np.array([0.0 if g.all() else c[~g].min() for c, g in zip(rows.T, gaps.T, strict=True)])
         lacking = np.flatnonzero(gaps.any(axis=0))
@@ -208,4 +213,18 @@ class Sample:
             kept[absent[:, k], j] = np.nan
         order = columns_by_key(found)
         constant = np.setdiff1d(np.arange(rows.shape[1]), varying)
-        return cls(kept, found[:, -1].copy(), mass / mass.mean(), place, np.append(varying[order[order < d]], constant))
+        mass = mass * max(1.0, len(mass) / mass.sum())  # weights of a small sum are shares
+        independent = np.minimum(mass, np.maximum(_expected_copies(found, mass), 1.0))
+        columns = np.append(varying[order[order < d]], constant)
+        weights = mass * (independent.sum() / mass.sum())
+        return cls(kept, found[:, -1].copy(), weights, np.maximum(independent, 1.0), place, columns)
+
+
+def _expected_copies(rows: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Return how many of the rows would be equal to each one if its cells were independent of each other."""
+    total = mass.sum()
+    out = np.full(len(rows), np.log(total))
+    for cells in rows.T:
+        _, place = np.unique(cells, return_inverse=True)
+        out += np.log(np.bincount(place, mass) / total)[place]
+    return np.asarray(np.exp(out))

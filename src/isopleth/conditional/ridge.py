@@ -27,20 +27,26 @@ class Ridge:
 
     @classmethod
     def fit(
-        cls, A: np.ndarray, y: np.ndarray, weights: np.ndarray, *, by_median: bool = False
+        cls,
+        A: np.ndarray,
+        y: np.ndarray,
+        weights: np.ndarray,
+        *,
+        copies: np.ndarray | None = None,
+        by_median: bool = False,
     ) -> tuple[Self, np.ndarray]:
         r"""Return the line of the best penalty, and the residual of each row from the line that is fitted without it.
 
         With the hat matrix H the residual without row i is :math:`e_i/(1 - H_{ii})`. The penalty has the least mean square of
-        these, or the least median `by_median`, which a few wrong cells do not move. Of a row with a larger weight than the mean
-        one, which stands for several equal ones, one is left out.
+        these, or the least median `by_median`, which a few wrong cells do not move. Of a row that stands for several equal
+        ones, `copies` of them or as many as its weight is larger than the mean one, one is left out.
         """
         share = weights / weights.sum()
         center = share @ A
         scale = np.sqrt(share @ (A - center) ** 2)
         scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
         mean = float(share @ y)
-        root, one = np.sqrt(share), np.minimum(1.0 / (len(y) * share), 1.0)
+        root, one = np.sqrt(share), 1.0 / np.maximum(len(y) * share if copies is None else copies, 1.0)
         # The usual driver, divide and conquer, may fail to converge where columns are linearly dependent, as indicators are.
         U, s, Vt = svd(root[:, None] * ((A - center) / scale), full_matrices=False, lapack_driver="gesvd")
         target = root * (y - mean)

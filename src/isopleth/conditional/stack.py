@@ -144,10 +144,11 @@ class Group:
     node_widths: np.ndarray  # (Q, H)
     mass: np.ndarray  # (Q,): weight of each node among equal weights of the rows
     share: np.ndarray  # (n,): weights of the rows, of sum 1
+    one: np.ndarray  # (n,): that of one of the equal rows that a row stands for
     grid: np.ndarray  # (G,)
 
     @classmethod
-    def of(cls, centers: np.ndarray, weights: np.ndarray, atoms: np.ndarray) -> Self:
+    def of(cls, centers: np.ndarray, weights: np.ndarray, copies: np.ndarray, atoms: np.ndarray) -> Self:
         """Round centres to nodes of equal counts; repeated values, `atoms`, are nodes of their own."""
         share = weights / weights.sum()
         deviation = _deviation(centers, share)
@@ -162,7 +163,8 @@ class Group:
         nodes = np.bincount(node, share * centers) / mass
         node_widths = np.empty((len(nodes), len(WIDTHS)))
         node_widths[node] = widths
-        return cls(centers, widths, node, nodes, node_widths, mass, share, _grid(nodes, node_widths, deviation))
+        grid = _grid(nodes, node_widths, deviation)
+        return cls(centers, widths, node, nodes, node_widths, mass, share, share / copies, grid)
 
     @property
     def deviation(self) -> float:
@@ -260,7 +262,7 @@ class EqualLaw:
         narrow = (high - low)[:, None] < 0.5 * group.node_widths.min(axis=0)
         mass = np.where(narrow, (high - low)[:, None] * density, np.maximum(above - below, 0.0))
         if own is not None:
-            share = np.minimum(group.share[own, None], 1.0 / len(group.share))  # one of equal rows
+            share = group.one[own, None]
             here = [((end - group.centers[own])[:, None]) / group.widths[own] for end in (low, high)]
             own_below, own_mass = kernel_cells(*here)
             below = np.clip((below - share * own_below) / (1.0 - share), 0.0, 1.0)
@@ -309,6 +311,7 @@ class NumberLaw:
     limits: tuple[float, float]
     loo_trends: np.ndarray  # (4, n): trends at the rows of the fit that do not know them
     target: np.ndarray  # (n,)
+    rare: float  # weight of the wide law, that of one row
 
     # ---- fit -------------------------------------------------------------------------------------------------------------
 
@@ -331,8 +334,14 @@ class NumberLaw:
         X, A, y, w = inputs.of_trees(sample.rows), inputs.of_lines(sample.rows), sample.target, sample.weights
         scores = ScoreTable.of(Marginal().fit(y[:, None], w), y)
         z = scores(y)
-        (line, from_line), (curve, from_curve) = Ridge.fit(A, y, w), Ridge.fit(A, z, w)
-        how: dict[str, Any] = {"trees": trees, "columns": columns, "n_jobs": n_jobs, "tick": tick}
+        (line, from_line), (curve, from_curve) = (Ridge.fit(A, u, w, copies=sample.copies) for u in (y, z))
+        how: dict[str, Any] = {
+            "trees": trees,
+            "columns": columns,
+            "copies": sample.copies,
+            "n_jobs": n_jobs,
+            "tick": tick,
+        }
         forests = {"target": Forest.fit(X, _standard(z, w), w, leaf=2, seed=seed, **how)}
         if residual_forest:
             forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, leaf=3, seed=seed + 1, **how)
@@ -340,7 +349,7 @@ class NumberLaw:
         atoms = is_repeated(y, w)
         none = np.zeros(len(y), dtype=bool)
         centers = (z, from_line, from_curve, z - mean)
-        groups = tuple(Group.of(c, w, atoms if g == PLAIN else none) for g, c in enumerate(centers))
+        groups = tuple(Group.of(c, w, sample.copies, atoms if g == PLAIN else none) for g, c in enumerate(centers))
         trends = np.stack([np.zeros(len(y)), y - from_line, z - from_curve, mean])
         share = w / w.sum()
         trend = line.predict(A)
@@ -360,6 +369,7 @@ class NumberLaw:
             _limits(y, atoms),
             trends,
             y,
+            1.0 / (1.0 + w.sum()),
         )
         return law._pooled(w)
 
@@ -443,8 +453,8 @@ class NumberLaw:
         weights = self.weights * self._shares(at)[:, :, None]
         low, high = (self._within_limits(end) for end in (low, high))
         below, mass = (np.einsum("nlh,nlh->n", part, weights) for part in self._parts(at, low, high))
-        rare, (wide, of_wide) = 1.0 / (1.0 + len(self.target)), kernel_cells(*map(self._wide, (low, high)))
-        below, mass = (1.0 - rare) * below + rare * wide, (1.0 - rare) * mass + rare * of_wide
+        wide, of_wide = kernel_cells(*map(self._wide, (low, high)))
+        below, mass = (1.0 - self.rare) * below + self.rare * wide, (1.0 - self.rare) * mass + self.rare * of_wide
         below = np.clip(below, 0.0, 1.0)
         above = np.clip(below + mass, 0.0, 1.0)
         a, b = self.beta
@@ -523,7 +533,7 @@ class NumberLaw:
 
     def _mixture(self, at: At, tables: dict[int, np.ndarray], y: np.ndarray) -> np.ndarray:
         """Return the pooled distribution function of rows at places y, (n, K)."""
-        rare = 1.0 / (1.0 + len(self.target))
+        rare = self.rare
         out, rows = rare / (1.0 - rare) * ndtr(self._wide(y)), np.arange(at.n)[:, None]
         for g, table in tables.items():
             grid = self.groups[g].grid
@@ -567,7 +577,7 @@ def is_repeated(y: np.ndarray, w: np.ndarray) -> np.ndarray:
     """Return a mask of the values that repeat themselves in a share of the rows, which stay sharp in laws."""
     _, place = np.unique(y, return_inverse=True)
     share = np.bincount(place, w) / w.sum()
-    return np.asarray((share >= max(_OFTEN / len(y), _SHARE))[place])
+    return np.asarray((share >= max(_OFTEN / w.sum(), _SHARE))[place])
 
 
 def _on_nodes(W: csr_array, group: Group) -> np.ndarray:

@@ -15,7 +15,7 @@ from isopleth.conditional.forest import Forest
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.pools import pool_weights
 from isopleth.core.progress import unheard
-from isopleth.core.rows import folds_of
+from isopleth.core.rows import FOLDS, folds_of
 from isopleth.core.threads import check_stopped
 
 # Share of the frequencies of all rows that is added to the shares of the forest.
@@ -101,17 +101,28 @@ class WordLaw:
         group, within = _groups(frequencies)
         place, groups = group[codes], int(group.max()) + 1
         onehot = np.eye(groups)[place]
-        forest = Forest.fit(X, onehot, w, trees=trees, leaf=2, columns=columns, seed=seed, n_jobs=n_jobs, tick=tick)
+        forest = Forest.fit(
+            X,
+            onehot,
+            w,
+            trees=trees,
+            leaf=2,
+            columns=columns,
+            seed=seed,
+            copies=sample.copies,
+            n_jobs=n_jobs,
+            tick=tick,
+        )
         common = np.bincount(group, frequencies, groups)
         laws = [
-            _without_own(counts, group, place, w),
+            _without_own(counts, group, place, w / sample.copies),
             _with_prior(forest.out_of_bag() @ onehot, common),
         ]
         fitted: list[Logistic] = []
-        fold = folds_of(len(codes), 0)
+        held = _held_weights(w, sample.copies)
         for C in _PENALTIES if lines else ():
             check_stopped()
-            laws.append(_out_of_fold(A, place, groups, w, C, fold, common))
+            laws.append(_out_of_fold(A, place, groups, w, C, held, common))
             fitted.append(Logistic.fit(A, place, groups, w, C))
         laws.append(np.full(onehot.shape, 1.0 / groups))
         own = np.stack([law[np.arange(len(codes)), place] for law in laws], axis=1)
@@ -150,11 +161,11 @@ def _groups(frequencies: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return group, frequencies / np.bincount(group, frequencies)[group]
 
 
-def _without_own(counts: np.ndarray, group: np.ndarray, place: np.ndarray, w: np.ndarray) -> np.ndarray:
+def _without_own(counts: np.ndarray, group: np.ndarray, place: np.ndarray, one: np.ndarray) -> np.ndarray:
     """Return the shrunken frequencies at each row without one of the equal rows that it stands for."""
     total = np.bincount(group, counts)
     out: np.ndarray = np.tile(total, (len(place), 1))
-    out[np.arange(len(place)), place] -= np.minimum(w, 1.0)
+    out[np.arange(len(place)), place] -= one
     out = np.maximum(out, 0.0) + 0.5 / len(total)
     return np.asarray(out / out.sum(axis=1, keepdims=True))
 
@@ -168,14 +179,28 @@ def _mixed(P: np.ndarray, common: np.ndarray) -> np.ndarray:
     return np.asarray((1.0 - 1e-3) * P + 1e-3 * common)
 
 
+def _held_weights(w: np.ndarray, copies: np.ndarray) -> np.ndarray:
+    """Return the weight of each row in each fold, (n, folds): equal rows that it stands for are dealt to the folds in turn."""
+    first = folds_of(len(w), 0, FOLDS)
+    turn = (np.arange(FOLDS) - first[:, None]) % FOLDS
+    part = np.clip(copies[:, None] - turn, 0.0, 1.0)
+    return np.asarray(w[:, None] * part / part.sum(axis=1, keepdims=True))
+
+
 def _out_of_fold(
-    A: np.ndarray, place: np.ndarray, groups: int, w: np.ndarray, C: float, fold: np.ndarray, common: np.ndarray
+    A: np.ndarray, place: np.ndarray, groups: int, w: np.ndarray, C: float, held: np.ndarray, common: np.ndarray
 ) -> np.ndarray:
-    """Return the logistic law of each row by the rows of the other folds."""
-    out = np.tile(common, (len(place), 1))
-    for k in np.unique(fold):
+    """Return the logistic law of each row by the rows of the other folds; of a row in several folds, their mean."""
+    out = np.zeros((len(place), len(common)))
+    for part in held.T:
         check_stopped()
-        held = fold == k
-        if not held.all():
-            out[held] = _mixed(Logistic.fit(A[~held], place[~held], groups, w[~held], C).predict(A[held]), common)
+        left, asked = w - part, part > 0.0
+        known = left > 1e-9 * w
+        if not asked.any():  # fewer rows than folds
+            continue
+        if known.any():
+            law = _mixed(Logistic.fit(A[known], place[known], groups, left[known], C).predict(A[asked]), common)
+        else:
+            law = np.tile(common, (int(asked.sum()), 1))
+        out[asked] += (part / w)[asked, None] * law
     return out
