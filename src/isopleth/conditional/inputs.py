@@ -192,6 +192,11 @@ class Sample:
     place: np.ndarray  # (n,): distinct row of each row, -1 without weight
     order: np.ndarray  # (d,): columns in an order that does not depend on that of the table
 
+    @property
+    def independent(self) -> np.ndarray:
+        """Places of the rows, each as often as it stands for a row of its own."""
+        return np.repeat(np.arange(len(self.rows)), np.floor(self.copies + 1e-9).astype(np.intp))
+
     @classmethod
     def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray) -> Self:
         """Merge rows that are equal with their targets: a copy must not tell what its original holds.

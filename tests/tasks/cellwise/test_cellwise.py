@@ -179,3 +179,17 @@ class TestRules:
         found = {str(each.rule): each.broken.tolist() for each in find_rules(cells)}
         assert found["a -> b"] == [7]
         assert not {"a -> c", "b -> c", "c -> a", "c -> b", "b -> a"} & set(found)
+
+
+def test_tables_of_words_are_counted_though_few_of_their_rows_differ():
+    rng = np.random.default_rng(1)
+    article = rng.choice(["lamp", "bulb", "chair"], size=500, p=[0.4, 0.35, 0.25])
+    kind = np.where(article == "chair", "furniture", "light").astype(object)
+    table = pd.DataFrame({"article": article, "kind": kind, "region": rng.choice(["n", "s"], size=500)})
+    wrong = [7, 90]
+    table.loc[wrong, "kind"] = ["furniture" if word == "light" else "light" for word in kind[wrong]]
+    detector = CellwiseDetector(n_estimators=30, random_state=0).fit(table)
+    order = np.argsort(-detector.row_scores_)
+    assert set(order[:2]) == set(wrong)
+    assert (detector.row_scores_[wrong] > 3.0).all()  # nats
+    assert detector.row_scores_[order[2]] < 1.0

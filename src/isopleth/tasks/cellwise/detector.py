@@ -161,14 +161,15 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             "n_jobs": self.n_jobs,
         }
         with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
-            self._laws, judged = CellLaws.fit(sample.rows, table.n_numeric, sizes, sample.order, tick=tick, **how)
+            rows = sample.rows[sample.independent]
+            self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, tick=tick, **how)
         codes = sample.rows[:, table.n_numeric :].T
         self._counts = [
             np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
         ]
         self._names = used_names(self, table.columns)
         self.rules_ = find_rules(self._cells(table))
-        self._judged = judged.take(sample.place)
+        self._judged = judged.take(np.searchsorted(sample.independent, sample.place))
         self._unread = self._unread_of(X, table)
         varying_columns(self, table.rows, [self._names[i] for i in table.order])  # says which columns tell nothing
         self._digest = _digest(table.rows)
