@@ -46,6 +46,7 @@ class CellLaw:
         column: Column,
         target: np.ndarray,
         weights: np.ndarray,
+        upper: np.ndarray | None = None,
         *,
         forests: int | str = "auto",
         n_jobs: int | None = 1,
@@ -54,16 +55,17 @@ class CellLaw:
     ) -> Self:
         """Fit the law of encoded cells `target` given encoded rows, whose first `n_numeric` columns hold numbers.
 
+        Where `upper` differs from the target, the cell is the interval between them.
         `forests` is the number of forests of a number, "auto" for two with few rows; `how` goes to the laws: the number of
         `trees`, the `seed`.
         """
-        sample = Sample.of(rows, target, weights)
+        sample = Sample.of(rows, target, weights, upper)
         small = len(sample.target) <= _SMALL if forests == "auto" else forests == 2
         how = {"n_jobs": n_jobs, "tick": tick, **how}
         if column.kind == "categorical":
             law: Any = WordLaw.fit(sample, n_numeric, len(column.levels), **how)
             return cls(column, law, sample.place, 0.0, n_jobs)
-        step = target_step(column, sample.target)
+        step = target_step(column, sample.target[sample.target == sample.upper])
         law = NumberLaw.fit(sample, n_numeric, step, residual_forest=small, **how)
         return cls(column, law, sample.place, step, n_jobs)
 

@@ -14,9 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.cell_law import CellLaw, means, medians, modes
 from isopleth.conditional.stack import interpolated
-from isopleth.conditional.target import classes, decoded_target, encoded_target, target_cells, target_column
+from isopleth.conditional.target import classes, decoded_target, target_cells, target_column, target_ends
 from isopleth.core.arrays import NUMPY, Backend
 from isopleth.core.errors import InputError, probability, whole_number
+from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import TakesKinds, enter
@@ -101,6 +102,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         "verbose": ["verbose"],
     }
     _uses_constants = False
+    _takes_limits = True
 
     def __init__(
         self,
@@ -148,8 +150,10 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         table = enter(self, X, sample_weight, reset=True, min_samples=2, missing=True)
         cells = target_cells(y, len(table.rows))
         column = target_column(cells)
-        target = encoded_target(cells, column)
-        if len(np.unique(table.rows[table.weights > 0], axis=0)) < 2 and len(np.unique(target)) < 2:
+        target, upper = target_ends(cells, column)
+        self._points = IntervalPoints.of(table.rows, table.limits, table.weights)
+        rows = self._points(table.rows, table.limits)
+        if len(np.unique(rows[table.weights > 0], axis=0)) < 2 and len(np.unique(target)) < 2:
             raise InputError(
                 "all rows of {parameter} are equal, those of weight 0 left out, and count as one sample; "
                 "expected two that differ.",
@@ -158,11 +162,12 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31))
         with Progress("trees", self.n_estimators, self.verbose) as tick:
             self._cell_law = CellLaw.fit(
-                table.rows,
+                rows,
                 table.n_numeric,
                 column,
                 target,
                 table.weights,
+                upper,
                 forests=self.forests,
                 trees=self.n_estimators,
                 seed=seed,
@@ -269,7 +274,10 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         """
         self._refuse_words("cdf")
         half = 0.5 * self.step_
-        found, backend = self._cells(X, y, half, half)
+        rows, backend = self._entered(X)
+        values = self._asked(y, self._count(rows))
+        with Progress("answers", len(values), self.verbose) as tick:
+            found = self._cell_law.cells(rows, values + half, values + half, tick)
         return backend.array(found[:, 0])
 
     def log_prob(self, X: Any = None, y: Any = None) -> Any:
@@ -292,8 +300,8 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         """
         if not self._of_words():
             half = max(0.5 * self.step_, _LEAST_CELL * self._cell_law.law.unit)
-            found, backend = self._cells(X, y, -half, half)
-            return backend.array(found[:, 1] - np.log(2.0 * half))
+            found, backend, known = self._cells(X, y, half)
+            return backend.array(found[:, 1] - np.where(known, np.log(2.0 * half), 0.0))
         P, backend = self._probabilities(X)
         codes = self._asked(y, len(P)).astype(np.intp)
         new = 0.5 / (len(self._cell_law.law.known) + 0.5)
@@ -386,7 +394,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         if X is None:
             return None, NUMPY
         table = enter(self, X, missing=True)
-        return table.rows, table.backend
+        return self._points(table.rows, table.limits), table.backend
 
     def _probabilities(self, X: Any) -> tuple[np.ndarray, Backend]:
         rows, backend = self._entered(X)
@@ -404,11 +412,18 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         return backend.array(decoded_target(self._cell_law.column, found))
 
     def _asked(self, y: Any, n: int) -> np.ndarray:
-        return encoded_target(target_cells(y, n), self._cell_law.column)
+        low, high = target_ends(target_cells(y, n), self._cell_law.column)
+        if (low != high).any():
+            row = int((low != high).argmax())
+            text = "{parameter} has a limit in {row}; expected a number, at which the distribution function is taken."
+            raise InputError(text, parameter="y", row=row)
+        return low
 
-    def _cells(self, X: Any, y: Any, low: float, high: float) -> tuple[np.ndarray, Backend]:
-        """Return :meth:`CellLaw.cells` from `low` to `high` beside values of the target."""
+    def _cells(self, X: Any, y: Any, half: float) -> tuple[np.ndarray, Backend, np.ndarray]:
+        """Return :meth:`CellLaw.cells` about known values of the target and of intervals, and which of them are known."""
         rows, backend = self._entered(X)
-        values = self._asked(y, self._count(rows))
-        with Progress("answers", len(values), self.verbose) as tick:
-            return self._cell_law.cells(rows, values + low, values + high, tick), backend
+        low, high = target_ends(target_cells(y, self._count(rows)), self._cell_law.column)
+        known = low == high
+        with Progress("answers", len(low), self.verbose) as tick:
+            found = self._cell_law.cells(rows, low - half * known, high + half * known, tick)
+        return found, backend, known

@@ -203,10 +203,13 @@ def _leaf_shares(own: np.ndarray, mass: np.ndarray, n_leaves: int) -> tuple[np.n
     return indptr, rows.astype(np.int32), part / total[leaf]
 
 
-def squared(W: csr_array) -> csr_array:
-    """Return the squares of weights, each line of sum 1: a power of a forest kernel is a shorter length scale."""
+def squared(W: csr_array, copies: np.ndarray | None = None) -> csr_array:
+    """Return the squares of weights, each line of sum 1: a power of a forest kernel is a shorter length scale.
+
+    `copies` is the number of columns that share the weight of a row of the fit, which is squared before it is shared.
+    """
     out = W.copy()
-    out.data = out.data**2
+    out.data = out.data**2 if copies is None else out.data**2 * copies[W.indices]
     total = np.asarray(out.sum(axis=1)).ravel()
     out.data /= np.repeat(total, np.diff(out.indptr))
     return out

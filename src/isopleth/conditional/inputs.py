@@ -186,7 +186,8 @@ class Sample:
     """Distinct rows of a fit with their targets, in an order that does not depend on that of the table."""
 
     rows: np.ndarray  # (m, d): the given cells, NaN where one is missing
-    target: np.ndarray  # (m,)
+    target: np.ndarray  # (m,): known numbers or codes, and lower ends of intervals
+    upper: np.ndarray  # (m,): the same, and upper ends of intervals
     weights: np.ndarray  # (m,): summed weights, whose sum is that of the copies
     copies: np.ndarray  # (m,): number of independent rows that each stands for, at least 1
     place: np.ndarray  # (n,): distinct row of each row, -1 without weight
@@ -198,31 +199,37 @@ class Sample:
         return np.repeat(np.arange(len(self.rows)), np.floor(self.copies + 1e-9).astype(np.intp))
 
     @classmethod
-    def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray) -> Self:
+    def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray, upper: np.ndarray | None = None) -> Self:
         """Merge rows that are equal with their targets: a copy must not tell what its original holds.
 
         Rows of common words and values repeat by themselves, and each of them is a row of its own: of equal rows as many are
         independent as would be equal if the columns were.
         """
+        ends = target[:, None] if upper is None or (upper == target).all() else _finite(target, upper)
         gaps = np.isnan(rows)
         center = np.array([0.0 if g.all() else c[~g].min() for c, g in zip(rows.T, gaps.T, strict=True)])
         lacking = np.flatnonzero(gaps.any(axis=0))
         filled = np.where(gaps, center, rows)
         varying = np.flatnonzero((filled != filled[:1]).any(axis=0))  # a constant column must not change the order
-        found, mass, place = distinct_rows(np.column_stack([filled[:, varying], gaps[:, lacking], target]), weights)
+        found, mass, place = distinct_rows(np.column_stack([filled[:, varying], gaps[:, lacking], ends]), weights)
         d = len(varying)
         kept = np.tile(filled[:1], (len(found), 1))
         kept[:, varying] = found[:, :d]
-        absent = found[:, d:-1] > 0.5
+        absent = found[:, d : d + len(lacking)] > 0.5
         for k, j in enumerate(lacking):
             kept[absent[:, k], j] = np.nan
         order = columns_by_key(found)
         constant = np.setdiff1d(np.arange(rows.shape[1]), varying)
+        low = found[:, d + len(lacking)].copy()
+        high = low
+        if ends.shape[1] > 1:
+            low, high = _with_infinite(found[:, d + len(lacking) :])
         mass = mass * max(1.0, len(mass) / mass.sum())  # weights of a small sum are shares
-        independent = np.minimum(mass, np.maximum(_expected_copies(found, mass), 1.0))
+        # Both ends of an interval are one cell.
+        independent = np.minimum(mass, np.maximum(_expected_copies(found[:, : d + len(lacking) + 1], mass), 1.0))
         columns = np.append(varying[order[order < d]], constant)
         weights = mass * (independent.sum() / mass.sum())
-        return cls(kept, found[:, -1].copy(), weights, np.maximum(independent, 1.0), place, columns)
+        return cls(kept, low, high, weights, np.maximum(independent, 1.0), place, columns)
 
 
 def _expected_copies(rows: np.ndarray, mass: np.ndarray) -> np.ndarray:
@@ -233,3 +240,16 @@ def _expected_copies(rows: np.ndarray, mass: np.ndarray) -> np.ndarray:
         _, place = np.unique(cells, return_inverse=True)
         out += np.log(np.bincount(place, mass) / total)[place]
     return np.asarray(np.exp(out))
+
+
+def _finite(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return ends of intervals as finite numbers, and which are infinite."""
+    infinite = np.isinf(low), np.isinf(high)
+    low, high = np.where(infinite[0], high, low), np.where(infinite[1], low, high)
+    return np.column_stack([low, high, *infinite])
+
+
+def _with_infinite(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of :func:`_finite`."""
+    low, high, no_low, no_high = ends.T
+    return np.where(no_low > 0.5, -np.inf, low), np.where(no_high > 0.5, np.inf, high)

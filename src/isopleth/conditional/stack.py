@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import betainc, log_ndtr, ndtr
 
+from isopleth.conditional.completed import CompletedTarget, spread_over
 from isopleth.conditional.forest import Forest, squared
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
@@ -211,12 +212,12 @@ def kernel_cells(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def local_cells(
-    group: Group, W: csr_array, low: np.ndarray, high: np.ndarray, powers: tuple[int, ...]
+    group: Group, W: csr_array, low: np.ndarray, high: np.ndarray, powers: tuple[int, ...], copies: np.ndarray
 ) -> list[KernelCells]:
     """Return cells between `low` and `high`, of shape (n,), under weights W and powers of them, exactly, for each width."""
     row = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     n, centers, widths = W.shape[0], group.centers[W.indices], group.widths[W.indices]
-    shares = [W.data if power == 1 else squared(W).data for power in powers]
+    shares = [W.data if power == 1 else squared(W, copies).data for power in powers]
     out = [KernelCells(np.empty((n, len(WIDTHS))), np.empty((n, len(WIDTHS)))) for _ in powers]
     a, b = low[row] - centers, high[row] - centers
     for k in range(len(WIDTHS)):
@@ -310,7 +311,9 @@ class NumberLaw:
     # Least and largest value that the target can have: its extremes where many rows share them, infinite otherwise.
     limits: tuple[float, float]
     loo_trends: np.ndarray  # (4, n): trends at the rows of the fit that do not know them
-    target: np.ndarray  # (n,)
+    target: np.ndarray  # (p,): known numbers of the rows, and points of intervals
+    origin: np.ndarray  # (p,): row of each
+    points: np.ndarray  # (p,): number of points of the row of each
     rare: float  # weight of the wide law, that of one row
 
     # ---- fit -------------------------------------------------------------------------------------------------------------
@@ -331,10 +334,13 @@ class NumberLaw:
     ) -> Self:
         """Fit to distinct rows; `step` is that in which the target is recorded, 0 for none."""
         inputs = Inputs.of(sample.rows, sample.weights, n_numeric, sample.order)
-        X, A, y, w = inputs.of_trees(sample.rows), inputs.of_lines(sample.rows), sample.target, sample.weights
-        scores = ScoreTable.of(Marginal().fit(y[:, None], w), y)
+        X, A, w = inputs.of_trees(sample.rows), inputs.of_lines(sample.rows), sample.weights
+        points = CompletedTarget.of(A, sample.target, sample.upper, w)
+        y, mass = points.values, points.weights
+        scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y)
         z = scores(y)
-        (line, from_line), (curve, from_curve) = (Ridge.fit(A, u, w, copies=sample.copies) for u in (y, z))
+        of_rows, z_of_rows = points.by_row(y), points.by_row(z)
+        (line, from_line), (curve, from_curve) = (Ridge.fit(A, u, w, copies=sample.copies) for u in (of_rows, z_of_rows))
         how: dict[str, Any] = {
             "trees": trees,
             "columns": columns,
@@ -342,16 +348,17 @@ class NumberLaw:
             "n_jobs": n_jobs,
             "tick": tick,
         }
-        forests = {"target": Forest.fit(X, _standard(z, w), w, leaf=2, seed=seed, **how)}
+        forests = {"target": Forest.fit(X, _standard(z_of_rows, w), w, leaf=2, seed=seed, **how)}
         if residual_forest:
             forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, leaf=3, seed=seed + 1, **how)
-        mean = forests["target"].out_of_bag() @ z
-        atoms = is_repeated(y, w)
+        mean = forests["target"].out_of_bag() @ z_of_rows
+        atoms = is_repeated(y, mass) & points.known
         none = np.zeros(len(y), dtype=bool)
-        centers = (z, from_line, from_curve, z - mean)
-        groups = tuple(Group.of(c, w, sample.copies, atoms if g == PLAIN else none) for g, c in enumerate(centers))
-        trends = np.stack([np.zeros(len(y)), y - from_line, z - from_curve, mean])
-        share = w / w.sum()
+        centers = (z, points.about(y, from_line), points.about(z, from_curve), z - mean[points.origin])
+        copies = sample.copies[points.origin]
+        groups = tuple(Group.of(c, mass, copies, atoms if g == PLAIN else none) for g, c in enumerate(centers))
+        trends = np.stack([np.zeros(len(w)), of_rows - from_line, z_of_rows - from_curve, mean])
+        share = mass / mass.sum()
         trend = line.predict(A)
         law = cls(
             inputs,
@@ -362,45 +369,50 @@ class NumberLaw:
             tuple(EqualLaw.of(group) for group in groups[:FOREST_MEAN]),
             np.full((len(LAWS), len(WIDTHS)), 1.0 / (len(LAWS) * len(WIDTHS))),
             (1.0, 1.0),
-            (float(trend.min()), float(trend.max()), _deviation(trend, share)),
+            (float(trend.min()), float(trend.max()), _deviation(trend, w / w.sum())),
             0.5 * step,
             _deviation(y, share),
             np.unique(y[atoms]),
             _limits(y, atoms),
             trends,
             y,
+            points.origin,
+            points.copies,
             1.0 / (1.0 + w.sum()),
         )
-        return law._pooled(w)
+        return law._pooled(sample.target, sample.upper, w)
 
-    def _pooled(self, w: np.ndarray) -> Self:
+    def _pooled(self, low: np.ndarray, high: np.ndarray, w: np.ndarray) -> Self:
         """Return the stack with the weights of its laws, and its calibration, by cells that are predicted without their rows."""
-        n = len(self.target)
+        n = len(low)
         judged = np.arange(n) if n <= _JUDGED else np.sort(np.random.default_rng(0).permutation(n)[:_JUDGED])
-        at, y = self.of_fit(judged), self.target[judged]
-        half = max(self.half_cell, _LEAST_CELL * self.unit)
-        ends = (self._within_limits(y - half), self._within_limits(y + half))
+        at, a, b = self.of_fit(judged), low[judged], high[judged]
+        half = np.where(a == b, max(self.half_cell, _LEAST_CELL * self.unit), 0.0)
+        ends = (self._within_limits(a - half), self._within_limits(b + half))
         below, mass = (part.reshape(len(judged), -1) for part in self._parts(at, *ends))
         weights = pool_weights(mass, w[judged])
-        low, high = np.clip(below @ weights, 0.0, 1.0), np.clip((below + mass) @ weights, 0.0, 1.0)
-        return replace(self, weights=weights.reshape(self.weights.shape), beta=beta_transform(low, high, w[judged]))
+        under, above = np.clip(below @ weights, 0.0, 1.0), np.clip((below + mass) @ weights, 0.0, 1.0)
+        return replace(self, weights=weights.reshape(self.weights.shape), beta=beta_transform(under, above, w[judged]))
 
     # ---- rows ------------------------------------------------------------------------------------------------------------
 
     def of_fit(self, places: np.ndarray) -> At:
         """Return what the laws of rows of the fit need, from trees, lines and centres that do not know them."""
-        kernels = {name: forest.out_of_bag(places) for name, forest in self.forests.items()}
+        kernels = {name: self._spread(forest.out_of_bag(places)) for name, forest in self.forests.items()}
         return At(self.loo_trends[:, places], kernels, np.ones(len(places)), places)
 
     def at(self, rows: np.ndarray) -> At:
         """Return what the laws of rows need, whose cells are encoded as those of the fit."""
         X, A = self.inputs.of_trees(rows), self.inputs.of_lines(rows)
-        kernels = {name: forest.weights_at(X) for name, forest in self.forests.items()}
+        kernels = {name: self._spread(forest.weights_at(X)) for name, forest in self.forests.items()}
         line, curve = (part.predict(A) for part in self.lines)
         trends = np.stack([np.zeros(len(rows)), line, curve, kernels["target"] @ self.groups[PLAIN].centers])
         low, high, deviation = self.reach
         beyond = np.maximum(np.maximum(low - line, line - high), 0.0) / deviation
         return At(trends, kernels, np.exp(-beyond))
+
+    def _spread(self, W: csr_array) -> csr_array:
+        return spread_over(W, self.origin, self.points)
 
     def _kernel(self, at: At, law: Law) -> csr_array:
         return at.kernels.get(law.kernel, at.kernels["target"])
@@ -434,7 +446,7 @@ class NumberLaw:
                 same, found = [i], [self.equal[law.group].cells(group, a, b, at.own)]
             else:  # powers of the same weights share the kernels
                 same = [j for j, other in enumerate(LAWS) if other[:2] == law[:2]]
-                found = local_cells(group, self._kernel(at, law), a, b, tuple(LAWS[j].power for j in same))
+                found = local_cells(group, self._kernel(at, law), a, b, tuple(LAWS[j].power for j in same), self.points)
             for j, cells in zip(same, found, strict=True):
                 below[:, j], mass[:, j] = cells
             done.update(same)
@@ -444,6 +456,7 @@ class NumberLaw:
         """Return ends of cells such that what kernels have beyond a limit counts as the limit."""
         least, most = self.limits
         far = _FAR * self.unit
+        ends = np.clip(ends, self.target.min() - far, self.target.max() + far)  # those of intervals may be infinite
         ends = np.where(ends <= least, least - far, ends) if np.isfinite(least) else ends
         return np.where(ends >= most, most + far, ends) if np.isfinite(most) else ends
 
@@ -519,7 +532,7 @@ class NumberLaw:
                 found = shares[:, [i]] * (group.mass @ table)
             else:
                 W = self._kernel(at, law)
-                W = squared(W) if law.power == 2 else W
+                W = squared(W, self.points) if law.power == 2 else W
                 found = (shares[:, [i]] * _on_nodes(W, group)) @ table
             out[law.group] = out[law.group] + found if law.group in out else found
         return out

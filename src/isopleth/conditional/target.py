@@ -15,6 +15,7 @@ from isopleth.tables.cells import MISSING_WORDS, TRUTH, Cells
 from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import decode_cells
+from isopleth.tables.usual_types import in_usual_types
 
 
 def target_cells(y: Any, n: int | None = None) -> Cells:
@@ -29,6 +30,8 @@ def target_cells(y: Any, n: int | None = None) -> Cells:
         raise InputError("this estimator requires y to be passed, but the target y is None.", parameter="y")
     if is_foreign(y):
         y = on_host(y, "y")
+    if type(getattr(y, "dtype", None)).__name__ == "IntervalDtype" and hasattr(y, "to_frame"):
+        y = in_usual_types(y.to_frame("y"))["y"]
     series = nw.from_native(y, allow_series=True, pass_through=True)
     if isinstance(series, nw.Series):
         cells = Cells.of("y", series, MISSING_WORDS, Numerals())
@@ -40,6 +43,8 @@ def target_cells(y: Any, n: int | None = None) -> Cells:
             f"{{parameter}} has {len(cells.values)} values for {n} rows of X; expected one a row.", parameter="y"
         )
     lost = cells.values < 0 if cells.form == "text" else ~np.isfinite(cells.values)
+    if cells.censored is not None:
+        lost[cells.censored.rows] = False
     if lost.any():
         raise InputError(
             "Input {parameter} contains NaN, infinity or an empty cell in {row}",
@@ -74,6 +79,16 @@ def target_column(cells: Cells) -> Column:
     return found
 
 
+def target_ends(cells: Cells, column: Column) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ends of the target: :func:`encoded_target`, and intervals where cells say limits."""
+    low = encoded_target(cells, column)
+    if cells.censored is None or column.kind != "numeric":
+        return low, low
+    low, high = low.copy(), low.copy()
+    low[cells.censored.rows], high[cells.censored.rows] = cells.censored.lower, cells.censored.upper
+    return low, high
+
+
 def encoded_target(cells: Cells, column: Column) -> np.ndarray:
     """Return numbers, seconds since the origin, or codes of words; the number of words for one that no row of the fit has."""
     if column.kind == "categorical":
@@ -99,4 +114,6 @@ def decoded_target(column: Column, values: np.ndarray) -> np.ndarray:
 def target_step(column: Column, values: np.ndarray) -> float:
     """Return the largest usual step of which all numbers or times are multiples; 0 for none."""
     times = column.kind == "time"
+    if not len(values):
+        return 0.0
     return recorded_step(np.unique(values + column.origin if times else values), TIME_STEPS if times else USUAL_STEPS)

@@ -21,6 +21,7 @@ _CLASSES = {
     "conditional.ridge": "Ridge",
     "conditional.stack": "EqualLaw Group NumberLaw ScoreTable",
     "conditional.words": "Logistic WordLaw",
+    "core.interval_laws": "IntervalPoints PowerNormal",
     "core.laws": "EmpiricalLaw RankScores",
     "context.residuals": "Residuals",
     "context.ranks": "ContextRanks",

@@ -18,6 +18,7 @@ import pyarrow.compute as compute
 
 from isopleth.core.errors import InputError, Message
 from isopleth.tables.given import Given
+from isopleth.tables.intervals import holds_intervals, read_intervals
 from isopleth.tables.numerals import Numerals, numerals_of, written_number
 from isopleth.tables.text_types import TypedCells, days_of, moment, rounded, typed
 from isopleth.tables.unread import NO_ODD_CELLS, CensoredCells, OddCells, UnreadCells, behind
@@ -147,6 +148,9 @@ class Cells:
         if dtype in (nw.Categorical, nw.Enum):
             declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
             return cls.of_words(name, [word_of(cell) for cell in column.to_list()], missing, declared)
+        if holds_intervals(dtype):
+            values, limits = read_intervals(name, column)
+            return cls(name, "real", values, censored=limits)
         if dtype == nw.String:
             return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first, wanted)
         return cls._of_objects(name, column.to_list(), missing, numerals, day_first, wanted)

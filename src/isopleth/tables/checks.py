@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from sklearn.utils.validation import validate_data
 
 from isopleth.core.arrays import Backend, to_backend
 from isopleth.core.errors import Hint, InputError, listed, warn_user
+from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.tables.cells import ALL_INTEGERS, NO_WORD, SourceTable, is_missing
 from isopleth.tables.given import Given
@@ -41,6 +42,8 @@ class CheckedRows:
     # Kinds of the columns of a table with words, times or gaps. Its rows are those of numeric columns and times, then codes of
     # categories. None if the rows are the table itself.
     columns: Schema | None = None
+    # Intervals of cells that are NaN in the rows though something is known of them, as of those below a limit.
+    limits: IntervalCells = field(default_factory=lambda: IntervalCells.none(0))
 
     @property
     def n_numeric(self) -> int:
@@ -115,7 +118,9 @@ def enter(
         if columns is not None:
             estimator.schema_ = columns
     if columns is not None:
-        rows = encoded_rows(given, columns, min_samples, typed=read is not None, warn=kinds_from is None)
+        rows, limits = encoded_rows(given, columns, min_samples, typed=read is not None, warn=kinds_from is None)
+        if len(limits) and not getattr(estimator, "_takes_limits", False):
+            _warn_of_limits(columns, limits)
     else:
         used = None
         if read is not None:
@@ -126,8 +131,9 @@ def enter(
         if read is not None or (taken and given.frame is None):  # only the columns that are used; an array has no kinds
             given.refuse_kinds(times=False)
         rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=missing, labels=used)
+        limits = IntervalCells.none(len(rows))
     weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
-    table = CheckedRows(rows, weights, given.backend, columns)
+    table = CheckedRows(rows, weights, given.backend, columns, limits)
     if reset:
         _refuse_huge(estimator, table)
     return table
@@ -227,8 +233,17 @@ def _warn_of_identifiers(given: Given) -> None:
         )
 
 
-def encoded_rows(given: Given, columns: Schema, min_samples: int = 0, *, typed: bool, warn: bool = True) -> np.ndarray:
-    """Return a table of the columns of the fit as numbers, then codes, NaN where a cell is missing; warn of unseen words."""
+def _warn_of_limits(columns: Schema, limits: IntervalCells) -> None:
+    """Warn of limits that an estimator makes no use of."""
+    names = listed([repr(columns.numeric_names[j]) for j in limits.columns.tolist()])
+    cells = f"{len(limits):,} cell{'s' * (len(limits) > 1)}"
+    warn_user(f"{cells} of {names} say a limit, such as <0.5; this makes no use of it, and takes them as missing.")
+
+
+def encoded_rows(
+    given: Given, columns: Schema, min_samples: int = 0, *, typed: bool, warn: bool = True
+) -> tuple[np.ndarray, IntervalCells]:
+    """Return a table of the columns of the fit as numbers, then codes, and its intervals; warn of unseen words."""
     encoded = columns.encode(given, typed=typed)
     if len(encoded.numeric) < min_samples:
         given.refuse_few(len(encoded.numeric), min_samples)
@@ -238,7 +253,7 @@ def encoded_rows(given: Given, columns: Schema, min_samples: int = 0, *, typed: 
             f"words that were not among the training rows, by column and number of cells: {counts}; they count as one more "
             "category."
         )
-    return encoded.rows
+    return encoded.rows, encoded.limits
 
 
 # Share of the times at either end of a column that do not count, and the fewest times of which one does not: a mistyped year must

@@ -16,6 +16,7 @@ from scipy.sparse import issparse
 from isopleth.core.arrays import NUMPY, Backend, frame_names, is_foreign
 from isopleth.core.errors import InputError, quoted, warn_user
 from isopleth.core.parameters import on_host
+from isopleth.tables.intervals import holds_intervals
 from isopleth.tables.usual_types import in_usual_types
 
 _TIMES = ("date", "time", "duration", "period", "interval")
@@ -94,7 +95,7 @@ class Given:
         for name, native, column in self._columns():
             about: dict[str, Any] = {"parameter": self.parameter, "column": name}
             kind = str(getattr(native, "dtype", "")).lower()
-            if column is not None and _holds_containers(column):
+            if column is not None and _holds_containers(column) and not (times and holds_intervals(column.dtype)):
                 how = "drop it, or make columns of them"
                 raise InputError("{parameter} has lists or records in {column}", **about, hint=how)
             if kind.startswith("complex"):

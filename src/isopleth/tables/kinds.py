@@ -60,7 +60,7 @@ class Column:
         Cells of the fit that are not of this kind and count as missing; they do so in later tables too.
     limits : tuple of (str, float)
         Limits that cells of the fit say in the place of a number: ("below", 0.5) for <0.5, ("above", 2400.0) for >2400. The
-        cells themselves are in the table: :attr:`isopleth.tables.schema.EncodedTable.odd`.
+        cells themselves are in the table: :attr:`isopleth.tables.schema.EncodedTable.limits`.
     clock : bool
         Whether the times are times of day.
     """
@@ -119,7 +119,7 @@ class KindRule:
     def __call__(self, cells: Cells, notes: list[Message]) -> Column | str:
         """Return the column, or the reason why it is left out."""
         if cells.known == 0:
-            return "no value"
+            return "no value" if cells.censored is None else Column(cells.name, "numeric")
         if self.wanted == "categorical":
             return _category(cells)
         if cells.other is not None and self.named:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from isopleth.core.errors import InputError, Message, quoted
+from isopleth.core.interval_cells import IntervalCells
 from isopleth.tables.cells import (
     MISSING_NUMBERS,
     MISSING_WORDS,
@@ -53,6 +54,9 @@ class EncodedTable:
     extra: list[str | int] = field(default_factory=list)
     # cells that could not be read, or say a limit, by column: they are NaN or -1 above
     odd: OddCells = NO_ODD_CELLS
+
+    # cells of numbers of which an interval is known, by their place in the rows: they are NaN in `numeric`
+    limits: IntervalCells = field(default_factory=lambda: IntervalCells.none(0))
 
     @property
     def rows(self) -> np.ndarray:
@@ -428,7 +432,7 @@ class Schema:
         numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
         read = self._cells_of(table)
         found = odd_cells_of(read)
-        if not typed and (found.unread or found.censored):
+        if not typed and found.unread:
             self._refuse_unread(found)
         for column, cells in zip(self.columns, read, strict=True):
             if column.kind == "categorical":
@@ -443,7 +447,8 @@ class Schema:
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in table.names if name not in known]
         rows = _stacked(numeric, table.n, np.float64)
-        return EncodedTable(rows, _stacked(codes, table.n, np.intp), unseen, extra, found)
+        limits = _interval_cells(found, self.numeric_names, table.n)
+        return EncodedTable(rows, _stacked(codes, table.n, np.intp), unseen, extra, found, limits)
 
     def lacks_cells(self, X: Any) -> bool:
         """Tell whether a table of typed columns has a missing number or time."""
@@ -469,9 +474,7 @@ class Schema:
         known = {column.name: set(column.unread) for column in self.columns}
         unread = {name: cells.without(known[name]) for name, cells in odd.unread.items()}
         new = {name: cells for name, cells in unread.items() if len(cells)}
-        limits = {column.name for column in self.columns if column.limits}
-        censored = {name: cells for name, cells in odd.censored.items() if name not in limits}
-        message = refusal([("", OddCells(new, censored), row_of)])
+        message = refusal([("", OddCells(new, {}), row_of)])
         if message is not None:
             raise InputError(replace(message, source=None, hint="correct them, or empty them"))
 
@@ -489,15 +492,21 @@ def _with_odd_cells(column: Column, cells: Cells) -> Column:
     return replace(column, unread=texts, limits=() if cells.censored is None else cells.censored.limits)
 
 
+def _interval_cells(odd: OddCells, names: list[str], n: int) -> IntervalCells:
+    """Return the cells that say limits by the place of their column among those of numbers."""
+    some = {names.index(str(name)): cells for name, cells in odd.censored.items() if str(name) in names}
+    columns = np.array(sorted(some), dtype=np.intp)
+    lower, upper = np.full((2, n, len(columns)), np.nan)
+    for k, j in enumerate(columns.tolist()):
+        lower[some[j].rows, k], upper[some[j].rows, k] = some[j].lower, some[j].upper
+    return IntervalCells(columns, lower, upper)
+
+
 def _notes_of(cells: Cells, wanted: str | None) -> list[Message]:
     """Return what is to be said of the cells of a column of a frame."""
     if wanted == "categorical":
         return []
     return [*cells.notes, *odd_cells_of([cells]).notes(row_of)]
-
-    def lacks_cells(self, X: Any) -> bool:
-        """Tell whether a table of typed columns has a missing number or time."""
-        return bool(np.isnan(self.encode(X, typed=True).numeric).any())
 
 
 def _about(column: Column) -> str:

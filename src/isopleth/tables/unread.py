@@ -95,7 +95,7 @@ class UnreadCells:
 class CensoredCells:
     """Cells that say a limit: the value is in an interval, as below a limit of detection (<0.5) or beyond a range (>2400).
 
-    Until a task uses the interval, such a cell counts as missing. A likelihood takes F(upper) - F(lower) for it.
+    A likelihood takes F(upper) - F(lower) for it; `core/interval_cells.py` says who reads it.
 
     Parameters
     ----------
@@ -107,6 +107,8 @@ class CensoredCells:
         What they hold.
     more : int
         Number of further cells of a long file of which only the first are kept.
+    declared : bool
+        Whether the type of the column says that it holds intervals, so that nobody needs to be told.
     """
 
     rows: np.ndarray
@@ -114,6 +116,7 @@ class CensoredCells:
     upper: np.ndarray
     texts: tuple[str, ...]
     more: int = 0
+    declared: bool = False
 
     def __len__(self) -> int:
         return len(self.rows) + self.more
@@ -121,16 +124,15 @@ class CensoredCells:
     @property
     def limits(self) -> tuple[tuple[str, float], ...]:
         """Different limits, each with its side: ("below", 0.5) or ("above", 2400.0)."""
-        sides = np.where(np.isinf(self.lower), "below", "above").tolist()
-        values = np.where(np.isinf(self.lower), self.upper, self.lower).tolist()
-        return tuple(sorted(set(zip(sides, values, strict=True))))
+        below = {("below", end) for end in self.upper[np.isfinite(self.upper)].tolist()}
+        return tuple(sorted(below | {("above", end) for end in self.lower[np.isfinite(self.lower)].tolist()}))
 
     def take(self, rows: np.ndarray) -> Self:
         """Return the cells among chosen rows of the table."""
         place, hit = _found(self.rows, rows)
         some = place[hit]
         texts = tuple(self.texts[i] for i in some)
-        return type(self)(np.flatnonzero(hit), self.lower[some], self.upper[some], texts)
+        return type(self)(np.flatnonzero(hit), self.lower[some], self.upper[some], texts, declared=self.declared)
 
     def shown(self, place: Place) -> str:
         """Return the number of cells and the first one with its place."""
@@ -247,8 +249,10 @@ class OddCells:
             )
             said.append(Message(text, column=name, row=int(cells.rows[0]), value=cells.texts[0], hint=hint))
         for name, limits in self.censored.items():
+            if limits.declared:
+                continue
             count = f"{len(limits):,} cell{'s say limits' if len(limits) > 1 else ' says a limit'}"
-            text = f"{{column}} holds numbers with limits: {count}, {limits.shown(place)}, and count as missing so far"
+            text = f"{{column}} holds numbers with limits: {count}, {limits.shown(place)}"
             hint = Hint("{categorical} takes the column as categories", categorical=[name])
             said.append(Message(text, column=name, row=int(limits.rows[0]), value=limits.texts[0], hint=hint))
         return said
@@ -301,13 +305,14 @@ def refusal(found: Sequence[tuple[str, OddCells, Place]], *, categories: bool = 
     """Return the sentence about cells that could not be read in one table or several, with the ways out; None without any.
 
     Each table has its name, its cells, and its names for rows. With `categories`, the columns may be taken as categories.
+    Cells that say a limit are not refused.
     """
-    found = [each for each in found if len(each[1])]
+    found = [(source, OddCells(cells.unread, {}), place) for source, cells, place in found if cells.unread]
     if not found:
         return None
     source, odd, _ = found[0]
-    name = next(iter((*odd.unread, *odd.censored)))
-    first: UnreadCells | CensoredCells = odd.unread[name] if name in odd.unread else odd.censored[name]
+    name = next(iter(odd.unread))
+    first = odd.unread[name]
     about: dict[str, Any] = {"column": name, "row": int(first.rows[0]), "value": first.texts[0]}
     about["source"] = source if len(found) == 1 else None
     parts: list[str] = []
@@ -319,7 +324,7 @@ def refusal(found: Sequence[tuple[str, OddCells, Place]], *, categories: bool = 
         left.append(others)
     if not any(map(len, left)):
         return Message("; ".join(dict.fromkeys(parts)), hint="delete what is no row", **about)
-    end = _expected(first) if len(parts) == 1 and isinstance(first, UnreadCells) else ""
+    end = _expected(first) if len(parts) == 1 else ""
     return Message("; ".join(dict.fromkeys(parts)) + end, hint=_advice(left, categories), **about)
 
 
@@ -344,17 +349,13 @@ def _parts(odd: OddCells, place: Place) -> list[str]:
     for name, cells in odd.unread.items():
         kind = "" if alone else f" ({cells.kind})"
         parts.append(f"column {str(name)!r}{kind} holds {cells.shown(place)}")
-    for name, limits in odd.censored.items():
-        parts.append(
-            f"column {str(name)!r} holds limits in the place of numbers, {limits.shown(place)}, which are not used yet"
-        )
     return parts
 
 
 def _advice(odd: Sequence[OddCells], categories: bool) -> Hint:
     """Return the ways out, in words that can be pasted into a shell."""
     unread = [cells for each in odd for cells in each.unread.values()]
-    columns = list(dict.fromkeys(name for each in odd for name in (*each.unread, *each.censored)))
+    columns = list(dict.fromkeys(name for each in odd for name in each.unread))
     texts = [text for cells in unread for text in cells.texts]
     asked = any(cells.asked for cells in unread)
     words = list(dict.fromkeys(texts))

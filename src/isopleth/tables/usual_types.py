@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
@@ -27,6 +28,8 @@ def in_usual_types(X: Any) -> Any:
         arrow = getattr(kind, "pyarrow_dtype", None)
         if type(kind).__name__ == "PeriodDtype":
             column = X[name].dt.to_timestamp()
+        elif type(kind).__name__ == "IntervalDtype" and getattr(kind.subtype, "kind", "") in "iuf":
+            column = _as_structs(X[name])
         elif arrow is not None and usual_type(arrow) != arrow:
             arrays = in_usual_type(pa.chunked_array(pa.array(X[name].array)))
             column = arrays.to_pandas(types_mapper=type(kind)).set_axis(X.index)
@@ -37,8 +40,20 @@ def in_usual_types(X: Any) -> Any:
     return found
 
 
+def _as_structs(column: Any) -> Any:
+    """Return a column of intervals of pandas as one of Arrow structs, the ends of each."""
+    import pandas
+
+    cells, missing = column.array, column.isna().to_numpy()
+    ends = [pa.array(np.asarray(end, dtype=np.float64), mask=missing) for end in (cells.left, cells.right)]
+    structs = pa.chunked_array([pa.StructArray.from_arrays(ends, names=["lower", "upper"])])
+    return pandas.Series(pandas.arrays.ArrowExtensionArray(structs), index=column.index, name=column.name)
+
+
 def usual_type(kind: Any) -> Any:
-    """Return the Arrow type of the cells of views and runs."""
+    """Return the Arrow type of the cells of views and runs, and of the intervals of pandas."""
+    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name == "pandas.interval":
+        return kind.storage_type
     if pa.types.is_run_end_encoded(kind):
         return kind.value_type
     return pa.string() if pa.types.is_string_view(kind) else kind
@@ -46,6 +61,8 @@ def usual_type(kind: Any) -> Any:
 
 def in_usual_type(column: Any) -> Any:
     """Return an Arrow column of views or runs as one of cells."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        return pa.chunked_array([part.storage for part in column.chunks], column.type.storage_type)
     if pa.types.is_run_end_encoded(column.type):
         return pa.chunked_array([compute.run_end_decode(part) for part in column.chunks], column.type.value_type)
     return column.cast(usual_type(column.type))

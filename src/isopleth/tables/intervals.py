@@ -1,0 +1,58 @@
+"""Columns of intervals in frames: a pair of numbers a cell, the ends between which the value is.
+
+pandas has a type for them, IntervalDtype, of which `pandas.arrays.IntervalArray.from_arrays(lower, upper, closed="both")` makes
+one of two columns. In polars and Arrow it is a struct of two numbers, `lower` and `upper`. Equal ends are a known number. An
+end that is infinite or missing is unknown; with both unknown, or no pair at all, the cell is missing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+
+from isopleth.core.errors import InputError
+from isopleth.tables.unread import CensoredCells
+
+_NAMES = (("lower", "upper"), ("left", "right"))
+
+
+def holds_intervals(dtype: Any) -> bool:
+    """Tell whether a type of narwhals is a struct of two numbers, lower and upper end."""
+    if not isinstance(dtype, nw.Struct):
+        return False
+    names = tuple(part.name for part in dtype.fields)
+    return names in _NAMES and all(part.dtype.is_numeric() for part in dtype.fields)
+
+
+def read_intervals(name: Any, column: Any) -> tuple[np.ndarray, CensoredCells | None]:
+    """Return the known numbers of a column of intervals, NaN for other cells, and the cells with an interval."""
+    arrow = column.to_arrow()
+    arrow = pa.chunked_array([arrow]) if isinstance(arrow, pa.Array) else arrow
+    lower, upper = (
+        compute.struct_field(arrow, [side]).cast(pa.float64()).to_numpy(zero_copy_only=False) for side in (0, 1)
+    )
+    lower, upper = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+    lower, upper = np.where(np.isnan(lower), -np.inf, lower), np.where(np.isnan(upper), np.inf, upper)
+    wrong = (lower > upper) | (lower == np.inf) | (upper == -np.inf)
+    if wrong.any():
+        row = int(wrong.argmax())
+        text = "{column} holds an interval from {value} in {row}; expected a lower end that is not above the upper one."
+        raise InputError(text, column=name, row=row, value=f"{lower[row]:g} to {upper[row]:g}")
+    known = lower == upper
+    rows = np.flatnonzero(~known & ~(np.isinf(lower) & np.isinf(upper)))
+    values = np.where(known, lower, np.nan)
+    if not len(rows):
+        return values, None
+    texts = tuple(interval_text(low, high) for low, high in zip(lower[rows], upper[rows], strict=True))
+    return values, CensoredCells(rows, lower[rows], upper[rows], texts, declared=True)
+
+
+def interval_text(low: float, high: float) -> str:
+    """Return an interval as people write it: <0.5, >240, 0.5 to 1."""
+    if np.isinf(low):
+        return f"<{high:.12g}"
+    return f">{low:.12g}" if np.isinf(high) else f"{low:.12g} to {high:.12g}"
