@@ -18,6 +18,10 @@ from isopleth.tables.kinds import Column
 
 # Distinct rows up to which a second forest is grown, for the residuals of the line.
 _SMALL = 2000
+# Probability of an interval below which nothing of a law is known inside it.
+_LEAST_MASS = 1e-9
+# Quantiles of a censored regression inside an interval.
+_WITHIN = 64
 # Rows that are answered at once, so that tables stay in the processor's cache.
 _BATCH = 2048
 
@@ -133,6 +137,53 @@ class CellLaw:
         if rows is None:
             found[asked < 0] = np.nan
         return found
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Laws of cells given that their numbers are inside intervals."""
+
+    low: np.ndarray  # (n,)
+    high: np.ndarray
+    points: np.ndarray  # (n, k): quantiles of a law that goes on beyond limits, at even levels
+    share: np.ndarray  # (n,): weight of the law by kernels, which know nothing where no number is known
+
+    @classmethod
+    def of(cls, law: CellLaw, rows: np.ndarray, low: np.ndarray, high: np.ndarray, point: np.ndarray) -> Self:
+        """Prepare the intervals of rows; `point` stands for one of which the law of the column knows nothing."""
+        share, levels = law.law.known_within(low, high), (np.arange(_WITHIN) + 0.5) / _WITHIN
+        points = law.law.points_within(rows, low, high, levels)
+        return cls(low, high, np.tile(point[:, None], (1, _WITHIN)) if points is None else points, share)
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the cuts of some rows."""
+        return type(self)(self.low[rows], self.high[rows], self.points[rows], self.share[rows])
+
+    def __call__(self, y: np.ndarray, F: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return places and distribution functions, of the same shape, of laws that are cut off."""
+        under, above = self._at(y, F, self.low, "right"), self._at(y, F, self.high, "left")
+        inside = above - under > _LEAST_MASS
+        k = y.shape[1] - _WITHIN
+        level = under[:, None] + (np.arange(k) + 0.5) / k * (above - under)[:, None]
+        found = np.clip(interpolated(level, F, y), self.low[:, None], self.high[:, None])
+        share = np.where(inside, self.share, 0.0)[:, None]
+        places = np.concatenate([found, self.points], axis=1)
+        mass = np.concatenate([np.tile(share / k, (1, k)), np.tile((1.0 - share) / _WITHIN, (1, _WITHIN))], axis=1)
+        order = np.argsort(places, axis=1, kind="stable")
+        places, mass = np.take_along_axis(places, order, axis=1), np.take_along_axis(mass, order, axis=1)
+        total = np.cumsum(mass, axis=1) - 0.5 * mass
+        return places, (total - total[:, :1]) / (total[:, -1:] - total[:, :1])
+
+    @staticmethod
+    def _at(y: np.ndarray, F: np.ndarray, end: np.ndarray, side: str) -> np.ndarray:
+        """Return distribution functions at one place a row; at a step, below it for the side "left"."""
+        line, last = np.arange(len(y)), y.shape[1] - 1
+        place = (y <= end[:, None]).sum(axis=1) if side == "right" else (y < end[:, None]).sum(axis=1)
+        first, second = np.maximum(place - 1, 0), np.minimum(place, last)
+        step = y[line, second] - y[line, first]
+        part = (np.clip(end, y[:, 0], y[:, -1]) - y[line, first]) / np.where(step > 0.0, step, 1.0)
+        found = F[line, first] + np.where(step > 0.0, part, 0.0) * (F[line, second] - F[line, first])
+        return np.where(place == 0, 0.0 if side == "right" else F[:, 0], found)
 
 
 def means(y: np.ndarray, F: np.ndarray) -> np.ndarray:

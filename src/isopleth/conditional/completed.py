@@ -24,19 +24,21 @@ class CompletedTarget:
     weights: np.ndarray  # (p,): of sum that of the rows
     origin: np.ndarray  # (p,): row of each point
     known: np.ndarray  # (p,): whether the number is known
+    law: CensoredRegression | None  # by which intervals have their points
 
     @classmethod
     def of(cls, A: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> Self:
         """Return the points of targets from `low` to `high`, equal where the number is known, given inputs A without gaps."""
         m, some = len(low), np.flatnonzero(low != high)
         if not len(some):
-            return cls(low, weights, np.arange(m), np.ones(m, dtype=bool))
-        points = CensoredRegression.fit(A, low, high, weights).between(some, low[some], high[some])
+            return cls(low, weights, np.arange(m), np.ones(m, dtype=bool), None)
+        law = CensoredRegression.fit(A, low, high, weights)
+        points = law.between(A[some], low[some], high[some])
         values, mass = low.copy(), weights.copy()
         values[some], mass[some] = points[:, 0], weights[some] / len(LEVELS)
         origin = np.concatenate([np.arange(m), np.tile(some, len(LEVELS) - 1)])
         known = (low == high)[origin]
-        return cls(np.concatenate([values, points[:, 1:].T.ravel()]), mass[origin], origin, known)
+        return cls(np.concatenate([values, points[:, 1:].T.ravel()]), mass[origin], origin, known, law)
 
     @property
     def copies(self) -> np.ndarray:

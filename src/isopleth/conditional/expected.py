@@ -13,6 +13,7 @@ from isopleth.conditional.estimator import ConditionalDensity
 from isopleth.conditional.imputer import schema_of
 from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.errors import InputError, probability, quoted, warn_user
+from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import Progress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.charts import Chart, Series
@@ -136,6 +137,7 @@ class LawsGiven:
         table = enter(reader, X, reset=True, missing=True)
         columns = schema_of(reader, table)
         values = self._encoded(columns)
+        rows_in = IntervalPoints.of(table.rows, table.limits, table.weights)(table.rows, table.limits)
         place = np.empty(len(columns.columns), dtype=np.intp)
         place[table.order] = np.arange(len(place))
         known = np.sort(place[list(values)]).astype(np.intp)
@@ -145,17 +147,19 @@ class LawsGiven:
         laws = []
         with Progress("laws of columns", len(asked) * _TREES, self.verbose) as tick:
             for j in asked:
-                rows = ~np.isnan(table.rows[:, place[j]])
+                low, high = table.limits.ends(table.rows[:, place[j]], int(place[j]))
+                rows = ~np.isnan(high)
                 # A row of which a given column is unknown says less of the law where all of them are known.
-                whole = rows & ~np.isnan(table.rows[:, known]).any(axis=1)
+                whole = rows & ~np.isnan(rows_in[:, known]).any(axis=1)
                 rows = whole if whole.sum() >= _FEWEST else rows
                 laws.append(
                     CellLaw.fit(
-                        table.rows[np.ix_(rows, known)],
+                        rows_in[np.ix_(rows, known)],
                         int((known < table.n_numeric).sum()),
                         columns.columns[j],
-                        table.rows[rows, place[j]],
+                        low[rows],
                         table.weights[rows],
+                        high[rows],
                         trees=_TREES,
                         n_jobs=self.n_jobs,
                         tick=tick,

@@ -13,10 +13,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from isopleth.conditional.cell_law import CellLaw, means, medians
+from isopleth.conditional.cell_law import CellLaw, Cut, means, medians
 from isopleth.conditional.exact import ExactCells
 from isopleth.conditional.stack import interpolated
 from isopleth.core.errors import probability
+from isopleth.core.interval_cells import IntervalCells
+from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.cell_types import write_cells
@@ -34,6 +36,9 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
     the largest known cell, unless a line leads beyond them, and keep the sign that all known cells have. Sums and products of
     columns that hold in all known rows hold in filled rows.
 
+    A cell that says a limit, such as <0.5, is filled by the law given that the number is inside the limit; the law is fitted to
+    its interval, whose probability is the likelihood of the cell.
+
     Parameters
     ----------
     strategy : {"mean", "median", "draw"}, default="mean"
@@ -41,6 +46,8 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         another, each given the ones before.
     n_estimators : int, default=60
         Number of trees for each column.
+    limits : {"fill", "keep"}, default="fill"
+        Whether cells that say a limit get a number inside it, or stay as they are.
     random_state : int, RandomState or None, default=None
         Seed of draws. Trees have a seed of their own.
     n_jobs : int or None, default=-1
@@ -70,21 +77,26 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "strategy": [StrOptions({"mean", "median", "draw"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "limits": [StrOptions({"fill", "keep"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
 
+    _takes_limits = True
+
     def __init__(
         self,
         strategy: str = "mean",
         n_estimators: int = 60,
+        limits: str = "fill",
         random_state: Any = None,
         n_jobs: int | None = DEFAULT_N_JOBS,
         verbose: bool | int = False,
     ) -> None:
         self.strategy = strategy
         self.n_estimators = n_estimators
+        self.limits = limits
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -114,6 +126,9 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         table = enter(self, X, sample_weight, reset=True, missing=True)
         used = table.weights > 0.0
         self._rows, self._weights, self._n_numeric = table.rows[used], table.weights[used], table.n_numeric
+        self._intervals = table.limits.take(used)
+        self._points = IntervalPoints.of(self._rows, self._intervals, self._weights)
+        self._inputs = self._points(self._rows, self._intervals)
         self._kinds = _encoded_kinds(table)
         self._laws: dict[str, CellLaw | None] = {}
         self._exact = ExactCells.of(self._rows[:, : self._n_numeric])
@@ -131,7 +146,8 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         Returns
         -------
         data frame, tensor or ndarray of shape (n_samples, n_features)
-            Known cells are as they were; columns that the fit left out, or of which no cell was known, keep their gaps.
+            Known cells are as they were; columns that the fit left out, or of which no cell was known, keep their gaps. A column
+            of intervals is one of numbers where all its limits are filled.
 
         Raises
         ------
@@ -141,8 +157,10 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         check_is_fitted(self, "_rows")
         given = Given.of(X)  # a stream can be read once
         table = enter(self, given, missing=True)
-        filled = self._filled(table.rows)
+        filled = self._filled(table.rows, table.limits)
         gaps = np.isnan(table.rows) & ~np.isnan(filled)
+        if self.limits == "keep":
+            gaps[:, table.limits.columns] &= ~table.limits.mask
         order = table.order
         out = write_cells(given.table, schema_of(self, table), _by_column(filled, order), _by_column(gaps, order))
         return table.backend.array(out)
@@ -160,8 +178,9 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         Returns
         -------
         lower, upper : data frames or ndarrays of shape (n_samples, n_features)
-            Ends of the intervals; both the cell itself where it is known. Frames of the library of a frame `X` have the columns
-            that are used, times as times, and nothing in columns of words; arrays have NaN there.
+            Ends of the intervals; both the cell itself where it is known, and inside the limit where a cell says one. Frames of
+            the library of a frame `X` have the columns that are used, times as times, and nothing in columns of words; arrays
+            have NaN there.
 
         Raises
         ------
@@ -185,12 +204,19 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         table = enter(self, given, missing=True)
         levels = np.array([0.5 - 0.5 * confidence_level, 0.5 + 0.5 * confidence_level])
         ends = np.stack([table.rows, table.rows])
+        inputs = self._points(table.rows, table.limits)
         for j, rows, law in self._gaps(table.rows):
             if j < self._n_numeric:
-                found = law.quantiles(np.delete(table.rows[rows], j, axis=1), levels, self._limits(j, law))
-                ends[:, rows, j] = found.T
+                cut = self._cut(j, law, table.rows, table.limits, rows)
+
+                def ask(y: np.ndarray, F: np.ndarray, start: int, cut: Any = cut) -> np.ndarray:
+                    y, F = cut(y, F, start)
+                    return interpolated(np.tile(levels, (len(y), 1)), F, y)
+
+                ends[:, rows, j] = law.curves_from(np.delete(inputs[rows], j, axis=1), ask).T
         for end in ends:
             self._exact.complete(table.rows[:, : self._n_numeric], end)
+            _inside(end, table.limits)
         ends[:, :, self._n_numeric :] = np.nan
         lower, upper = (
             _like(given, schema_of(self, table), _by_column(end, table.order), table.backend) for end in ends
@@ -219,16 +245,18 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         columns = np.array([j for j in columns if str(j) not in self._laws], dtype=np.intp)
         with Progress("laws of columns", len(columns) * self.n_estimators, self.verbose) as tick:
             for j in columns:
-                known = ~np.isnan(self._rows[:, j])
+                low, high = self._intervals.ends(self._rows[:, j], j)
+                known = ~np.isnan(high)
                 self._laws[str(j)] = None
                 if known.any():
-                    others = np.delete(self._rows, j, axis=1)[known]
+                    others = np.delete(self._inputs, j, axis=1)[known]
                     self._laws[str(j)] = CellLaw.fit(
                         others,
                         self._n_numeric - (j < self._n_numeric),
                         self._kinds[j],
-                        self._rows[known, j],
+                        low[known],
                         self._weights[known],
+                        high[known],
                         forests=1,
                         trees=self.n_estimators,
                         n_jobs=self.n_jobs,
@@ -246,17 +274,21 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
                     yield j, where, law
                 tick(len(where))
 
-    def _filled(self, rows: np.ndarray) -> np.ndarray:
+    def _filled(self, rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
         """Return encoded rows with their gaps filled."""
-        out, given = rows.copy(), rows.copy()
+        out, given = rows.copy(), self._points(rows, limits).copy()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         for j, where, law in self._gaps(rows):
             others = np.delete(given[where], j, axis=1)
             u = rng.random(len(where)) if self.strategy == "draw" else None
-            out[where, j] = self._words(law, others, u) if law.is_words else self._numbers(j, law, others, u)
+            if law.is_words:
+                out[where, j] = self._words(law, others, u)
+            else:
+                out[where, j] = self._numbers(law, others, u, self._cut(j, law, rows, limits, where))
             if self.strategy == "draw":
                 given[where, j] = out[where, j]
         self._exact.complete(rows[:, : self._n_numeric], out)
+        _inside(out, limits)
         return out
 
     def _words(self, law: CellLaw, others: np.ndarray, u: np.ndarray | None) -> np.ndarray:
@@ -265,26 +297,56 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             return np.asarray(P.argmax(axis=1), dtype=np.float64)
         return np.minimum((np.cumsum(P, axis=1) < u[:, None]).sum(axis=1), P.shape[1] - 1).astype(np.float64)
 
-    def _numbers(self, j: int, law: CellLaw, others: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        limits = self._limits(j, law)
+    def _numbers(self, law: CellLaw, others: np.ndarray, u: np.ndarray | None, cut: Any) -> np.ndarray:
         middle = medians if self.strategy == "median" else means
 
         def ask(y: np.ndarray, F: np.ndarray, start: int) -> np.ndarray:
-            y = np.clip(y, *limits)
+            y, F = cut(y, F, start)
             return middle(y, F) if u is None else interpolated(u[start : start + len(y), None], F, y)
 
-        return np.clip(law.curves_from(others, ask)[:, 0], *limits)
+        return law.curves_from(others, ask)[:, 0]
+
+    def _cut(self, j: int, law: CellLaw, rows: np.ndarray, limits: IntervalCells, where: np.ndarray) -> Any:
+        """Return a function that keeps the laws of cells inside what their column can be, and inside their own limits."""
+        least, most = self._limits(j, law)
+        low, high = (np.clip(end[where], least, most) for end in limits.ends(rows[:, j], j))
+        some, inputs = ~np.isnan(high), self._points(rows, limits)[where]
+        asked = np.flatnonzero(some)
+        others, point = np.delete(inputs[asked], j, axis=1), np.clip(inputs[asked, j], low[asked], high[asked])
+        cuts = Cut.of(law, others, low[asked], high[asked], point) if len(asked) else None
+
+        def cut(y: np.ndarray, F: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+            y = np.clip(y, least, most)
+            here = np.flatnonzero((asked >= start) & (asked < start + len(y)))
+            if cuts is not None and len(here):
+                y, F, to = y.copy(), F.copy(), asked[here] - start
+                y[to], F[to] = cuts.take(here)(y[to], F[to])
+            return y, F
+
+        return cut
 
     def _limits(self, j: int, law: CellLaw) -> tuple[float, float]:
         """Return what filled cells of a column stay between."""
-        known = self._rows[:, j] + self._kinds[j].origin
-        low, high = float(np.nanmin(known)), float(np.nanmax(known))
-        if (
-            law.follows_line
-        ):  # a line leads beyond the known cells, but not to 0 where all have one sign and some are near it
-            reach = high - low
-            low, high = low if 0.0 <= low < reach else -np.inf, high if -reach < high <= 0.0 else np.inf
-        return low - self._kinds[j].origin, high - self._kinds[j].origin
+        origin = self._kinds[j].origin
+        ends = np.concatenate([end[~np.isnan(end)] for end in self._intervals.ends(self._rows[:, j], j)]) + origin
+        finite = ends[np.isfinite(ends)]
+        low, high, nearest, farthest = ends.min(), ends.max(), float(finite.min()), float(finite.max())
+        # A line leads beyond the known cells, and a limit too, but not to 0 where all have one sign and some are near it.
+        reach = farthest - nearest
+        if law.follows_line or np.isinf(low):
+            low = nearest if 0.0 <= nearest < reach and not np.isinf(low) else -np.inf
+            low = 0.0 if np.isinf(ends.min()) and nearest >= 0.0 else low
+        if law.follows_line or np.isinf(high):
+            high = farthest if -reach < farthest <= 0.0 and not np.isinf(high) else np.inf
+            high = 0.0 if np.isinf(ends.max()) and farthest <= 0.0 else high
+        return float(low) - origin, float(high) - origin
+
+
+def _inside(rows: np.ndarray, limits: IntervalCells) -> None:
+    """Keep cells that say a limit inside it."""
+    for j in limits.columns.tolist():
+        where, low, high = limits.of(j)
+        rows[where, j] = np.clip(rows[where, j], low, high)
 
 
 def _encoded_kinds(table: CheckedRows) -> list[Column]:

@@ -21,6 +21,7 @@ from isopleth.conditional.forest import Forest, squared
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
+from isopleth.core.interval_laws import CensoredRegression
 from isopleth.core.progress import unheard
 from isopleth.core.threads import check_stopped
 from isopleth.frames.marginal import Marginal, MarginalMap
@@ -315,6 +316,7 @@ class NumberLaw:
     origin: np.ndarray  # (p,): row of each
     points: np.ndarray  # (p,): number of points of the row of each
     rare: float  # weight of the wide law, that of one row
+    censored: CensoredRegression | None  # by which intervals have their points
 
     # ---- fit -------------------------------------------------------------------------------------------------------------
 
@@ -379,6 +381,7 @@ class NumberLaw:
             points.origin,
             points.copies,
             1.0 / (1.0 + w.sum()),
+            points.law,
         )
         return law._pooled(sample.target, sample.upper, w)
 
@@ -481,6 +484,25 @@ class NumberLaw:
         far = log_ndtr(-np.abs(0.5 * (low + high) - nearest) / (WIDTHS[-1] * self.unit)) - _UNDERFLOW
         logs = np.where(np.isfinite(logs), logs, far)
         return betainc(a, b, below), np.minimum(logs, 0.0)
+
+    # ---- inside limits -----------------------------------------------------------------------------------------------------
+
+    def points_within(
+        self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, levels: np.ndarray
+    ) -> np.ndarray | None:
+        """Return quantiles of the censored regression within intervals, (n, k); None where no target was an interval."""
+        return None if self.censored is None else self.censored.between(self.inputs.of_lines(rows), low, high, levels)
+
+    def known_within(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Return the share of the centres within intervals that are known numbers: so much do kernels say about the inside."""
+        order = np.argsort(self.target, kind="stable")
+        share = self.groups[PLAIN].share[order]
+        total, known = (np.append(0.0, np.cumsum(part)) for part in (share, share * (self.points[order] == 1.0)))
+        first, last = (
+            np.searchsorted(self.target[order], end, side=side) for end, side in ((low, "right"), (high, "left"))
+        )
+        mass = np.maximum(total[last] - total[first], 0.0)
+        return np.where(mass > 0.0, (known[last] - known[first]) / np.maximum(mass, 1e-300), 0.0)
 
     # ---- quantiles -----------------------------------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ _FEWEST_NUMBERS, _MOST_NUMBERS = 3, 2000
 LEVELS, _FINE_LEVELS = (np.arange(4) + 0.5) / 4, (np.arange(64) + 0.5) / 64
 # Steps of EM of the regression, and its penalties, in numbers of rows.
 _STEPS, _PENALTIES = 60, np.geomspace(1e-4, 30.0, 12)
+# New rows count as at most so many deviations from the mean of an input.
+_FARTHEST = 8.0
 
 
 def log_mass(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -195,10 +197,13 @@ def _thinned(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> tuple[np
 
 @dataclass(frozen=True)
 class CensoredRegression:
-    """Linear law of a number of which some are known as intervals: means of a power, and its deviation."""
+    """Linear law of a number of which some are known as intervals: the mean of a power, and its deviation."""
 
     law: PowerNormal  # with the deviation of the residuals
-    means: np.ndarray  # (n,): of the power, at the rows of the fit
+    centre: np.ndarray  # (p,): mean of each input
+    scale: np.ndarray  # (p,): its deviation
+    slopes: np.ndarray  # (p,): in units of the deviations
+    intercept: float
 
     @classmethod
     def fit(cls, A: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> Self:
@@ -209,43 +214,57 @@ class CensoredRegression:
         """
         law = PowerNormal.fit(low, high, weights)
         a, b = (law.forward(end) for end in law.judged(low, high, weights))
+        system = _RidgeSystem.of(A, weights)
+        mean, deviation, known = np.full(len(a), law.mean), law.deviation, a == b
+        for _ in range(_STEPS):
+            moments = normal_moments((a - mean) / deviation, (b - mean) / deviation)
+            z, doubt = (
+                np.where(known, a, mean + deviation * moments[0]),
+                np.where(known, 0.0, deviation**2 * moments[1]),
+            )
+            slopes, intercept, mean, left = system.solve(z)
+            spread = float(system.share @ ((z - mean) ** 2 + doubt)) / left
+            deviation = max(float(np.sqrt(spread)), 1e-9 * law.deviation)
+        return cls(replace(law, deviation=deviation), system.centre, system.scale, slopes, intercept)
+
+    def between(self, A: np.ndarray, low: np.ndarray, high: np.ndarray, levels: np.ndarray = LEVELS) -> np.ndarray:
+        """Return quantiles within the intervals of rows, (n, k)."""
+        inputs = np.clip((A - self.centre) / self.scale, -_FARTHEST, _FARTHEST)
+        return self.law.between(low, high, levels, self.intercept + inputs @ self.slopes)
+
+
+@dataclass(frozen=True)
+class _RidgeSystem:
+    """Singular values of standardised rows, by which many targets are solved."""
+
+    centre: np.ndarray
+    scale: np.ndarray
+    share: np.ndarray  # (n,): weights of the rows, of sum 1
+    U: np.ndarray
+    s: np.ndarray
+    Vt: np.ndarray
+
+    @classmethod
+    def of(cls, A: np.ndarray, weights: np.ndarray) -> Self:
         share = weights / weights.sum()
         centre = share @ A
         scale = np.sqrt(share @ (A - centre) ** 2)
         scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
-        root = np.sqrt(share)
-        U, s, _ = svd(root[:, None] * ((A - centre) / scale), full_matrices=False, lapack_driver="gesvd")
-        mean, deviation, n = np.full(len(a), law.mean), law.deviation, len(a)
-        for _ in range(_STEPS):
-            moments = normal_moments((a - mean) / deviation, (b - mean) / deviation)
-            z, doubt = mean + deviation * moments[0], deviation**2 * moments[1]
-            z, doubt = np.where(a == b, a, z), np.where(a == b, 0.0, doubt)
-            level = float(share @ z)
-            mean, used = _ridge(U, s, root * (z - level), root, n)
-            mean += level
-            deviation = float(np.sqrt(share @ ((z - mean) ** 2 + doubt) / max(1.0 - (1.0 + used) / n, 0.1)))
-            deviation = max(deviation, 1e-9 * law.deviation)
-        return cls(replace(law, deviation=deviation), mean)
+        rows = np.sqrt(share)[:, None] * ((A - centre) / scale)
+        return cls(centre, scale, share, *svd(rows, full_matrices=False, lapack_driver="gesvd"))
 
-    def between(self, rows: np.ndarray, low: np.ndarray, high: np.ndarray, levels: np.ndarray = LEVELS) -> np.ndarray:
-        """Return quantiles within the intervals of rows of the fit, (n, k)."""
-        return self.law.between(low, high, levels, self.means[rows])
-
-
-def _ridge(U: np.ndarray, s: np.ndarray, target: np.ndarray, root: np.ndarray, n: int) -> tuple[np.ndarray, float]:
-    """Return the fitted values of the penalty of the least generalised cross-validation, and its degrees of freedom."""
-    projected = U.T @ target
-    rest = max(float(target @ target - projected @ projected), 0.0)
-    best, found = np.inf, (np.zeros(len(target)), 0.0)
-    for penalty in _PENALTIES / n:
-        shrunk = s**2 / (s**2 + penalty)
-        used = float(shrunk.sum())
-        loss = (rest + float(((1.0 - shrunk) * projected) @ ((1.0 - shrunk) * projected))) / max(
-            1.0 - (1.0 + used) / n, 0.1
-        ) ** 2
-        if loss < best:
-            best, found = loss, (U @ (shrunk * projected) / root, used)
-    return found
+    def solve(self, z: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, float]:
+        """Return slopes, intercept, fitted values, and the share of the degrees of freedom that is left."""
+        n, root, intercept = len(z), np.sqrt(self.share), float(self.share @ z)
+        target = root * (z - intercept)
+        projected = self.U.T @ target
+        rest = max(float(target @ target - projected @ projected), 0.0)
+        shrunk = self.s**2 / (self.s**2 + _PENALTIES[:, None] / n)
+        left = np.maximum(1.0 - (1.0 + shrunk.sum(axis=1)) / n, 0.1)
+        best = int(np.argmin((rest + (((1.0 - shrunk) * projected) ** 2).sum(axis=1)) / left**2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inner = np.where(self.s > 0.0, shrunk[best] * projected / self.s, 0.0)
+        return self.Vt.T @ inner, intercept, intercept + self.U @ (shrunk[best] * projected) / root, float(left[best])
 
 
 @dataclass(frozen=True)

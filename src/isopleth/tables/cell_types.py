@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from isopleth.tables.cells import TRUTH, is_missing, word_of
 from isopleth.tables.forms import form_of
 from isopleth.tables.given import Given
+from isopleth.tables.intervals import holds_intervals, with_numbers
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells
 from isopleth.tables.usual_types import in_usual_type
@@ -53,6 +54,9 @@ def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -
         if gaps[:, j].any():
             old = frame.get_column(column.name)
             native = _own_column(X, column.name, old)
+            if holds_intervals(old.dtype):
+                written[column.name] = with_numbers(native, old, np.flatnonzero(gaps[:, j]), filled[gaps[:, j], j])
+                continue
             kind = str(getattr(native, "dtype", getattr(native, "type", "")))
             cells = _new_cells(column, filled[:, j], gaps[:, j], old.to_list(), kind)
             written[column.name] = _with_cells(native, np.flatnonzero(gaps[:, j]), cells)

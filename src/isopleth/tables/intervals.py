@@ -51,6 +51,28 @@ def read_intervals(name: Any, column: Any) -> tuple[np.ndarray, CensoredCells | 
     return values, CensoredCells(rows, lower[rows], upper[rows], texts, declared=True)
 
 
+def with_numbers(native: Any, column: Any, rows: np.ndarray, numbers: np.ndarray) -> Any:
+    """Return a column of intervals with numbers in some rows: a column of numbers if no interval is left, pairs otherwise."""
+    values, limits = read_intervals("", column)
+    values[rows] = numbers
+    left = np.empty(0, dtype=np.intp) if limits is None else np.setdiff1d(limits.rows, rows)
+    lower, upper = values.copy(), values.copy()
+    if limits is not None:
+        kept = np.isin(limits.rows, left)
+        lower[left], upper[left] = limits.lower[kept], limits.upper[kept]
+    if hasattr(native, "iloc"):
+        import pandas
+
+        cells = values if not len(left) else pandas.arrays.IntervalArray.from_arrays(lower, upper, closed="both")
+        return pandas.Series(cells, index=native.index, name=native.name)
+    missing = np.isnan(upper)
+    ends = [pa.array(end, pa.float64(), mask=missing) for end in (lower, upper)]
+    arrow = ends[0] if not len(left) else pa.StructArray.from_arrays(ends, names=["lower", "upper"])
+    if isinstance(native, pa.ChunkedArray):
+        return pa.chunked_array([arrow])
+    return type(native)(native.name, arrow)
+
+
 def interval_text(low: float, high: float) -> str:
     """Return an interval as people write it: <0.5, >240, 0.5 to 1."""
     if np.isinf(low):
