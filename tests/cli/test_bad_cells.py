@@ -118,16 +118,26 @@ def test_words_that_repeat_are_not_wrong_cells(tmp_path):
     assert "--missing empty,1O" in refused("compare", path, path)
 
 
-def test_limits_are_recognised_and_not_used_in_silence(tmp_path):
-    path = tmp_path / "lead.csv"
-    cells = [f"{1 + i % 37 / 7:.2f}" for i in range(N)]
+def test_limits_stay_as_they_are_or_get_a_number_inside(tmp_path):
+    path, out = tmp_path / "lead.csv", tmp_path / "o.csv"
+    cells = [f"{0.52 + i % 37 / 7:.2f}" for i in range(N)]
     cells[16:30:3] = ["<0.5"] * 5
+    cells[7] = ""
     path.write_text("site,lead\n" + "".join(f"p{i % 4},{cell}\n" for i, cell in enumerate(cells)))
-    said = refused("compare", path, path)
-    assert "column 'lead' holds limits in the place of numbers, '<0.5' in line 18 and 4 more" in said
-    assert "--bad-cells missing" in said
     assert "5 cells say limits" in " ".join(fine("describe", path).stdout.split())
-    assert "5 missing cells of lead" in fine("fill", path, "--bad-cells", "missing", "--out", tmp_path / "o.csv").stderr
+    said = fine("fill", path, "--out", out)
+    assert "1 missing cell of lead" in said.stderr
+    assert "5 cells of lead say a limit and stay as they are" in " ".join(said.stdout.split())
+    found = [line.split(",")[1] for line in out.read_text().splitlines()[1:]]
+    assert [new for new, old in zip(found, cells, strict=True) if old] == [cell for cell in cells if cell]
+    fine("fill", path, "--limits", "fill", "--interval", "--out", out)
+    rows = [line.split(",")[1:] for line in out.read_text().splitlines()[1:]]
+    inside = [list(map(float, row)) for row, old in zip(rows, cells, strict=True) if old == "<0.5"]
+    assert all(0.0 <= low <= value <= high <= 0.5 and value < 0.5 for value, low, high in inside)
+    assert [row[0] for row, old in zip(rows, cells, strict=True) if old not in ("", "<0.5")] == [
+        cell for cell in cells if cell not in ("", "<0.5")
+    ]
+    assert "lead = <0.5" in fine("expect", path, "--given", "lead=<0.5").stdout
 
 
 def test_a_stream_is_written_as_its_reference(tmp_path):

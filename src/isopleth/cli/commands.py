@@ -514,6 +514,13 @@ def expect() -> None:
 @click.option(
     "--interval", is_flag=True, help="Also write NAME_low and NAME_high for columns of numbers and times with gaps."
 )
+@click.option(
+    "--limits",
+    type=click.Choice(["keep", "fill"]),
+    default="keep",
+    show_default=True,
+    help="Whether cells that say a limit, such as <0.5, stay as they are, or get the number to expect inside it.",
+)
 @_confidence_option
 @table_options("--columns", "Use these columns only.")
 @raw_text_option

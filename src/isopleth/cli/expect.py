@@ -22,7 +22,7 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     """Say what to expect of the other columns."""
     run.stage("reading")
     table = replace(run.read(file, gaps=False), named=True)  # columns of arrays are given by the names of the file
-    known = values_of(given, table.schema)
+    known = values_of(given, table.schema, limits=True)
     warn_beyond(known, table)
     run.stage("fitting")
     asked = LawsGiven(known).fit(part_of(table, size, 0, "the laws are").frame)

@@ -19,41 +19,59 @@ from isopleth.tasks.expected_values import FilledCells
 _UNITS = ("day", "hour", "minute", "second")
 
 
-def fill(run: Run, file: Path, interval: bool, confidence_level: float) -> None:
+def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: str) -> None:
     """Fill the missing cells of a table."""
     run.stage("reading")
     table = run.read(file, cells=True)
     used, missing = table.names, table.missing
+    kept = {name: int(count) for name, count in zip(used, table.limited.sum(axis=0), strict=True) if count}
+    if limits == "fill":
+        missing, kept = missing | table.limited, {}
     run.stage("fitting")
     filled = table.data
     ends: dict[str, str] = {}
     if missing.any():
-        imputer = DensityImputer().fit(table.frame)
+        imputer = DensityImputer(limits=limits).fit(table.frame)
         run.stage("filling")
-        filled = _with_decimals(imputer.transform(table.frame), table)
+        filled = _with_decimals(imputer.transform(table.frame), table, missing)
         if interval:
-            filled, ends = _with_intervals(filled, imputer.impute_interval(table.frame, confidence_level), table)
+            found_ends = imputer.impute_interval(table.frame, confidence_level)
+            filled, ends = _with_intervals(filled, found_ends, table, missing)
     run.stage("writing")
     known = {name: np.ones(len(table), dtype=bool) for name in table.data.column_names}
     known |= dict(zip(used, ~missing.T, strict=True))
     run.write_rows(filled.replace_schema_metadata(None), table, known, ends)
     left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
-    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left)
+    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left, kept)
     run.write(found)
     run.answer(found, out=str(run.out))
 
 
-def _with_decimals(filled: Any, table: FileTable) -> Any:
+def _with_decimals(filled: Any, table: FileTable, missing: np.ndarray) -> Any:
     """Record gaps as the known cells of their column are; known cells stay to the last bit."""
     from pyarrow import compute
 
-    for name, gaps in zip(table.names, table.missing.T, strict=True):
+    for name, gaps in zip(table.names, missing.T, strict=True):
         if gaps.any():
             column = filled.column(name)
-            rounded = recorded(table, name, column)
+            rounded = _within_limits(table, name, recorded(table, name, column))
             kept = compute.if_else(pa.array(gaps), rounded, column.cast(rounded.type, safe=False))
             filled = filled.set_column(filled.column_names.index(name), name, kept)
     return filled
+
+
+def _within_limits(table: FileTable, name: str, rounded: Any) -> Any:
+    """Return rounded values of a column with those that rounding took to their limit, or beyond it, one step inside."""
+    limits = table.odd.censored.get(name)
+    if limits is None:
+        return rounded
+    values = np.array(rounded.to_numpy(), dtype=np.float64)
+    step = NumberFormat.of(table.data.column(name).drop_null().to_numpy().astype(np.float64)).step
+    cells, digits = values[limits.rows], max(0, ceil(-log10(step) - 1e-9)) if step else 12
+    cells = np.where(cells >= limits.upper, np.round(limits.upper - step, digits), cells)
+    cells = np.where(cells <= limits.lower, np.round(limits.lower + step, digits), cells)
+    values[limits.rows] = np.clip(cells, limits.lower, limits.upper)
+    return pa.chunked_array([pa.array(values, from_pandas=True).cast(rounded.type, safe=False)])
 
 
 def recorded(table: FileTable, name: str, values: Any) -> Any:
@@ -88,12 +106,14 @@ def _recorded_lengths(known: Any, values: Any) -> Any:
     return pa.array(lengths, from_pandas=True).cast(pa.int64()).cast(microseconds)
 
 
-def _with_intervals(filled: Any, ends: tuple[Any, Any], table: FileTable) -> tuple[Any, dict[str, str]]:
+def _with_intervals(
+    filled: Any, ends: tuple[Any, Any], table: FileTable, missing: np.ndarray
+) -> tuple[Any, dict[str, str]]:
     """Append the ends of the intervals of columns of numbers and times that had gaps, and say of which column each is."""
     from pyarrow import compute
 
     added = {}
-    for name, gaps in zip(table.names, table.missing.T, strict=True):
+    for name, gaps in zip(table.names, missing.T, strict=True):
         column = next(column for column in table.schema.columns if str(column.name) == name)
         if not gaps.any() or column.kind == "categorical":
             continue

@@ -9,6 +9,7 @@ import numpy as np
 from isopleth.core.errors import InputError, listed, warn_user
 from isopleth.files.file_table import FileTable
 from isopleth.results.text import cell_text
+from isopleth.tables.intervals import given_interval
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells, displayed_cells, encode_cell
 
@@ -18,8 +19,8 @@ def shell_name(column: Column) -> str:
     return column.name if isinstance(column.name, str) else f"x{column.name + 1}"
 
 
-def values_of(given: list[str], schema: Schema) -> dict[str, Any]:
-    """Return the values of ``--given a=3,b=x`` as what the columns of a schema hold."""
+def values_of(given: list[str], schema: Schema, *, limits: bool = False) -> dict[str, Any]:
+    """Return the values of ``--given a=3,b=x`` as what the columns of a schema hold; with `limits`, <0.5 is a value too."""
     columns = {shell_name(column): column for column in schema.columns}
     found: dict[str, Any] = {}
     parts: list[str] = []
@@ -39,6 +40,8 @@ def values_of(given: list[str], schema: Schema) -> dict[str, Any]:
             raise InputError(f"--given names column {name!r} twice; give it one value.")
         found[name] = value
         if columns[name].kind == "numeric":
+            if given_interval(value) is not None and limits:
+                continue
             try:
                 found[name] = float(value)
                 if not np.isfinite(found[name]):
@@ -56,8 +59,13 @@ def values_of(given: list[str], schema: Schema) -> dict[str, Any]:
 def ranges_of(table: FileTable) -> dict[str, tuple[Column, np.ndarray]]:
     """Return the columns of numbers and times with their least and largest cells as numbers."""
     columns = [column for column in table.schema.columns if column.kind != "categorical"]
-    cells = table.encoded().numeric
+    encoded = table.encoded()
+    cells = encoded.numeric
     ends = np.stack([np.nanmin(cells, axis=0), np.nanmax(cells, axis=0)], axis=1) if columns else cells
+    for j in encoded.limits.columns.tolist():  # numbers go on beyond a limit, to 0 where none is negative
+        _, lower, upper = encoded.limits.of(j)
+        low, high = min(ends[j, 0], lower.min()), max(ends[j, 1], upper.max())
+        ends[j] = 0.0 if np.isinf(low) and min(ends[j, 0], upper.min()) >= 0.0 else low, high
     return {str(column.name): (column, each) for column, each in zip(columns, ends, strict=False)}
 
 
@@ -71,7 +79,9 @@ def limited(value: Any, column: Column, ends: np.ndarray) -> Any:
 def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
     """Warn of given numbers and times that no row of the table comes up to: there the density extrapolates."""
     for name, (column, ends) in ranges_of(table).items():
-        if name in known and limited(known[name], column, ends) != known[name]:
+        if name not in known or (column.kind == "numeric" and isinstance(known[name], str)):
+            continue
+        if limited(known[name], column, ends) != known[name]:
             low, high = (cell_text(cell) for cell in displayed_cells(column, ends))
             text = f"{name} = {known[name]} is beyond all rows, whose values are from {low} to {high}: the answer extrapolates."
             warn_user(text)

@@ -19,6 +19,7 @@ from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
 from isopleth.tables.checks import enter
+from isopleth.tables.intervals import given_interval
 from isopleth.tables.schema import Schema, encode_cell
 
 _TREES = 100
@@ -136,8 +137,9 @@ class LawsGiven:
         reader = ConditionalDensity()
         table = enter(reader, X, reset=True, missing=True)
         columns = schema_of(reader, table)
-        values = self._encoded(columns)
-        rows_in = IntervalPoints.of(table.rows, table.limits, table.weights)(table.rows, table.limits)
+        points = IntervalPoints.of(table.rows, table.limits, table.weights)
+        rows_in = points(table.rows, table.limits)
+        values = self._encoded(columns, points, table.order)
         place = np.empty(len(columns.columns), dtype=np.intp)
         place[table.order] = np.arange(len(place))
         known = np.sort(place[list(values)]).astype(np.intp)
@@ -169,8 +171,8 @@ class LawsGiven:
             replace(columns, columns=tuple(columns.columns[j] for j in asked)), tuple(laws), row[None, known]
         )
 
-    def _encoded(self, columns: Schema) -> dict[int, float]:
-        """Return the given values by the number of their column."""
+    def _encoded(self, columns: Schema, points: IntervalPoints, order: np.ndarray) -> dict[int, float]:
+        """Return the given values by the number of their column, the points of limits in their place."""
         names = [str(name) for name in columns.names]
         found = {}
         for name, value in self.given.items():
@@ -178,7 +180,11 @@ class LawsGiven:
                 raise InputError(f"given names column {name!r}, which does not exist; expected one of {quoted(names)}.")
             j = names.index(str(name))
             column = columns.columns[j]
-            found[j] = encode_cell(column, value, columns.missing)
+            ends = given_interval(value) if column.kind == "numeric" else None
+            if ends is None:
+                found[j] = encode_cell(column, value, columns.missing)
+            else:
+                found[j] = points.at(int(np.flatnonzero(order == j)[0]), *ends)
             if np.isnan(found[j]):
                 raise InputError(
                     f"{{parameter}} has no value for column {name!r}; leave the column out.", parameter="given"

@@ -18,7 +18,7 @@ from isopleth.conditional.exact import ExactCells
 from isopleth.conditional.stack import interpolated
 from isopleth.core.errors import probability
 from isopleth.core.interval_cells import IntervalCells
-from isopleth.core.interval_laws import IntervalPoints
+from isopleth.core.interval_laws import IntervalPoints, is_positive
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.cell_types import write_cells
@@ -328,18 +328,20 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
     def _limits(self, j: int, law: CellLaw) -> tuple[float, float]:
         """Return what filled cells of a column stay between."""
         origin = self._kinds[j].origin
-        ends = np.concatenate([end[~np.isnan(end)] for end in self._intervals.ends(self._rows[:, j], j)]) + origin
-        finite = ends[np.isfinite(ends)]
-        low, high, nearest, farthest = ends.min(), ends.max(), float(finite.min()), float(finite.max())
+        low, high = (end[~np.isnan(end)] + origin for end in self._intervals.ends(self._rows[:, j], j))
+        ends = np.concatenate([low, high])
+        least, most = float(ends[np.isfinite(ends)].min()), float(ends[np.isfinite(ends)].max())
         # A line leads beyond the known cells, and a limit too, but not to 0 where all have one sign and some are near it.
-        reach = farthest - nearest
-        if law.follows_line or np.isinf(low):
-            low = nearest if 0.0 <= nearest < reach and not np.isinf(low) else -np.inf
-            low = 0.0 if np.isinf(ends.min()) and nearest >= 0.0 else low
-        if law.follows_line or np.isinf(high):
-            high = farthest if -reach < farthest <= 0.0 and not np.isinf(high) else np.inf
-            high = 0.0 if np.isinf(ends.max()) and farthest <= 0.0 else high
-        return float(low) - origin, float(high) - origin
+        reach, beyond = most - least, law.follows_line
+        if np.isinf(ends.min()):
+            bottom = 0.0 if is_positive(low, high) else -np.inf
+        else:
+            bottom = least if not beyond or 0.0 <= least < reach else -np.inf
+        if np.isinf(ends.max()):
+            top = 0.0 if is_positive(-high, -low) else np.inf
+        else:
+            top = most if not beyond or -reach < most <= 0.0 else np.inf
+        return bottom - origin, top - origin
 
 
 def _inside(rows: np.ndarray, limits: IntervalCells) -> None:

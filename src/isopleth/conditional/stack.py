@@ -342,7 +342,9 @@ class NumberLaw:
         scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y)
         z = scores(y)
         of_rows, z_of_rows = points.by_row(y), points.by_row(z)
-        (line, from_line), (curve, from_curve) = (Ridge.fit(A, u, w, copies=sample.copies) for u in (of_rows, z_of_rows))
+        (line, from_line), (curve, from_curve) = (
+            Ridge.fit(A, u, w, copies=sample.copies) for u in (of_rows, z_of_rows)
+        )
         how: dict[str, Any] = {
             "trees": trees,
             "columns": columns,

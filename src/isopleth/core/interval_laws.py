@@ -32,6 +32,13 @@ _STEPS, _PENALTIES = 60, np.geomspace(1e-4, 30.0, 12)
 _FARTHEST = 8.0
 
 
+def is_positive(low: np.ndarray, high: np.ndarray) -> bool:
+    """Tell whether the numbers of a column can be taken to be 0 or more: no known one and no limit speaks against it."""
+    limits, ends = high[low != high], np.concatenate([low, high])
+    ends = ends[np.isfinite(ends)]
+    return bool(len(ends)) and bool((ends >= 0.0).all() and (ends > 0.0).any() and (limits > 0.0).all())
+
+
 def log_mass(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return the log probability of intervals under the standard normal law, without loss of digits far out."""
     flipped = low > 0.0
@@ -83,7 +90,7 @@ class PowerNormal:
         known = low == high
         ends = np.concatenate([low[known], low[~known], high[~known]])
         ends = ends[np.isfinite(ends)]
-        positive = bool(len(ends)) and bool((ends >= 0.0).all() and (ends > 0.0).any())
+        positive = is_positive(low, high)
         unit = float(np.median(np.abs(ends[ends != 0.0]))) if (ends != 0.0).any() else 1.0
         law = cls(1.0, unit, positive, 0.0, 1.0)
         if len(np.unique(low[known])) < _FEWEST_NUMBERS:  # about the limits, and as wide as they are large
@@ -294,9 +301,16 @@ class IntervalPoints:
         out = rows.copy()
         for j in limits.columns.tolist():
             where, low, high = limits.of(j)
-            if str(j) in self.laws:
-                out[where, j] = self.laws[str(j)].means(low, high)
-            else:  # a column without limits at fit
-                middle = np.where(np.isfinite(low) & np.isfinite(high), 0.5 * low + 0.5 * high, np.nan)
-                out[where, j] = np.where(np.isfinite(middle), middle, np.where(np.isfinite(high), high, low))
+            ends, place = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
+            out[where, j] = self._means(j, ends[0], ends[1])[place.ravel()]
         return out
+
+    def at(self, column: int, low: float, high: float) -> float:
+        """Return the point of one interval."""
+        return float(self._means(column, np.array([low]), np.array([high]))[0])
+
+    def _means(self, column: int, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        if str(column) in self.laws:
+            return self.laws[str(column)].means(low, high)
+        middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, 0.5 * (low + high)))
+        return np.asarray(middle)  # a column without limits at fit

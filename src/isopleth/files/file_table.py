@@ -160,10 +160,19 @@ class FileTable:
 
     @property
     def missing(self) -> np.ndarray:
-        """Mask of the missing cells of the columns that are used."""
+        """Mask of the missing cells of the columns that are used; cells that say a limit are not missing."""
         if self.values.dtype != object:
-            return np.isnan(self.values)
-        return np.array([[cell is None for cell in row] for row in self.values]).reshape(self.shape)
+            found = np.isnan(self.values)
+        else:
+            found = np.array([[cell is None for cell in row] for row in self.values]).reshape(self.shape)
+        return found & ~self.limited
+
+    @property
+    def limited(self) -> np.ndarray:
+        """Mask of the cells of the columns that are used which say a limit, such as <0.5."""
+        found, limits = np.zeros(self.shape, dtype=bool), self.encoded().limits
+        found[:, self.schema.order[limits.columns]] = limits.mask
+        return found
 
     def numbers(self) -> np.ndarray:
         """Return the columns that hold numbers and times as an array, NaN for missing cells; times in seconds since 1970."""

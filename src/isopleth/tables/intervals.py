@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import InputError
+from isopleth.tables.amounts import amount_of
 from isopleth.tables.unread import CensoredCells
 
 _NAMES = (("lower", "upper"), ("left", "right"))
@@ -71,6 +72,18 @@ def with_numbers(native: Any, column: Any, rows: np.ndarray, numbers: np.ndarray
     if isinstance(native, pa.ChunkedArray):
         return pa.chunked_array([arrow])
     return type(native)(native.name, arrow)
+
+
+def given_interval(value: Any) -> tuple[float, float] | None:
+    """Return the interval that a given value says: text such as <0.5, or an interval of pandas; None for other values."""
+    if isinstance(value, str):
+        amount = amount_of(value.strip())
+        if amount is None or not amount.side:
+            return None
+        return (-np.inf, amount.value) if amount.side == "below" else (amount.value, np.inf)
+    if hasattr(value, "left") and hasattr(value, "right") and value.left < value.right:
+        return float(value.left), float(value.right)
+    return None
 
 
 def interval_text(low: float, high: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,6 +132,8 @@ class FilledCells(Result):
         Rows of the table.
     left : list of str
         Columns with gaps that could not be filled, because they are not used.
+    limits : dict of str to int
+        Cells that say a limit and stay as they are, by column.
 
     Examples
     --------
@@ -147,6 +149,7 @@ class FilledCells(Result):
     filled: np.ndarray
     n_rows: int
     left: list[str]
+    limits: Mapping[str, int] = field(default_factory=dict)
 
     kind = "filled_cells"
     title = "Filled cells"
@@ -158,6 +161,9 @@ class FilledCells(Result):
         "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
         "filled": Fact("integer", "cells that were filled", lambda found: int(found.filled.sum())),
         "left": Fact("list of string", "columns with gaps that are not used", lambda found: found.left),
+        "limits_kept": Fact(
+            "object", "cells that say a limit and stay as they are, by column", lambda found: dict(found.limits)
+        ),
     }
     row_keys: ClassVar[dict[str, Key]] = {
         "column": Key("string", "name of the column"),
@@ -170,4 +176,17 @@ class FilledCells(Result):
         some = f"{np.count_nonzero(self.filled)} of {counted(len(self.names), 'column')}"
         verb = "was" if self.filled.sum() == 1 else "were"
         left = [f"Not filled, since they are not used: {in_words(self.left)}."] * bool(self.left)
-        return [f"{cells} {verb} filled, in {some}.", *left]
+        return [f"{cells} {verb} filled, in {some}.", *left, *self._limits()]
+
+    def _limits(self) -> list[str]:
+        """Return a sentence about cells that say a limit and stay as they are."""
+        if not self.limits:
+            return []
+        total = sum(self.limits.values())
+        say, stay = (
+            ("say a limit and stay as they are", "them") if total > 1 else ("says a limit and stays as it is", "it")
+        )
+        return [
+            f"{counted(total, 'cell')} of {in_words(list(self.limits))} {say}; --limits fill writes what to expect inside the "
+            f"limit in the place of {stay}."
+        ]
