@@ -174,12 +174,14 @@ class PowerNormal:
     def between(
         self, low: np.ndarray, high: np.ndarray, levels: np.ndarray, mean: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return quantiles of the law within intervals, (n, k); `mean` and the deviation may be those of rows."""
+        """Return quantiles of the law within intervals, (n, k), at levels (k,) or (n, k); `mean` may be that of each row."""
         centre = np.full(len(low), self.mean) if mean is None else mean
         least = np.maximum(low, 0.0) if self.positive else low
         a, b = ((self.forward(end) - centre) / self.deviation for end in (least, high))
-        z = normal_quantile(np.tile(levels, len(low)), np.repeat(a, len(levels)), np.repeat(b, len(levels)))
-        found = self.inverse(np.repeat(centre, len(levels)) + self.deviation * z).reshape(len(low), -1)
+        levels = np.broadcast_to(levels, (len(low), levels.shape[-1]))
+        ends = (np.repeat(end, levels.shape[1]) for end in (a, b))
+        z = normal_quantile(levels.ravel(), *ends).reshape(levels.shape)
+        found = self.inverse(centre[:, None] + self.deviation * z)
         return np.clip(found, least[:, None], high[:, None])
 
     def means(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:

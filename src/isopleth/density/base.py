@@ -144,7 +144,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         if requires_gradient(X):
             return _functions_of_tensors().score_samples(self, self._value(), X)
         table = self._checked(X)
-        out: np.ndarray = table.answer(self._fitted.log_density(table.rows))
+        out: np.ndarray = table.answer(self._fitted.log_density(table.rows, table.limits))
         return out
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -187,7 +187,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
             return _functions_of_tensors().grad_log_density(self._value(), X)
         table = self._checked(X)
         gradient = np.full((len(table.rows), self.n_features_in_), np.nan)
-        gradient[:, self._fitted.places] = self._fitted.gradient(table.rows)
+        gradient[:, self._fitted.places] = self._fitted.gradient(table.rows, table.limits)
         out: np.ndarray = table.answer(gradient)
         return out
 

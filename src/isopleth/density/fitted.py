@@ -11,10 +11,12 @@ import numpy as np
 
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.errors import InputError
+from isopleth.core.interval_cells import IntervalCells
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import product_factor
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.frame_density import ExpansionDensity, RootDensity
+from isopleth.density.interval_sums import IntervalSums
 from isopleth.density.stack import Component, StackDensity
 from isopleth.density.stack_columns import StackColumns
 from isopleth.kernels import Kernel
@@ -98,13 +100,39 @@ class RowDensity:
         """Return the density that answers for these rows."""
         return self.cells if np.isnan(rows).any() else self.density
 
-    def log_density(self, rows: np.ndarray) -> np.ndarray:
-        """Return the log density of the known cells of rows."""
+    def log_density(self, rows: np.ndarray, limits: IntervalCells | None = None) -> np.ndarray:
+        """Return the log density of the known cells of rows, integrated over the intervals of others."""
+        if limits is not None and len(limits):
+            return self.sums.log_density(rows, self._bounded(limits), self.log_density)
         return self.coordinates.log_density(rows, self._at(rows).log_density)
 
-    def gradient(self, rows: np.ndarray) -> np.ndarray:
+    def gradient(self, rows: np.ndarray, limits: IntervalCells | None = None) -> np.ndarray:
         """Return the gradient of :meth:`log_density`, NaN in missing cells and for words."""
+        if limits is not None and len(limits):
+            return self.sums.gradient(rows, self._bounded(limits), self.log_density, self.gradient)
         return self.coordinates.gradient(rows, self._at(rows).grad_log_density)
+
+    def within(self, rows: np.ndarray, limits: IntervalCells, draw: np.random.Generator | None) -> np.ndarray:
+        """Return rows with their intervals filled by the means given the known cells, or by a joint draw."""
+        assert self.fit_rows is not None
+        bounded, least = self._bounded(limits), np.nanmin(self.fit_rows.rows[:, limits.columns], axis=0)
+        # A column without a negative number has none below a limit either, though kernels reach there.
+        lower = np.where((least >= 0.0) & (bounded.upper > 0.0), np.maximum(bounded.lower, 0.0), bounded.lower)
+        return self.sums.filled(rows, IntervalCells(limits.columns, lower, bounded.upper), self.log_density, draw)
+
+    @property
+    def sums(self) -> IntervalSums:
+        """Sums over intervals; columns without a density have none."""
+        keep = self.coordinates.frame.keep
+        assert self.fit_rows is not None
+        unit = np.zeros(self.fit_rows.rows.shape[1])
+        unit[: len(keep)] = np.where(keep, np.nanstd(self.fit_rows.rows[:, : len(keep)], axis=0), 0.0)
+        return IntervalSums(unit)
+
+    def _bounded(self, limits: IntervalCells) -> IntervalCells:
+        """Return intervals that end at the bounds of their columns."""
+        low, high = (end[limits.columns] for end in (self.coordinates.bounds.low, self.coordinates.bounds.high))
+        return IntervalCells(limits.columns, np.maximum(limits.lower, low), np.minimum(limits.upper, high))
 
     def draw(self, n: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
         """Draw points of independent rows without gaps."""

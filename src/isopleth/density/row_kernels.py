@@ -18,6 +18,7 @@ from isopleth.density.asked import Asked
 from isopleth.density.base import DensityEstimator
 from isopleth.density.fitted import Fitted
 from isopleth.density.fitting import fit_cells
+from isopleth.density.interval_sums import with_points
 from isopleth.density.solver import RowSolver
 from isopleth.density.table_density import TableDensity
 from isopleth.tables.cell_types import types_of
@@ -47,6 +48,8 @@ class RowKernelDensity(DensityEstimator):
     @abstractmethod
     def _solver(self) -> RowSolver:
         """Return how kernels at rows become a density."""
+
+    _takes_limits = True
 
     def _complete_for(self) -> str | None:
         """Return the parameter that needs complete rows of numbers, where it is given."""
@@ -83,8 +86,8 @@ class RowKernelDensity(DensityEstimator):
         ----------
         X : array-like, tensor or data frame of shape (n_samples, n_features)
             Rows; computed in float64. Frames may have columns of words and times, and cells may be missing (NaN, None, or an
-            empty text); arrays hold numbers, except in columns that `categorical` names. The fit to a tensor, or to another
-            array of the array API, runs on its device, and the fitted attributes are arrays there.
+            empty text) or say a limit; arrays hold numbers, except in columns that `categorical` names. The fit to a tensor, or
+            to another array of the array API, runs on its device, and the fitted attributes are arrays there.
         y : ignored
             Present for the scikit-learn interface.
         sample_weight : array-like of shape (n_samples,), optional
@@ -104,9 +107,12 @@ class RowKernelDensity(DensityEstimator):
         given = Given.of(X)
         if self.categorical is not None or given.has_kinds:
             self._asked.check_cells()
-        table = enter(self, given, sample_weight, reset=True, min_samples=2)
+        entered = enter(self, given, sample_weight, reset=True, min_samples=2)
+        table, complete = with_points(entered), entered.columns is None
         self._frame_of_fit = given.library, types_of(given.table)
-        if table.columns is None and not table.missing.any():
+        if len(entered.limits) and entered.columns is not None:  # numbers of which some are known as intervals
+            complete = entered.columns.only_numbers and table.rows.shape[1] == self.n_features_in_
+        if complete and not table.missing.any():
             return self._fit_numbers(self._reduce(table))
         self._fitted = fit_cells(self, self._asked, self._solver(), table, table.columns or self._columns)
         return self
@@ -199,7 +205,7 @@ class RowKernelDensity(DensityEstimator):
         """
         given = Given.of(X)
         table, density = self._checked(given), self._table_density()
-        filled = density.fill(table.rows, strategy, random_state, self.verbose)
+        filled = density.fill(table.rows, strategy, random_state, self.verbose, limits=table.limits)
         return density.write(given.table, table.rows, filled, table.backend)
 
     def level_set(self, mass: Any) -> Any:

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.core.arrays import Backend
 from isopleth.core.errors import InputError, probability, quoted, warn_user, whole_number
+from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.parameters import on_host
 from isopleth.core.progress import Progress
 from isopleth.density.column_answers import ColumnAnswers
@@ -86,10 +87,10 @@ class TableDensity(ColumnAnswers):
 
     # ---- rows -------------------------------------------------------------------------------------------------------
 
-    def _read(self, X: Any) -> tuple[np.ndarray, Backend]:
+    def _read(self, X: Any) -> tuple[np.ndarray, IntervalCells, Backend]:
         given = Given.of(X)
         given.refuse_kinds(times=True)
-        return encoded_rows(given, self.columns, typed=Attached.of(given) is not None), given.backend
+        return *encoded_rows(given, self.columns, typed=Attached.of(given) is not None), given.backend
 
     def by_column(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded cells in the order of the columns of the table."""
@@ -97,13 +98,13 @@ class TableDensity(ColumnAnswers):
         out[:, self.columns.order] = encoded
         return out
 
-    def log_density(self, rows: np.ndarray) -> np.ndarray:
-        """Log density of the known cells of encoded rows."""
-        return self.rows.log_density(rows)
+    def log_density(self, rows: np.ndarray, limits: IntervalCells | None = None) -> np.ndarray:
+        """Log density of the known cells of encoded rows, integrated over the intervals of others."""
+        return self.rows.log_density(rows, limits)
 
-    def gradient(self, rows: np.ndarray) -> np.ndarray:
+    def gradient(self, rows: np.ndarray, limits: IntervalCells | None = None) -> np.ndarray:
         """Gradient of :meth:`log_density` in the columns of the table; NaN in missing cells, words and rows outside bounds."""
-        return self.by_column(self.rows.gradient(rows))
+        return self.by_column(self.rows.gradient(rows, limits))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Compute the log density of the known cells of each row, the others being integrated and summed out.
@@ -118,8 +119,9 @@ class TableDensity(ColumnAnswers):
         ndarray of shape (n_samples,)
             In nats; 0 for a row without a known cell, minus infinity on and beyond bounds.
         """
-        rows, backend = self._read(X)
-        return np.asarray(self.log_density(rows)) if backend.library is None else backend.array(self.log_density(rows))
+        rows, limits, backend = self._read(X)
+        found = np.asarray(self.log_density(rows, limits))
+        return found if backend.library is None else backend.array(found)
 
     def grad_log_density(self, X: Any) -> np.ndarray:
         """Compute the gradient of :meth:`score_samples` in the known numeric cells.
@@ -134,29 +136,38 @@ class TableDensity(ColumnAnswers):
         ndarray of shape (n_samples, n_columns)
             NaN in missing cells and categorical columns.
         """
-        rows, backend = self._read(X)
-        out: np.ndarray = backend.array(self.gradient(rows))
+        rows, limits, backend = self._read(X)
+        out: np.ndarray = backend.array(self.gradient(rows, limits))
         return out
 
     # ---- filling gaps -----------------------------------------------------------------------------------------------
 
     def fill(
-        self, rows: np.ndarray, strategy: str, random_state: Any, verbose: bool | int = False, *, of_fit: bool = True
+        self,
+        rows: np.ndarray,
+        strategy: str,
+        random_state: Any,
+        verbose: bool | int = False,
+        *,
+        of_fit: bool = True,
+        limits: IntervalCells | None = None,
     ) -> np.ndarray:
         """Encoded rows with their gaps filled; see :meth:`impute`. With `verbose`, progress is shown.
 
-        With `of_fit`, rows may be rows of the fit, which are not filled by their own centres.
+        With `of_fit`, rows may be rows of the fit, which are not filled by their own centres. Cells with `limits` are filled
+        first, and count as known for the others.
         """
         if strategy not in STRATEGIES:
             raise InputError(f"strategy = {strategy!r}: expected 'mean' or 'draw'.", parameter="strategy")
-        points = self._checked_points(rows)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        if limits is not None and len(limits):
+            rows = self.rows.within(rows, limits, rng if strategy == "draw" else None)
+        points, gaps = self._checked_points(rows), np.isnan(rows)
         own = self.density.own_centers(points) if of_fit else None
         with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), verbose) as tick:
             found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
         filled = self.coordinates.leave(found)
-        gaps = np.isnan(rows)
         curved = gaps[:, : self.n_numeric] & self.coordinates.bounds.curved & self.coordinates.frame.keep
         if strategy == "mean" and curved.any():
             some = np.flatnonzero(curved.any(axis=1))
@@ -225,8 +236,8 @@ class TableDensity(ColumnAnswers):
         InputError
             For a strategy that is none of these, and for rows on or beyond bounds.
         """
-        rows, backend = self._read(X)
-        return self.write(X, rows, self.fill(rows, strategy, random_state), backend)
+        rows, limits, backend = self._read(X)
+        return self.write(X, rows, self.fill(rows, strategy, random_state, limits=limits), backend)
 
     def write(self, X: Any, rows: np.ndarray, filled: np.ndarray, backend: Backend) -> Any:
         """Return `X` with the gaps of its encoded `rows` filled."""
