@@ -499,7 +499,7 @@ class NumberLaw:
         """Return the share of the centres within intervals that are known numbers: so much do kernels say about the inside."""
         order = np.argsort(self.target, kind="stable")
         share = self.groups[PLAIN].share[order]
-        total, known = (np.append(0.0, np.cumsum(part)) for part in (share, share * (self.copies[order] == 1.0)))
+        total, known = (np.append(0.0, np.cumsum(part)) for part in (share, share * (self.points[order] == 1.0)))
         ordered = self.target[order]
         first, last = np.searchsorted(ordered, low, side="right"), np.searchsorted(ordered, high, side="left")
         mass = np.maximum(total[last] - total[first], 0.0)
