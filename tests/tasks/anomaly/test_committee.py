@@ -1,5 +1,7 @@
 """Joint evidence: members, their samples, their columns, and who judges which row."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from anomaly_tables import table
@@ -29,16 +31,35 @@ def test_coefficients_solve_the_equation_of_sosrep():
 
 def test_members_are_squared_kernel_sums():
     z = table(20)
-    member = Member.fit(z, np.arange(20), np.array([0, 2]), CategoryColumns(3, []))
+    member = Member.fit(z, np.arange(20), np.array([0, 2]), CategoryColumns(3, []), [20])
     query = table(5, seed=1)
     by_hand = [
         2 * np.log(sum(a * np.exp(-np.abs(q[[0, 2]] - c).sum() / member.length_scale) for a, c in pairs))
         for q in query
-        for pairs in [list(zip(member.coefficients, member.centers, strict=True))]
+        for pairs in [list(zip(member.coefficients[0], member.centers, strict=True))]
     ]
     np.testing.assert_allclose(member.log_density(query), by_hand)
-    one = Member.fit(z, np.array([0]), np.arange(3), CategoryColumns(3, []))
+    one = Member.fit(z, np.array([0]), np.arange(3), CategoryColumns(3, []), [1])
     assert one.log_density(z[:1])[0] > one.log_density(z[1:2])[0]
+
+
+def test_a_member_of_shared_samples_is_the_mean_of_their_densities():
+    z, columns, numbers = table(20), np.array([0, 2]), np.arange(20)
+    both = Member.fit(z, numbers, columns, CategoryColumns(3, []), [8, 20])
+    small, large = (Member.fit(z, numbers[:k], columns, CategoryColumns(3, []), [k]) for k in (8, 20))
+    assert both.length_scale == large.length_scale
+    small = replace(
+        small, length_scale=large.length_scale, coefficients=both.coefficients[:1, :][:, places_of(small, both)]
+    )
+    query = table(50, seed=1)
+    query[:5] *= 1000.0  # beyond which kernels underflow
+    expected = 0.5 * (small.log_density(query) + large.log_density(query))
+    np.testing.assert_allclose(both.log_density(query), expected, rtol=1e-12)
+
+
+def places_of(some, every):
+    """Return where the centres of one member stand among those of another."""
+    return [int(np.flatnonzero((every.centers == centre).all(axis=1))[0]) for centre in some.centers]
 
 
 def test_column_subsets_are_log_uniform_in_size():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import replace
 from numbers import Integral, Real
@@ -18,6 +17,7 @@ from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, probability, warn_user
 from isopleth.core.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
+from isopleth.core.parts import Parts
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import Rounding
 from isopleth.core.scales import ScaledColumns, medians
@@ -37,6 +37,7 @@ from isopleth.tables.checks import (
     warn_few_rows,
     warn_of_times_apart,
 )
+from isopleth.tables.schema import Schema
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
 from isopleth.tasks.anomaly.explanation import (
     WHOLE_ROWS,
@@ -46,6 +47,7 @@ from isopleth.tasks.anomaly.explanation import (
     best_counterfactuals,
     joint_counterfactuals,
 )
+from isopleth.tasks.anomaly.fit_sample import AllScores, CodedRows, FirstLook, FitSample, digest_of, distinct_places
 from isopleth.tasks.anomaly.pooled_rule import PooledRule
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
 from isopleth.tasks.anomaly.result import Anomalies
@@ -62,11 +64,6 @@ SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the
 FEWEST_FOR_STOREY = 100  # new rows below which the number of ordinary ones is not estimated
 _TIE = 1e-9  # scores that differ by less than this share are one
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
-
-
-def _digest(rows: np.ndarray) -> str:
-    """Return a fingerprint of rows, by which the table of the fit is known again."""
-    return hashlib.blake2b(np.ascontiguousarray(rows + 0.0).tobytes(), digest_size=16).hexdigest()
 
 
 class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
@@ -128,6 +125,10 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     max_samples : "auto" or int, default="auto"
         Largest sample that such a density is fitted to: "auto" is 32, or 128 in tables with categories, because 32 rows have few
         of their combinations.
+    max_fit_rows : int, default=20_000
+        Of more rows than this, the rule is fitted to that many distinct ones, and all rows are scored by it. Rows are drawn by
+        their contents and `random_state`, so that neither their order nor the partitions of a Dask collection matter. With
+        ``novelty=True`` 2,000 rows represent all in any case.
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns that are categories, whatever they hold.
     memory_limit : float, default=2**30
@@ -151,6 +152,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         tail fitted to the others. Ranks alone could not flag a row of the table that they come from.
     training_labels_ : array of shape (n_samples,), int
         -1 for flagged training rows, 1 for the others; the same as :meth:`predict` of the training rows.
+    n_samples_fit_ : int
+        Number of rows that the rule is fitted to: all of them up to `max_fit_rows`. Of a sample it is that of independent rows
+        whose weights would be as uncertain: p-values of all rows, near p, have a standard error of :math:`\sqrt{p(1-p)/n}`.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -182,6 +186,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         "fast": ["boolean"],
         "n_estimators": [Interval(Integral, 5, None, closed="left")],
         "max_samples": [StrOptions({"auto"}), Interval(Integral, 4, None, closed="left")],
+        "max_fit_rows": [Interval(Integral, 100, None, closed="left")],
         "categorical": [None, str, "array-like"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
         "n_jobs": [Integral, None],
@@ -198,6 +203,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         fast: bool = False,
         n_estimators: int = 100,
         max_samples: int | str = "auto",
+        max_fit_rows: int = 20_000,
         categorical: Any = None,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
         n_jobs: int | None = DEFAULT_N_JOBS,
@@ -209,6 +215,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         self.fast = fast
         self.n_estimators = n_estimators
         self.max_samples = max_samples
+        self.max_fit_rows = max_fit_rows
         self.categorical = categorical
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
@@ -241,42 +248,100 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         self._validate_params()
         self.__dict__.pop("offset_", None)  # a fit that fails must leave no mixture of two models
         entered = enter(self, X, reset=True, min_samples=2)
-        self._groups = self._checked_groups(groups, len(entered.rows))
-        sizes = 0.0 if entered.columns is None else np.array(entered.columns.sizes, dtype=np.float64)
-        gaps_differ = np.isnan(entered.codes).any(axis=0) | (entered.codes == entered.codes[0]).all(axis=0)
-        self._gap_codes = np.where(gaps_differ, sizes, np.nan)
+        n = len(entered.rows)
+        self._groups = self._checked_groups(groups, n)
+        sampled = n > self.max_fit_rows and not self.novelty
+        look = FirstLook(entered.rows.shape[1], self._most_common if sampled else 0).add(entered.rows)
+        seed = self._begin(look, entered.columns)
+        if sampled:
+            self._fit_sample(CodedRows(self._coded(entered), self.verbose), look, entered.columns, seed)
+            return entered.finish(self)
         X = self._coded(entered)
-        self._ends = ends_of_times(X, entered.columns)
+        surprises, table = self._fit_rule(X, entered.columns, seed)
+        in_frame = self._frame.enter(self._rounding.apply(X))
+        self._digest_of_fit = digest_of(in_frame).hexdigest()
+        if self.novelty:
+            self._split = SplitScores.fit(in_frame, self._numeric_in_frame, seed, self._budget, self._groups)
+        self._judge(surprises, table, -surprises[table.place])
+        return entered.finish(self)
+
+    def _begin(self, look: FirstLook, columns: Schema | None) -> int:
+        """Set which columns of words take a gap as a word of its own, and return the seed of the fit."""
+        self._n_numeric = look.low.size if columns is None else len(columns.numeric_names)
+        sizes = 0.0 if columns is None else np.array(columns.sizes, dtype=np.float64)
+        gaps_differ = (look.gaps > 0) | (look.low == look.high)
+        self._gap_codes = np.where(gaps_differ[self._n_numeric :], sizes, np.nan)
+        return int(check_random_state(self.random_state).randint(2**31))
+
+    def _fit_rule(
+        self,
+        X: np.ndarray,
+        columns: Schema | None,
+        seed: int,
+        copies: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, TrainingTable]:
+        """Fit frame and rule to coded rows; return the surprise of each distinct one, and the table of these.
+
+        Rows of a sample have `copies` and `weights`.
+        """
+        self._ends = ends_of_times(X, columns)
         self._rounding = Rounding.of(X, constants=True)
         X = self._rounding.apply(X)
-        self._frame = self._framed(X, entered)
+        self._frame = self._framed(X, columns)
         # Merged in the frame, where rows that differ by less than their digits have become one.
-        numeric = int(self._frame.keep[: entered.n_numeric].sum())
+        numeric = self._numeric_in_frame
         in_frame = self._frame.enter(X)
-        self._digest_of_fit = _digest(in_frame)
-        table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups)
+        table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups, copies, weights)
         first = np.unique(table.place, return_index=True)[1]
         whole = X[first[np.unique(table.typical(WHOLE_ROWS))]]
-        self._counterfactuals = Counterfactuals.of(X, entered.n_numeric, whole)
+        self._counterfactuals = Counterfactuals.of(X, self._n_numeric, whole)
         warn_few_rows(*table.rows.shape)
-        seed = check_random_state(self.random_state).randint(2**31)
         self._rule: PooledRule | ReferenceRule | WithConstants
         if self.novelty:
             self._rule, surprises = fit_with_constants(
                 lambda t: ReferenceRule.fit(t, seed, self.fast, self._budget), table
             )
-            self._split = SplitScores.fit(in_frame, numeric, seed, self._budget, self._groups)
         else:
             most = self.max_samples
             if isinstance(most, str):
                 words = table.rows[:, numeric:]
                 most = SAMPLES_WITH_CATEGORIES if (words != words[0]).any() else SAMPLES
             self._rule, surprises = fit_with_constants(
-                lambda t: PooledRule.fit(t, self.n_estimators, int(most), seed, self._budget), table
+                lambda t: PooledRule.fit(t, self.n_estimators, int(most), seed, self._budget, weights is not None),
+                table,
             )
-        self._index = table.index
-        self._judge(surprises.sum(axis=1), table)
-        return entered.finish(self)
+        self._index, self.n_samples_fit_ = table.index, len(X)
+        if weights is not None:
+            self.n_samples_fit_ = int(weights.sum() ** 2 / (weights**2).sum())
+        return surprises.sum(axis=1), table
+
+    @property
+    def _most_common(self) -> int:
+        """Largest number of rows that a sample has whatever their keys, since they are common."""
+        return int(self.max_fit_rows) // 4
+
+    @property
+    def _numeric_in_frame(self) -> int:
+        """Number of columns of numbers in the frame; they come first."""
+        return int(self._frame.keep[: self._n_numeric].sum())
+
+    def _fit_sample(self, parts: Parts, look: FirstLook, columns: Schema | None, seed: int) -> None:
+        """Fit the rule to a sample of coded rows, and judge all rows by it, in two more passes over their parts."""
+        size = int(self.max_fit_rows)
+        drawn, copies, weights = parts.sums(lambda: FitSample(size, seed, look), FitSample.add).drawn
+        surprises, table = self._fit_rule(drawn, columns, seed, copies, weights)
+        found = parts.sums(AllScores, self._add_scores)
+        self._digest_of_fit = found.digest
+        self._judge(surprises, table, found.all)
+
+    def _add_scores(self, found: AllScores, rows: np.ndarray, weights: np.ndarray | None) -> AllScores:
+        """Add the scores of coded rows."""
+        in_frame = self._frame.enter(self._rounding.apply(rows))
+        first, place = distinct_places(in_frame)
+        once = in_frame if len(first) == len(rows) else in_frame[first]
+        scores = -self._rule.surprises(once, self._index.find(once), self._budget).sum(axis=1)
+        return found.add(scores if once is in_frame else scores[place], in_frame)
 
     def _checked_groups(self, groups: Any, n: int) -> np.ndarray | None:
         """Return the numbers of the groups of `n` rows; InputError if a label is missing or there is only one group."""
@@ -297,10 +362,11 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         words = np.where(gaps[:, numeric:], np.nan_to_num(self._gap_codes), table.codes)
         return np.column_stack([np.where(gaps, np.nan, rows)[:, :numeric], words])
 
-    def _framed(self, X: np.ndarray, table: CheckedRows) -> ScaledColumns:
+    def _framed(self, X: np.ndarray, columns: Schema | None) -> ScaledColumns:
         """Return the frame of the columns with a known cell: numbers have a size of about 1, and codes stay as they are."""
-        numeric, names = table.n_numeric, used_names(self, table.columns)
-        keep = varying_columns(self, X, [names[i] for i in table.order], constants=True)
+        numeric, names = self._n_numeric, used_names(self, columns)
+        order = np.arange(X.shape[1]) if columns is None else columns.order
+        keep = varying_columns(self, X, [names[i] for i in order], constants=True)
         if np.isnan(X).any() or numeric < X.shape[1]:
             shift = np.where(keep, np.nanmedian(np.where(keep, X, 0.0), axis=0), 0.0)
             shift[numeric:] = 0.0
@@ -315,13 +381,12 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         scale[int(frame.keep[:numeric].sum()) :] = 1.0
         return frame.scaled(scale)
 
-    def _judge(self, surprise: np.ndarray, table: TrainingTable) -> None:
-        """Set scores, p-values and labels of the training rows, and the threshold."""
+    def _judge(self, surprise: np.ndarray, table: TrainingTable, scores: np.ndarray) -> None:
+        """Set scores, p-values and labels of all rows, and the threshold, by the surprise of the rows that were fitted."""
         weights = table.copies.astype(float) if self.novelty else table.weights
         self._tail = Tail.of(surprise, weights, errors=1.0)
-        p_values = np.exp(-self._tail.surprise(surprise, new=0.0))
-        scores = self.training_scores_ = -surprise[table.place]
-        self.p_values_ = p_values[table.place]
+        self.training_scores_ = scores
+        self.p_values_ = np.exp(-self._tail.surprise(-scores, new=0.0))
         if self.contamination == "auto":
             flagged = self.p_values_ <= WORTH_A_LOOK
         else:
@@ -355,7 +420,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         return -self._rule.surprises(rows, self._index.find(rows), self._budget).sum(axis=1)
 
     def _is_of_fit(self, rows: np.ndarray) -> bool:
-        return len(rows) == len(self.training_scores_) and _digest(rows) == self._digest_of_fit
+        return len(rows) == len(self.training_scores_) and digest_of(rows).hexdigest() == self._digest_of_fit
 
     def _p_values(self, rows: np.ndarray) -> np.ndarray:
         """Return conformal p-values of rows in the frame, all taken as new rows."""
@@ -657,10 +722,11 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         labels = np.where(scores < self.offset_, -1, 1)
         certain = to_numpy(self.select(None if own else X, fdr=fdr))
         cells, names = shown_cells(X, table.rows, plain_names(self))
-        resolution = resolution_of(len(self.p_values_)) if own else 1.0 / (self._references() + 1)
+        resolution = resolution_of(self.n_samples_fit_) if own else 1.0 / (self._references() + 1)
         rule = self._rule_of_flags(own=own)
         judged = (names, cells, scores, p_values, labels, certain, float(fdr), rule)
-        found = Anomalies(*judged, where=index_of(X), resolution=resolution, new=not own)
+        sampled = self.n_samples_fit_ if self.n_samples_fit_ < len(self.training_scores_) else None
+        found = Anomalies(*judged, where=index_of(X), resolution=resolution, new=not own, sampled=sampled)
         if table.columns is not None or table.missing.any():
             found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
         if not own and len(some := rows_to_explain(certain)):

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import cdist, pdist, squareform
 
 from isopleth.core.budget import MOST_ROWS, Budget
 from isopleth.core.laws import EmpiricalLaw
-from isopleth.core.rows import merge_rows, without_rounding
+from isopleth.core.rows import merge_rows, row_keys, without_rounding
 from isopleth.core.scales import bounded
 from isopleth.core.tails import Tail
 from isopleth.core.threads import interruptible, map_threads
@@ -70,19 +70,24 @@ def root_coefficients(K: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Member:
-    r"""SOSREP of one sample in some columns, with :math:`\exp(-|x - y|_1 / \ell)`; unlike categories are a mismatch apart."""
+    r"""SOSREP of one sample in some columns, with :math:`\exp(-|x - y|_1 / \ell)`; unlike categories are a mismatch apart.
+
+    It may be several: those of the first rows of the sample too, which share their distances. Its log density is their mean.
+    """
 
     columns: np.ndarray  # (p,): columns that the member uses
     centers: np.ndarray  # (m, p): distinct rows of the sample
-    coefficients: np.ndarray  # (m,): coefficients of the root f, none of which is above 1
+    coefficients: np.ndarray  # (s, m): coefficients of each root f, none of which is above 1; 0 for rows that it lacks
     length_scale: float
     sampled: np.ndarray  # numbers of the distinct training rows in the sample
     mismatch: np.ndarray  # (q,): distance of unlike categories in the last q of the columns
 
     @classmethod
-    def fit(cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray, categories: CategoryColumns) -> Self:
-        """Fit to the `sampled` rows of `z`; a row that is sampled twice counts twice."""
-        centers, weights, _ = merge_rows(z[sampled][:, columns], np.ones(len(sampled)))
+    def fit(
+        cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray, categories: CategoryColumns, sizes: list[int]
+    ) -> Self:
+        """Fit to the first rows of the `sampled` ones of `z`, of each of the `sizes`; a row sampled twice counts twice."""
+        centers, _, place = merge_rows(z[sampled][:, columns], np.ones(len(sampled)))
         mismatch = categories.mismatch[columns[columns >= categories.n_numeric] - categories.n_numeric]
         if len(mismatch):
             distances = squareform(distances_between(centers, centers, mismatch), checks=False)
@@ -92,27 +97,68 @@ class Member:
         # Rows of standard normal columns are 2/sqrt(pi) apart in each of them, on average.
         scale = LENGTH_SCALE * (apart if apart > 0.0 else 2.0 / np.sqrt(np.pi) * len(columns))
         K = np.exp(-squareform(distances) / scale) if len(centers) > 1 else np.ones((1, 1))
-        alpha = root_coefficients(K, weights / weights.sum())
+        alpha = np.zeros((len(sizes), len(centers)))
+        for root, size in zip(alpha, sizes, strict=True):
+            weights = np.bincount(place[:size], minlength=len(centers)).astype(float)
+            here = np.flatnonzero(weights)
+            root[here] = root_coefficients(K[np.ix_(here, here)], weights[here] / size)
         return cls(columns, centers, alpha, scale, np.unique(sampled), mismatch)
 
-    def log_density(self, z: np.ndarray) -> np.ndarray:
+    def log_density(self, z: np.ndarray, words: WordPatterns | None = None) -> np.ndarray:
         """Return the log density, log f^2, of rows in the frame of the committee, up to a constant."""
         seen = z if len(self.columns) == z.shape[1] else z[:, self.columns]
-        return self.log_density_at(distances_between(self.centers, seen, self.mismatch))
+        if words is None or not len(self.mismatch):
+            return self.log_density_at(distances_between(self.centers, seen, self.mismatch))
+        first = self.centers.shape[1] - len(self.mismatch)
+        # Few patterns of words are compared with the centres, and each row looks its own up.
+        patterns = words.patterns[:, self.columns[first:] - words.first]
+        distances = np.take(
+            distances_between(self.centers[:, first:], patterns, self.mismatch), words.of_row, axis=1, mode="clip"
+        )
+        if first:
+            distances += cdist(self.centers[:, :first], seen[:, :first], "cityblock")
+        return self.log_density_at(distances)
 
     def log_density_at(self, distances: np.ndarray) -> np.ndarray:
         """Return :meth:`log_density` at distances whose first axis is the centres; overwrites `distances`."""
         exponents = np.multiply(distances, -1.0 / self.length_scale, out=distances)
-        # Not a product with a matrix, whose last digits depend on how many rows are scored at once.
-        total = np.einsum("m...,m->...", np.exp(exponents), self.coefficients)
-        far = total < UNDERFLOW
-        out = np.asarray(2.0 * np.log(np.maximum(total, UNDERFLOW)))
-        if far.any():
-            terms = exponents[:, far]
-            nearest = terms.max(axis=0)
-            total = np.einsum("mn,m->n", np.exp(terms - nearest), self.coefficients)
-            out[far] = 2.0 * (np.log(total) + nearest)
-        return out
+        kernels = np.exp(exponents)
+        mean = _log_root(kernels, exponents, self.coefficients[0])
+        for alpha in self.coefficients[1:]:
+            mean += _log_root(kernels, exponents, alpha)
+        return 2.0 / len(self.coefficients) * mean
+
+
+def _log_root(kernels: np.ndarray, exponents: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """Return the log of the sum of kernels with coefficients, from their logs where it underflows."""
+    # Not a product with a matrix, whose last digits depend on how many rows are scored at once.
+    total = np.einsum("m...,m->...", kernels, alpha)
+    far = total < UNDERFLOW
+    out = np.asarray(np.log(np.maximum(total, UNDERFLOW)))
+    if far.any():
+        here = np.flatnonzero(alpha)
+        terms = exponents[here][:, far]
+        nearest = terms.max(axis=0)
+        out[far] = np.log(np.einsum("mn,m->n", np.exp(terms - nearest), alpha[here])) + nearest
+    return out
+
+
+@dataclass(frozen=True)
+class WordPatterns:
+    """Distinct combinations of codes in the last columns of some rows, and which of them each row has."""
+
+    first: int  # column at which the codes begin
+    patterns: np.ndarray  # (k, q)
+    of_row: np.ndarray  # (n,)
+
+    @classmethod
+    def of(cls, z: np.ndarray, first: int) -> Self | None:
+        """Find the combinations; None if there are no codes, or nearly as many combinations as rows."""
+        codes = z[:, first:]
+        if not codes.shape[1]:
+            return None
+        _, index, of_row = np.unique(row_keys(codes), return_index=True, return_inverse=True)
+        return cls(first, codes[index], of_row) if 2 * len(index) < len(z) else None
 
 
 @dataclass(frozen=True)
@@ -126,26 +172,31 @@ class Committee:
     members: list[Member]  # densities
     # (members,): log density of a median training row under each member, from which its log densities are counted
     levels: np.ndarray
+    first_code: int  # column at which the codes of categories begin
 
     @classmethod
-    def fit(cls, table: TrainingTable, size: int, max_samples: int, seed: int, budget: Budget) -> Self:
-        """Fit `size` members to samples of at most `max_samples` rows."""
+    def fit(
+        cls, table: TrainingTable, size: int, max_samples: int, seed: int, budget: Budget, shared: bool = False
+    ) -> Self:
+        """Fit `size` densities to samples of at most `max_samples` rows; `shared` if small samples are part of large ones."""
         rng = np.random.default_rng(seed)
         z = bounded(table.rows / table.spread)
         sizes = sample_sizes(max_samples, table.weights.sum())
         cumulative = np.cumsum(table.weights / table.weights.sum())[:-1]
         everything = np.arange(z.shape[1])
+        each = [sizes] if shared else [[size] for size in sizes]  # the samples of a member
         samples = []
-        for b in range(size):
+        for b in range(-(-size // len(each[0]))):
             # An anomaly in few columns has little effect on distances over all columns; a broken relation between columns
             # is visible only if both are used.
             columns = everything if b % 2 == 0 else some_columns(len(everything), rng)
-            uniforms = rng.uniform(size=sizes[b // 2 % len(sizes)])
-            samples.append((np.searchsorted(cumulative, uniforms, side="right"), columns))
-        members = map_threads(lambda sample: Member.fit(z, *sample, table.categories), samples, budget.threads)
+            own = each[b // 2 % len(each)]
+            uniforms = rng.uniform(size=own[-1])
+            samples.append((np.searchsorted(cumulative, uniforms, side="right"), columns, table.categories, own))
+        members = map_threads(lambda sample: Member.fit(z, *sample), samples, budget.threads)
         typical = z[table.typical(LEVEL_ROWS)]
         levels = np.array([np.median(member.log_density(typical)) for member in members])
-        return cls(table.spread, members, levels)
+        return cls(table.spread, members, levels, table.categories.n_numeric)
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the mean log density of each row; `known` are numbers of training rows, or NEW."""
@@ -173,9 +224,10 @@ class Committee:
         """Return the mean evidence of the members that did not see a row."""
         z = bounded(rows / self.scale)
         judging = self._judging(known)
+        words = WordPatterns.of(z, self.first_code)
         total = np.zeros(len(z))
         for member, level, judges in zip(self.members, self.levels, judging, strict=True):
-            found = level - member.log_density(z)
+            found = level - member.log_density(z, words)
             found[~judges] = 0.0
             total += found
         return total / judging.sum(axis=0)
@@ -306,13 +358,13 @@ class PooledRule:
 
     @classmethod
     def fit(
-        cls, table: TrainingTable, n_estimators: int, max_samples: int, seed: int, budget: Budget
+        cls, table: TrainingTable, n_estimators: int, max_samples: int, seed: int, budget: Budget, shared: bool = False
     ) -> tuple[Self, np.ndarray]:
         """Fit to distinct rows. Returns the rule and its :meth:`surprises`, of shape (m, 3)."""
         operations = float(table.rows.size) * (100.0 + table.rows.shape[1])
         covariance = interruptible(operations, CovarianceEvidence.fit, table, budget)
         complete = table.filled(without_rounding(covariance.fill(table.rows, budget)))
-        committee = Committee.fit(complete, n_estimators, max_samples, seed, budget)
+        committee = Committee.fit(complete, n_estimators, max_samples, seed, budget, shared)
         rule = cls(committee, covariance, interruptible(operations, ColumnTails.fit, table), [])
         evidence = rule.evidence(table.rows, table.known, budget)
         rule.tails.extend(Tail.of(values, table.weights) for values in evidence.T)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -69,6 +70,8 @@ class Anomalies(Result):
         Whether the rows are others than those of the fit.
     of_cells : list of str
         What the cells of flagged rows say, in sentences.
+    sampled : int, optional
+        Number of rows that the rule was fitted to, where these are a sample.
     decided_by : DecidingColumn, optional
         Column that alone makes nearly all certain rows unlikely, where many new rows are certain.
 
@@ -104,6 +107,7 @@ class Anomalies(Result):
     new: bool = False
     of_cells: list[str] = field(default_factory=list)
     decided_by: DecidingColumn | None = None
+    sampled: int | None = None
 
     def __post_init__(self) -> None:
         vars(self)["p_values"] = np.maximum(self.p_values, self.resolution)
@@ -175,6 +179,16 @@ class Anomalies(Result):
             "column that alone makes nearly all certain rows unlikely, where many new rows are certain",
             lambda found: found.decided_by and found.decided_by.name,
         ),
+        "fit_rows": Fact(
+            "integer or null",
+            "rows that the rule was fitted to, where these are a sample of the rows",
+            lambda found: found.sampled,
+        ),
+        "flag_error": Fact(
+            "number or null",
+            "standard error of p-values at the limit of the flags, of such a fit",
+            lambda found: found.flag_error,
+        ),
         "certified_rows": Fact(
             "integer or null",
             "with --reference: rows of the list that the summary names; 0 if every limit is 0",
@@ -225,9 +239,27 @@ class Anomalies(Result):
             f"At least {number:,} of the first {counted(rows, 'row')} {verb}, with {sure} in such limits for all lists at once."
         ]
 
+    @property
+    def flag_error(self) -> float | None:
+        """Standard error of the p-value of the last flagged row, for a rule that was fitted to a sample."""
+        if self.sampled is None:
+            return None
+        last = float(self.p_values[self.flagged].max()) if self.flagged.any() else float(self.p_values.min())
+        return math.sqrt(last * (1.0 - last) / self.sampled)
+
+    def _of_sample(self) -> list[str]:
+        """Return the sentence on the sample that the rule was fitted to."""
+        if self.sampled is None:
+            return []
+        whose = "the fitted rows" if self.new else f"the {counted(len(self), 'row')}"
+        return [
+            f"The rule is fitted to a sample of {self.sampled:,} of {whose}: another sample would give p-values at the limit "
+            f"of the flags that differ by {self.flag_error:.2g} (one standard error)."
+        ]
+
     def _sentences(self) -> list[str]:
         whole = sentences(self.certain, self.decided_by) if self.new else []
-        return whole + self._of_rows() + self.of_cells
+        return whole + self._of_rows() + self._of_sample() + self.of_cells
 
     def _of_rows(self) -> list[str]:
         """Return sentences about single rows."""

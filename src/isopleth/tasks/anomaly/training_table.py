@@ -31,6 +31,11 @@ def discounted(copies: np.ndarray) -> np.ndarray:
     return np.maximum(1.0, c**3 / (c**2 + COMMON**2))
 
 
+def weights_of(copies: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """Return `discounted` copies of complete rows. Rows with gaps that agree need not be copies of one another: in full."""
+    return np.where(gaps, copies, discounted(copies))
+
+
 def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return standard deviations after clipping the extreme hundredths, which one cell could decide; gaps do not count."""
     if not len(rows):
@@ -110,18 +115,28 @@ class TrainingTable:
     groups: np.ndarray | None = None  # (m,): group of each; equal rows of different groups are distinct then
 
     @classmethod
-    def of(cls, rows: np.ndarray, n_numeric: int | None = None, groups: np.ndarray | None = None) -> Self:
-        """Merge equal rows of a group; the columns after the first `n_numeric` are codes of categories."""
+    def of(
+        cls,
+        rows: np.ndarray,
+        n_numeric: int | None = None,
+        groups: np.ndarray | None = None,
+        occurs: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> Self:
+        """Merge equal rows of a group; columns after the first `n_numeric` are codes of categories.
+
+        Each row occurs once, or as often as `occurs` says, and then has one of the `weights`.
+        """
         d = rows.shape[1] if n_numeric is None else n_numeric
         marked = np.where(np.isnan(rows), _GAP, rows)
         if groups is not None:
             marked = np.column_stack([marked, groups])
-        distinct, copies, place = merge_rows(marked, np.ones(len(rows)))
+        distinct, copies, place = merge_rows(marked, np.ones(len(rows)) if occurs is None else occurs)
         if groups is not None:
             distinct, groups = distinct[:, :-1], distinct[:, -1].astype(np.intp)
         distinct[distinct == _GAP] = np.nan
         gaps = np.isnan(distinct).any(axis=1)
-        weights = np.where(gaps, copies, discounted(copies))
+        weights = weights_of(copies, gaps) if weights is None else np.bincount(place, weights)
         counted = [np.bincount(codes.astype(np.intp), weights) for codes in distinct[:, d:].T]
         spread = np.append(spread_of(distinct[:, :d], weights), np.ones(len(counted)))
         return cls(distinct, copies, place, weights, spread, CategoryColumns(d, counted), gaps, groups)
