@@ -1,6 +1,7 @@
 """Wrong cells: planted errors in real tables, and real errors of tables whose right values are known.
 
-    python -m experiments.cells --data DIR [--seeds 2] [--most 1000]
+    python -m experiments.cells --data DIR [--seeds 2] [--most 1000] [--share 0.02]
+    python -m experiments.cells --clean 3
 
 DIR holds pairs ``NAME-dirty.csv`` and ``NAME-clean.csv`` (also ``.csv.gz``) of equal rows, in which a cell is wrong where the two
 differ; and other CSV files with a header, in which errors are planted: 2 % of the rows, one cell each. Kinds of errors in
@@ -14,6 +15,9 @@ an error in 1,000 rows. Beside :class:`CellwiseDetector`: :class:`AnomalyDetecto
 deviations; words as indicators. Real errors are judged by cells: precision, recall and F1 of the flagged ones and at the best
 bound, and the share of wrong cells whose usual value is the right one. Cells that are absent and should not be count as found
 in the second set of figures.
+
+``--clean`` makes tables without errors instead, so many of each kind and of 60, 200, 600 and 2,000 rows, and prints the flagged
+cells in 1,000 rows.
 """
 
 from __future__ import annotations
@@ -76,7 +80,7 @@ def wrong_word(frame: pd.DataFrame, row: int, name: str, kind: str, rng: np.rand
     return str(rng.choice(frame[source].dropna().astype(str).to_numpy()))
 
 
-def planted(frame: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, list[tuple[int, str, str]]]:
+def planted(frame: pd.DataFrame, seed: int, share: float = SHARE) -> tuple[pd.DataFrame, list[tuple[int, str, str]]]:
     """Return a table with wrong cells, and the row, column and kind of each."""
     rng = np.random.default_rng(seed)
     out, done = frame.copy(), []
@@ -85,7 +89,7 @@ def planted(frame: pd.DataFrame, seed: int) -> tuple[pd.DataFrame, list[tuple[in
             out[name] = out[name].astype(float)
         else:
             out[name] = out[name].astype(object).where(out[name].notna(), None)
-    for row in rng.permutation(len(frame))[: max(2, round(SHARE * len(frame)))]:
+    for row in rng.permutation(len(frame))[: max(2, round(share * len(frame)))]:
         known = [name for name in frame if pd.notna(frame[name].iloc[row])]
         name = str(rng.choice(known))
         numeric = pd.api.types.is_numeric_dtype(frame[name])
@@ -128,6 +132,70 @@ def of_residuals(frame: pd.DataFrame) -> np.ndarray:
     return worst
 
 
+def clean_tables(n: int, rng: np.random.Generator) -> dict[str, pd.DataFrame]:
+    """Return tables of many kinds whose cells are all right."""
+    factors = rng.normal(size=(n, 2)) @ rng.normal(size=(2, 6))
+    group = rng.choice(12, n, p=rng.dirichlet(np.ones(12)))
+    level = np.exp(rng.normal(3.0, 1.5, 12))[group]
+    zipf = np.minimum(rng.zipf(1.5, size=(n, 3)), 400)
+    days = pd.Timestamp("2023-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 700, n)), unit="D")
+    counts = rng.poisson(np.exp(0.5 * factors))
+    return {
+        "normal": pd.DataFrame(factors + 0.5 * rng.normal(size=(n, 6))),
+        "skewed": pd.DataFrame(np.exp(factors + 0.5 * rng.normal(size=(n, 6)))),
+        "heavy tails": pd.DataFrame(factors + 0.5 * rng.standard_t(2.0, size=(n, 6))),
+        "unrelated": pd.DataFrame(np.column_stack([rng.uniform(size=(n, 3)), rng.exponential(size=(n, 3))])),
+        "ties": pd.DataFrame(
+            np.column_stack([counts, np.round(factors[:, :2]), np.sign(factors[:, 2:4]) * counts[:, :2]])
+        ),
+        "words of many levels": pd.DataFrame(zipf)
+        .map(lambda k: f"w{k:03}")
+        .assign(x=rng.normal(size=n) + zipf[:, 0] % 7),
+        "words of few levels": pd.DataFrame(np.digitize(factors, [-1.5, 0.0, 1.0])).map(lambda k: "abcd"[k]),
+        "groups": pd.DataFrame(
+            {
+                "item": [f"item {k}" for k in group],
+                "price": np.round(level * np.exp(0.05 * rng.normal(size=n)), 2),
+                "weight": np.round(level**0.5 * np.exp(0.2 * rng.normal(size=n)), 1),
+                "count": rng.integers(1, 9, n),
+                "shop": rng.choice(list("NSEW"), n),
+            }
+        ),
+        "dates": pd.DataFrame(
+            {
+                "ordered": days,
+                "sent": days + pd.to_timedelta(rng.poisson(3, n), unit="D"),
+                "number": np.arange(n) + rng.integers(0, 5, n),
+                "amount": np.round(rng.gamma(2.0, 20.0, n), 2),
+            }
+        ),
+    }
+
+
+def study_clean(seeds: int) -> None:
+    """Look for wrong cells in tables without any, and print the flagged cells in 1,000 rows."""
+    totals = defaultdict(list)
+    sizes = (60, 200, 600, 2000)
+    for n in sizes:
+        for seed in range(seeds):
+            for kind, table in clean_tables(n, np.random.default_rng([seed, n])).items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    found = CellwiseDetector(random_state=0).fit(table).cells()
+                totals[kind].append((found.flagged.sum(), n))
+                totals[n].append((found.flagged.sum(), n))
+    print(
+        f"flagged cells in 1,000 rows of clean tables, {seeds} of each kind and size; the most in one table in brackets"
+    )
+    for key, values in totals.items():
+        flags, rows = np.array(values).T
+        print(f"  {key!s:22} {1000.0 * flags.sum() / rows.sum():.2f} ({flags.max()} of {rows[flags.argmax()]} rows)")
+    flags, rows = np.array([value for n in sizes for value in totals[n]]).T
+    print(
+        f"  all tables             {1000.0 * flags.sum() / rows.sum():.2f} (mean of tables {(1000.0 * flags / rows).mean():.2f})"
+    )
+
+
 RIVALS: dict[str, Callable[[pd.DataFrame], np.ndarray]] = {
     "AnomalyDetector": lambda f: -AnomalyDetector(random_state=0).fit(f).training_scores_,
     "IForest": lambda f: -IsolationForest(random_state=0).fit(indicators(f)).score_samples(indicators(f)),
@@ -145,9 +213,9 @@ def of_rows(scores: np.ndarray, rows: np.ndarray) -> tuple[float, float, float]:
     return roc_auc_score(truth, scores), average_precision_score(truth, scores), truth[first].mean()
 
 
-def study_planted(name: str, frame: pd.DataFrame, seed: int, totals: dict, rivals: bool) -> None:
+def study_planted(name: str, frame: pd.DataFrame, seed: int, totals: dict, rivals: bool, share: float = SHARE) -> None:
     """Plant errors in a table, look for them, and print a line."""
-    dirty, done = planted(frame, seed)
+    dirty, done = planted(frame, seed, share)
     start = time.process_time()
     detector = CellwiseDetector(random_state=0).fit(dirty)
     seconds = time.process_time() - start
@@ -227,11 +295,17 @@ def read(path: Path) -> pd.DataFrame:
 def main() -> None:
     """Run the study on all tables of a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--data", type=Path)
+    which.add_argument("--clean", type=int, help="tables without errors of each kind and size")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--most", type=int, default=1000, help="rows that are drawn from longer tables")
     parser.add_argument("--no-rivals", action="store_true")
+    parser.add_argument("--share", type=float, default=SHARE, help="of the rows that get an error")
     options = parser.parse_args()
+    if options.clean:
+        study_clean(options.clean)
+        return
     files = {path.name.partition(".csv")[0]: path for path in sorted(options.data.glob("*.csv*"))}
     totals: dict = defaultdict(list)
     for name, path in files.items():
@@ -245,7 +319,7 @@ def main() -> None:
                 frame = frame.iloc[np.random.default_rng(seed).permutation(len(frame))[: options.most]].reset_index(
                     drop=True
                 )
-                study_planted(name, frame, seed, totals, not options.no_rivals)
+                study_planted(name, frame, seed, totals, not options.no_rivals, options.share)
     for key, values in totals.items():
         means = np.mean(values, axis=0)
         print(f"{key:28}", *(f"{x:.3f}" for x in np.atleast_1d(means)), f"({len(values)})")

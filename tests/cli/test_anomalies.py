@@ -66,6 +66,7 @@ The least likely row is apart from the others: behind it the score jumps from -5
 1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows, \
 if scores of ordinary rows fall off beyond the others as they do among them.
 The least likely one is line 62 (score -576.1, p <= 0.00164): a=30, c=-20, b=0.
+In line 62 a cell does not fit the others of its row: isopleth cells names it, and what would be usual.
 
 rank  line   score    pvalue     flag  most extreme values
    1    62  -576.1  0.001639  certain  a=30  c=-20  b=0
@@ -93,7 +94,7 @@ class TestReport:
         detector = AnomalyDetector(random_state=0).fit(X)
         flagged = detector.training_labels_ == -1
         assert (said["rows"], said["columns"], said["flagged"]) == (61, ["a", "b", "c"], flagged.sum())
-        assert said["summary"] == SNAPSHOT.splitlines()[:4]
+        assert said["summary"] == SNAPSHOT.splitlines()[:5]
         assert said["pvalue_resolution"] == said["table"][0]["pvalue"] == 0.1 / 61
         assert [row["line"] for row in said["table"]] == (detector.training_scores_.argsort()[:10] + 2).tolist()
 

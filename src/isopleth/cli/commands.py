@@ -379,7 +379,7 @@ def anomalies() -> None:
 @click.option(
     "--threshold",
     type=Number(0),
-    help="Flag cells beyond so many nats.  [default: 7 for numbers and times, 3.5 to 6 for words, the more rows have the word]",
+    help="Flag cells beyond so many nats.  [default: at least 4.5 for numbers, by the tails of the table; 3.5 to 7 for words]",
 )
 @table_options("--columns", "Use these columns only.", bad_cells="missing")
 @click.option("--top", type=WholeNumber(min=0), default=10, show_default=True, help="Number of rows to show.")

@@ -29,8 +29,9 @@ _BINS, _END_RANKS = 96, (0, 1, 2, 4, 8, 16)
 _TAIL = 1.0 / 32.0
 # Trees of a column, fewest rows of a leaf, share of the columns that a node compares, words that the trees tell apart.
 _TREES, _LEAF, _COLUMNS, _MOST_WORDS = 60, 3, 1.0 / 3.0, 30
-# Share of the frequencies that is added to the shares of leaves, and rows that all bins together have beforehand.
-_PRIOR, _BEFOREHAND = 0.1, 0.02
+# Share of the frequencies that is added to the shares of leaves, and rows that all bins together have beforehand. The pool has
+# the frequencies as a part of its own; a larger share here would bound how unlikely the value of another group can be.
+_PRIOR, _BEFOREHAND = 0.001, 0.02
 # Widths, in scores, of the kernels that smooth masses: two normal ones and a Cauchy kernel.
 _NORMAL_WIDTHS, _CAUCHY_WIDTH = (0.1, 0.3), 0.5
 # Widths of the kernels of residuals, in robust deviations; a share of each is a Cauchy kernel of three times the width.

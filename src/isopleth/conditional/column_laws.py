@@ -14,7 +14,7 @@ from isopleth.core.rows import sample_places
 from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
 
 # Quantiles of the law between which a number is usual.
-USUAL = (0.1, 0.9)
+USUAL = (0.05, 0.95)
 # Nats from which on a cell tells another one.
 TELLING = 0.5
 # Rows that are judged at once.

@@ -28,10 +28,14 @@ from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, v
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
-from isopleth.tasks.cellwise.rules import Equation, FoundRule, Rule, Words, find_rules
+from isopleth.tasks.cellwise.rules import Equation, FoundRule, Rule, Words, doubtful_words, find_rules
 
-# Nats beyond which a number is flagged; a word of one row; how much more for each factor e of its rows; and most of a word.
-_NUMBER_BOUND, _WORD_BOUND, _REPEATED_WORD, _MOST_WORD_BOUND = 7.0, 3.5, 1.5, 6.0
+# Bound of numbers: so many distances between upper quartile and tenth of the rows' worst excess beyond the quartile, and so many
+# nats more, which about 2 of 1,000 ordinary rows exceed; least bound. Quantiles that a tenth of wrong rows hardly moves.
+_DISTANCES, _NATS_MORE, _LEAST_BOUND = 3.0, 2.0, 4.5
+# Nats beyond which a doubtful word of one row is flagged; how much more for each factor e of its rows; most of a frequent word,
+# and of a rare one that is not doubtful.
+_WORD_BOUND, _REPEATED_WORD, _MOST_WORD_BOUND, _RARE_WORD_BOUND = 3.5, 1.5, 6.0, 7.0
 # What each further broken rule of a cell adds, and most that count.
 _FURTHER_RULE, _MOST_RULES = 0.1, 9
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
@@ -55,8 +59,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     Parameters
     ----------
     threshold : float or "auto", default="auto"
-        Nats from which on a cell is flagged. "auto": 7 for numbers and times; for a word that c rows have 3.5 + 1.5 log c, and
-        at most 6: what many rows hold is less likely to be wrong.
+        Nats from which on a cell is flagged. "auto": for numbers and times `number_bound_`, which follows the table. For a
+        word that c rows have 3.5 + 1.5 log c, and at most 6: what many rows hold is less likely to be wrong. For a word of few
+        rows that neither looks like another one of the column nor is one of another column 7: it is a rare word.
     n_estimators : int, default=60
         Trees of the forest of each column.
     max_samples : int, default=2000
@@ -78,6 +83,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         Largest of each row.
     p_values_ : ndarray of shape (n_samples,)
         p-values of the rows, by a tail fitted to the row scores.
+    number_bound_ : float
+        Nats from which on a number or time is flagged: with the upper quartile q and the upper tenth t of the largest excess of
+        each row among them, :math:`q + 3 (t - q) + 2`, and at least 4.5.
     rules_ : list of FoundRule
         Rules that nearly all rows keep, with the rows that break each.
     n_features_in_, feature_names_in_ : int, ndarray of str
@@ -167,8 +175,11 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self._counts = [
             np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
         ]
+        self.number_bound_ = _number_bound(judged.excess[:, : table.n_numeric])
         self._names = used_names(self, table.columns)
-        self.rules_ = find_rules(self._cells(table))
+        cells = self._cells(table)
+        self.rules_ = find_rules(cells)
+        self._word_bounds = self._bounds_of_words(table, cells)
         self._judged = judged.take(np.searchsorted(sample.independent, sample.place))
         self._unread = self._unread_of(X, table)
         varying_columns(self, table.rows, [self._names[i] for i in table.order])  # says which columns tell nothing
@@ -222,7 +233,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _scores(self, table: CheckedRows, judged: CellJudgement, unread: dict[int, UnreadCells]) -> np.ndarray:
         """Return the excess of cells and what broken rules say, in the order of the table; NaN in gaps."""
-        excess, told = self._in_table_order(table, judged.excess), self._of_rules(self._cells(table))
+        excess, told = self._excess(table, judged), self._of_rules(self._cells(table))
         out = np.where(
             np.isnan(excess) & (told > 0.0), told, excess + told
         )  # in a constant column rules alone can speak
@@ -230,6 +241,14 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         for j, cells in unread.items():
             out[cells.rows, j] = _UNREAD
         return out
+
+    def _excess(self, table: CheckedRows, judged: CellJudgement) -> np.ndarray:
+        """Return the excess of cells, in the order of the table; a result that an equation tells exactly has none."""
+        excess, cells = self._in_table_order(table, judged.excess), self._cells(table)
+        for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
+            kept, j = rule.judged(cells) & ~rule.breaks(cells), self._names.index(rule.relation.result)
+            excess[kept, j] = np.minimum(excess[kept, j], 0.0)
+        return excess
 
     def _of_rules(self, cells: dict[str, Any]) -> np.ndarray:
         """Return what broken rules say against cells: the rarest broken one most, and a little for each further one."""
@@ -247,13 +266,25 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """Return the bound of each cell, (n, d), in the order of the table."""
         if self.threshold != "auto":
             return np.full(table.rows.shape, float(self.threshold))
-        out = np.full(table.rows.shape, _NUMBER_BOUND)
+        out = np.full(table.rows.shape, self.number_bound_)
         for j in range(table.n_numeric, table.rows.shape[1]):
-            counts = np.append(self._counts[j - table.n_numeric], 0.0)  # a word that no row of the fit has
-            codes = np.nan_to_num(table.rows[:, j], nan=-1.0).astype(np.intp)
-            bound = _WORD_BOUND + _REPEATED_WORD * np.log(np.maximum(counts[codes], 1.0))
-            out[:, j] = np.minimum(bound, _MOST_WORD_BOUND)
+            bounds = np.append(
+                self._word_bounds[j - table.n_numeric], _WORD_BOUND
+            )  # the last: no row of the fit has it
+            out[:, j] = bounds[np.nan_to_num(table.rows[:, j], nan=-1.0).astype(np.intp)]
         return self._in_table_order(table, out)
+
+    def _bounds_of_words(self, table: CheckedRows, cells: dict[str, Any]) -> list[np.ndarray]:
+        """Return the bound of each word of the columns of words, in the order of the encoded rows."""
+        found = []
+        for j, counts in enumerate(self._counts, table.n_numeric):
+            rising = _WORD_BOUND + _REPEATED_WORD * np.log(np.maximum(counts, 1.0))
+            words = cells.get(self._names[table.order[j]])
+            rare = (rising < _MOST_WORD_BOUND) & (counts > 0)
+            if isinstance(words, Words):
+                rare &= ~doubtful_words(self._names[table.order[j]], cells)[: len(counts)]
+            found.append(np.where(rare, _RARE_WORD_BOUND, np.minimum(rising, _MOST_WORD_BOUND)))
+        return found
 
     # ---- answers ---------------------------------------------------------------------------------------------------------
 
@@ -382,7 +413,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             names=list(self._names),
             scores=scores,
             bounds=self._bounds(table),
-            excess=self._in_table_order(table, judged.excess),
+            excess=self._excess(table, judged),
             values=values,
             usual=usual,
             low=low,
@@ -443,7 +474,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the rows cannot be used.
         """
         table, judged, scores, _ = self._judge(X)
-        excess, usual = self._in_table_order(table, judged.excess), self._usual(table, judged, scores)[0]
+        excess, usual = self._excess(table, judged), self._usual(table, judged, scores)[0]
         flags = flagged_cells(scores, excess, self._bounds(table)) & ~np.isnan(usual)
         return table.backend.array(write_cells(X, _columns(table), usual, flags))
 
@@ -478,6 +509,16 @@ def _row_scores(scores: np.ndarray) -> np.ndarray:
     return (
         np.where(np.isnan(scores), -np.inf, scores).max(axis=1, initial=-np.inf, where=~np.isnan(scores)).clip(-1e300)
     )
+
+
+def _number_bound(excess: np.ndarray) -> float:
+    """Return the bound of numbers by the excess of those of distinct rows: it follows how heavy the tails of a table are."""
+    worst = _row_scores(excess)
+    worst = worst[worst > -1e300]
+    if not len(worst):
+        return _LEAST_BOUND
+    quartile, tenth = np.quantile(worst, [0.75, 0.9])
+    return max(float(quartile + _DISTANCES * (tenth - quartile) + _NATS_MORE), _LEAST_BOUND)
 
 
 def _columns(table: CheckedRows) -> Schema:

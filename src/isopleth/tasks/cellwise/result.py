@@ -33,7 +33,7 @@ class CellFindings(Result):
     bounds : ndarray of shape (n, d)
         Score from which on each cell is flagged.
     values, usual, low, high : ndarray of shape (n, d)
-        The cells, and what would be usual: median and 10 and 90 % quantiles of the law of a number, the likeliest word.
+        The cells, and what would be usual: median and 5 and 95 % quantiles of the law of a number, the likeliest word.
     rules : list of FoundRule
         Rules that nearly all rows keep, and the rows that break each.
     where : dict of str to ndarray of shape (n,)
@@ -272,7 +272,7 @@ class CellFindings(Result):
     def _notes(self) -> list[str]:
         return [
             "excess: surprisal of the cell given the others of its row less its expectation, in nats; broken rules add to it.",
-            "usual: median and 10 to 90 % of the law of a number given the other cells, or the likeliest word.",
+            "usual: median and 5 to 95 % of the law of a number given the other cells, or the likeliest word.",
             "against: broken rules, and the cells without which this one would be less surprising.",
             "A bound of nats is no error rate: of the cells flagged in tables with planted errors, about a third were right.",
         ]

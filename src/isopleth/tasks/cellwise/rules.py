@@ -13,6 +13,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.tables.relations import Relation, nearly_all
+from isopleth.tasks.cellwise.spelling import misspelt
 
 # Share of the rows that may break a rule, by its kind, and fewest rows that must keep it.
 _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
@@ -20,8 +21,13 @@ _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
 _BY_CHANCE = 0.5
 # Most distinct numbers of a column that can tell another column, rows of a word that tell something, share of the commonest word.
 _FEW_NUMBERS, _ROWS_OF_A_WORD, _COMMON = 12, 5, 0.9
-# Words that occur once are unknown where they are few and the others are few.
+# Words that occur once are looked at where they are few and the others are few.
 _FEW_SINGLE, _SHARE_SINGLE, _SHARE_WORDS = 3, 0.02, 0.1
+# Most rows of a word that may be a misspelt one. More single words than this, and from this share of the rows with one or so many
+# words of few rows for each one, a column has ever new words: names and codes of all frequencies.
+_FEW_ROWS, _SINGLE, _OPEN, _OPEN_WORDS = 5, 10, 0.05, 0.5
+# Share of the repeated words that other columns have, too, from which a word of another column says nothing.
+_SHARED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,14 +142,10 @@ class Determines(Rule):
 
 
 @dataclass(frozen=True)
-class NotNegative(Rule):
-    """Numbers of a column are 0 or more."""
+class OfColumn(Rule):
+    """Rule about the cells of one column."""
 
     column: str
-    kind: ClassVar[str] = "not negative"
-
-    def __str__(self) -> str:
-        return f"{self.column} >= 0"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -151,8 +153,19 @@ class NotNegative(Rule):
         return (self.column,)
 
     def judged(self, cells: Cells) -> np.ndarray:
-        """Return a mask of the known numbers."""
-        return ~np.isnan(cells[self.column])
+        """Return a mask of the known cells."""
+        values = cells[self.column]
+        return values.known if isinstance(values, Words) else ~np.isnan(values)
+
+
+@dataclass(frozen=True)
+class NotNegative(OfColumn):
+    """Numbers of a column are 0 or more."""
+
+    kind: ClassVar[str] = "not negative"
+
+    def __str__(self) -> str:
+        return f"{self.column} >= 0"
 
     def breaks(self, cells: Cells) -> np.ndarray:
         """Return a mask of the negative numbers."""
@@ -161,23 +174,13 @@ class NotNegative(Rule):
 
 
 @dataclass(frozen=True)
-class Whole(Rule):
+class Whole(OfColumn):
     """Numbers of a column are whole."""
 
-    column: str
     kind: ClassVar[str] = "whole"
 
     def __str__(self) -> str:
         return f"{self.column} is whole"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
-    def judged(self, cells: Cells) -> np.ndarray:
-        """Return a mask of the known numbers."""
-        return ~np.isnan(cells[self.column])
 
     def breaks(self, cells: Cells) -> np.ndarray:
         """Return a mask of the numbers with a fraction."""
@@ -186,24 +189,14 @@ class Whole(Rule):
 
 
 @dataclass(frozen=True)
-class OneOf(Rule):
-    """Words of a column are among those that occur more than once."""
+class OneOf(OfColumn):
+    """Words of a column are among its usual ones."""
 
-    column: str
     words: tuple[str, ...]
     kind: ClassVar[str] = "one of"
 
     def __str__(self) -> str:
         return f"{self.column} is one of its {len(self.words)} usual words"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The column."""
-        return (self.column,)
-
-    def judged(self, cells: Cells) -> np.ndarray:
-        """Return a mask of the known words."""
-        return _as_words(cells[self.column]).known
 
     def breaks(self, cells: Cells) -> np.ndarray:
         """Return a mask of the other words."""
@@ -263,14 +256,40 @@ def _plain(numbers: Cells) -> Iterator[Rule]:
 
 
 def _single_words(cells: Cells) -> Iterator[OneOf]:
-    """Yield columns of words in which hardly any word occurs once."""
+    """Yield columns of words in which hardly any word occurs once; those that may be wrong ones are not among the usual words."""
     for name, words in cells.items():
         if not isinstance(words, Words) or words.known.sum() < _FEWEST:
             continue
         n, counts = int(words.known.sum()), np.bincount(words.codes[words.known], minlength=len(words.levels))
-        single, usual = int((counts == 1).sum()), np.flatnonzero(counts > 1)
-        if single <= max(_FEW_SINGLE, _SHARE_SINGLE * n) and 0 < len(usual) <= _SHARE_WORDS * n:
-            yield OneOf(name, tuple(sorted(words.levels[code] for code in usual)))
+        single, repeated = int((counts == 1).sum()), int((counts > 1).sum())
+        if single <= max(_FEW_SINGLE, _SHARE_SINGLE * n) and 0 < repeated <= _SHARE_WORDS * n:
+            usual = (counts > 1) | ((counts == 1) & ~doubtful_words(name, cells))
+            yield OneOf(name, tuple(sorted(words.levels[code] for code in np.flatnonzero(usual))))
+
+
+def doubtful_words(name: str, cells: Cells) -> np.ndarray:
+    """Return a mask of the words of a column that may be wrong ones: wrong words come from somewhere.
+
+    A word of few rows that looks like one of more rows may be misspelt, and a word of one row that another column has may be
+    of that one. Other rare words are rare, and so are those of a column that has ever new words.
+    """
+    words = cells[name]
+    counts = np.bincount(words.codes[words.known], minlength=len(words.levels))
+    doubtful = np.zeros(len(words.levels), dtype=bool)
+    single = np.flatnonzero(counts == 1)
+    few = int(((counts > 1) & (counts <= _FEW_ROWS)).sum())
+    if len(single) > _SINGLE and (len(single) > _OPEN * counts.sum() or few >= _OPEN_WORDS * len(single)):
+        return doubtful
+    for count in range(1, _FEW_ROWS + 1):
+        rare = np.flatnonzero(counts == count)
+        right = [words.levels[code] for code in np.flatnonzero(counts > count)]
+        doubtful[rare] = misspelt([words.levels[code] for code in rare], right)
+    others = (cells[other] for other in cells if other != name and isinstance(cells[other], Words))
+    foreign = {each.levels[code] for each in others for code in np.unique(each.codes[each.known])}
+    of_another = np.array([word in foreign for word in words.levels], dtype=bool)
+    if of_another[counts > 1].mean() < _SHARED:
+        doubtful[single] |= of_another[single]
+    return doubtful
 
 
 def _determined(cells: Cells) -> Iterator[Determines]:
