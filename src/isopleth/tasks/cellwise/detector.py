@@ -171,7 +171,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
             rows = sample.rows[sample.independent]
             self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, tick=tick, **how)
-        codes = sample.rows[:, table.n_numeric :].T
+        codes = rows[:, table.n_numeric :].T
         self._counts = [
             np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
         ]
