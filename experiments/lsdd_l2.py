@@ -15,8 +15,8 @@ are the root mean squared errors over the distance of LSDD, of `KDEDifference`, 
 estimates (Scott's rule), and how often the intervals of LSDD hold the distance.
 
 With --correlated both densities are normal with one correlation between all columns, and the first column is moved by 1.2 of
-what the others leave open, 400 rows of each. Printed are, in the columns themselves and in balanced coordinates, the mean and the root
-mean squared error of `squared_l2_` over the distance, how often the interval holds it, and the median width over the distance.
+what the others leave open, 400 rows of each. Printed are, in the columns themselves and in balanced coordinates, the mean and the
+root mean squared error of `squared_l2_` over the distance, how often the interval holds it, and the median width over it.
 
 What the paper proposes is "combined", its equation (11), with a grid of its own that it does not state. On a wide grid (11) is
 far too large where the search finds a small length scale; that is what the cross-fitted estimate is for.

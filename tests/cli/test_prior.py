@@ -58,6 +58,25 @@ def test_intervals_for_the_population(train, test, tmp_path):
     np.testing.assert_allclose([float(row["upper"]) for row in rows_of(tmp_path / "out.csv")], expected.upper)
 
 
+def test_shares_of_groups(tmp_path):
+    """The region is in both files; it says nothing of the class, and shares are estimated in each."""
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    rows = [f"{x[0]!r},{x[1]!r},{x[2]!r},{y},r{i % 2}" for i, (x, y) in enumerate(zip(X.tolist(), Y, strict=True))]
+    train.write_text("\n".join(["a,b,c,kind,region", *rows]) + "\n")
+    rows = [f"r{i // 40},{x[0]!r},{x[1]!r},{x[2]!r}" for i, x in enumerate(NEW.tolist())]
+    test.write_text("\n".join(["region,a,b,c", *rows]) + "\n")
+    result = run(train, test, "--target", "kind", "--by", "region", "--out", tmp_path / "out.csv")
+    assert result.exit_code == 0, result.output
+    assert "Of the 2 groups of region, r0 has the largest share of good" in result.stdout
+    expected = ClassPriorEstimator(random_state=0).fit(X, Y).estimate(NEW, by=np.repeat(["r0", "r1"], 40))
+    found = rows_of(tmp_path / "out.csv")
+    assert [(row["group"], row["class"]) for row in found] == [(g, c) for g in ("r0", "r1") for c in ("bad", "good")]
+    upper = np.concatenate([each.upper for each in expected.groups.values()])
+    np.testing.assert_allclose([float(row["upper"]) for row in found], upper)
+    assert "--by kind is the target, too" in refused(train, test, "--target", "kind", "--by", "kind")
+    assert "has no column 'town' (--by)" in run(train, test, "--target", "kind", "--by", "town").stderr
+
+
 def test_a_picture_and_another_level(train, test, tmp_path):
     pytest.importorskip("matplotlib")
     result = run(train, test, "--target", "kind", "--confidence-level", "0.5", "--plot", tmp_path / "shares.png")

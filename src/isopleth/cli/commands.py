@@ -630,6 +630,9 @@ def monitor() -> None:
 @click.argument("train", type=_PATH)
 @click.argument("test", type=_PATH)
 @click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
+@click.option(
+    "--by", metavar="COL", help="Estimate the shares among the rows of TEST with each entry of this column, too."
+)
 @table_options("--columns", "Use these columns only, besides the target.")
 @ignore_missing_option
 @click.option("--confidence-level", type=float, default=0.95, show_default=True, help="Confidence of each interval.")
@@ -638,7 +641,7 @@ def monitor() -> None:
     is_flag=True,
     help="Give intervals for the population that the rows of TEST were drawn from, and not for these rows.",
 )
-@_file_option("--out", "Write class, prior, lower and upper; .csv or .parquet.")
+@_file_option("--out", "Write class, prior, lower and upper, with --by for each group; .csv or .parquet.")
 @_file_option("--plot", "Draw the shares; .png, .svg or .pdf.")
 @raw_text_option
 @report_option
@@ -646,7 +649,8 @@ def monitor() -> None:
 def prior() -> None:
     """Estimate the share of each class among the rows of TEST from labelled rows in TRAIN.
 
-    The classes may be numbers or words. Other columns of TEST than those of TRAIN are not read.
+    The classes may be numbers or words. Other columns of TEST than those of TRAIN are not read. With --by REGION the shares in
+    each region are estimated from the same labels; the region itself does not tell classes apart.
     """
 
 

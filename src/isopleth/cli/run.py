@@ -155,13 +155,21 @@ class Run:
             first, second = replace(first, named=False), replace(second, named=False)
         return first.using(schema), second.using(schema), found
 
-    def read_for(self, path: Path, schema: Schema, *, cells: bool = False) -> FileTable:
+    def read_for(
+        self,
+        path: Path,
+        schema: Schema,
+        *,
+        cells: bool = False,
+        labels: Mapping[str, str] = MappingProxyType({}),
+    ) -> FileTable:
         """Read the columns of a schema, such as that which a model was fitted on, as what they are there.
 
-        `cells` says whether the table keeps its cells as they stand.
+        `cells` says whether the table keeps its cells as they stand; `labels` are as for :meth:`read`.
         """
-        reader = Reader(path, self.options.of_schema(schema))
-        table = reader.read(cells=cells)
+        with _naming_labels(labels):
+            reader = Reader(path, replace(self.options.of_schema(schema), labels=list(labels)))
+            table = reader.read(cells=cells)
         warn_without_names(reader)
         self.keep(table.schema, table)
         tell(table)

@@ -385,3 +385,51 @@ def test_times_that_are_all_later_are_named():
     estimator = ClassPriorEstimator(random_state=0).fit(X, y)
     with pytest.warns(DataWarning, match="'when': nearly all times are later than those of the fit"):
         estimator.estimate(X.assign(when=X["when"] + pd.Timedelta(days=30)))
+
+
+class TestGroups:
+    ROWS = draw(np.tile([0, 1, 1, 1], 30), seed=3)
+    REGION = np.repeat(["north", "south"], 60)
+
+    def test_groups_have_the_shares_of_their_rows_by_themselves(self):
+        found = fitted().estimate(self.ROWS, by=self.REGION)
+        whole = fitted().estimate(self.ROWS)
+        np.testing.assert_array_equal(found.priors, whole.priors)
+        assert list(found.groups) == ["north", "south"]
+        alone = fitted().estimate(self.ROWS[60:])
+        for name in ("priors", "lower", "upper"):
+            np.testing.assert_array_equal(getattr(found.groups["south"], name), getattr(alone, name))
+        order = np.random.default_rng(0).permutation(120)
+        again = fitted().estimate(self.ROWS[order], by=self.REGION[order])
+        np.testing.assert_allclose(again.groups["north"].lower, found.groups["north"].lower, rtol=1e-9)
+
+    def test_a_column_of_a_frame_names_the_groups(self):
+        frame = pd.DataFrame(self.ROWS, columns=list("abc")).assign(region=self.REGION)
+        model = fitted(pd.DataFrame(X, columns=list("abc")))
+        found = model.estimate(frame, by="region")
+        assert found.by == "region"
+        table = found.table()
+        assert table["group"].tolist() == ["north", "north", "south", "south"]
+        np.testing.assert_array_equal(table["prior"][2:], found.groups["south"].priors)
+        assert "Of the 2 groups of region, " in found.content().summary[1]
+        assert "; their intervals overlap" in found.content().summary[1]
+        assert len(found.content().charts) == 2
+        assert "north: 0: " in str(found)
+
+    def test_groups_that_cannot_be_used(self):
+        frame = pd.DataFrame(self.ROWS, columns=list("abc")).assign(region=self.REGION)
+        model = fitted(pd.DataFrame(X, columns=list("abc")))
+        with pytest.raises(InputError, match="by = 'a': classes are told apart by this column"):
+            model.estimate(frame, by="a")
+        with pytest.raises(InputError, match="by = 'town': X has no such column"):
+            model.estimate(frame, by="town")
+        with pytest.raises(InputError, match="by = 'region': X is an array without names"):
+            fitted().estimate(self.ROWS, by="region")
+        with pytest.raises(InputError, match="by has 3 entries; expected one a row, 120"):
+            fitted().estimate(self.ROWS, by=["a", "b", "b"])
+        with pytest.raises(InputError, match="by has no group in row 2"):
+            model.estimate(frame.assign(region=["a", "b", None] * 40), by="region")
+
+    def test_a_group_that_is_no_mixture_is_named(self):
+        with pytest.warns(DataWarning, match="these rows of the group 'south' are no mixture"):
+            fitted().estimate(np.vstack([self.ROWS[:60], self.ROWS[:40] + 30.0]), by=["north"] * 60 + ["south"] * 40)

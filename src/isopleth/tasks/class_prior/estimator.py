@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -26,7 +26,9 @@ from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.checks import CheckedRows, TakesKinds, ends_of_times, enter, warn_of_times_apart
+from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
+from isopleth.tasks.class_prior.groups import apart
 from isopleth.tasks.class_prior.shares import (
     Shares,
     Squash,
@@ -253,8 +255,10 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         refuse_sizes(scale, keep, encoding.name_at)
         return scale
 
-    def estimate(self, X: Any, confidence_level: float = 0.95, *, population: bool = False) -> ClassPriors:
-        """Estimate the shares of the classes among unlabelled rows.
+    def estimate(
+        self, X: Any, confidence_level: float = 0.95, *, population: bool = False, by: Any = None
+    ) -> ClassPriors:
+        """Estimate the shares of the classes among unlabelled rows, all of them and those of each group.
 
         Parameters
         ----------
@@ -267,44 +271,67 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         population : bool, default=False
             Whether intervals are for the shares in the population from which the rows were drawn. If not, they are for the
             shares among these rows, which differ from those of the population by chance.
+        by : str or array-like of shape (n,), optional
+            Column of the frame X, or the group of each row: the shares among the rows of each group are estimated, too. The rows
+            of a class are assumed to be alike in all groups, so that this column must not be one of those of `fit`.
 
         Returns
         -------
         ClassPriors
-            Shares with intervals.
+            Shares with intervals; with `by` those of the groups are in its ``groups``, and in its table.
 
         Raises
         ------
         InputError
-            If the rows cannot be used, or `confidence_level` is not between 0 and 1.
+            If the rows or groups cannot be used, or `confidence_level` is not between 0 and 1.
 
         Warns
         -----
         DataWarning
-            If the mean kernel value of these rows to the labelled rows differs from that of the estimated mixture.
+            If the mean kernel value of these rows, or of those of a group, to the labelled rows differs from that of the
+            estimated mixture.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from isopleth import ClassPriorEstimator
+        >>> rng = np.random.default_rng(0)
+        >>> y = np.repeat(["healthy", "ill"], 50)
+        >>> X = rng.normal(size=(100, 2)) + 3.0 * (y == "ill")[:, None]
+        >>> new = rng.normal(size=(200, 2)) + 3.0 * (np.arange(200) % 10 == 0)[:, None]  # 10 % of them are ill
+        >>> region = np.where(np.arange(200) % 2, "south", "north")  # all of them in the north
+        >>> found = ClassPriorEstimator(random_state=0).fit(X, y).estimate(new, by=region)
+        >>> bool(found.groups["south"].upper[1] < found.groups["north"].lower[1])
+        True
         """
         probability("confidence_level", confidence_level)
-        _, scores = self._scored(X)
+        rows, name, groups = apart(Given.of(X), by, getattr(self, "feature_names_in_", ()))
+        _, scores = self._scored(rows)
+        if groups is not None and len(groups) != len(scores):
+            raise InputError(f"by has {len(groups)} entries; expected one a row, {len(scores)}.", parameter="by")
+        overall = self._shares(scores, float(confidence_level), population)
+        if groups is None:
+            return overall.like(X)
+        members = {str(group): np.flatnonzero(groups == group) for group in np.unique(groups)}
+        each = {
+            group: self._shares(scores[here], float(confidence_level), population, f" of the group {group!r}").like(X)
+            for group, here in members.items()
+        }
+        return replace(overall, by=name, groups=each).like(X)
+
+    def _shares(self, scores: np.ndarray, level: float, population: bool, whose: str = "") -> ClassPriors:
+        """Return the shares among rows of these scores, and warn if they are no mixture of the classes."""
         found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
         typical = scores[..., -1].mean(axis=1)
         if strangeness(self._typical, self._labels, typical, found.priors) > _STRANGE:
             warn_user(
-                "these rows are no mixture of the labelled classes: a class may be missing among the labels, or the classes may "
-                "have changed; the shares are those of the nearest mixture."
+                f"these rows{whose} are no mixture of the labelled classes: a class may be missing among the labels, or the "
+                "classes may have changed; the shares are those of the nearest mixture."
             )
-        lower, upper = found.intervals(float(confidence_level), population=population).T
+        lower, upper = found.intervals(level, population=population).T
         covariance = found.covariance(population=population)
-        shares = ClassPriors(
-            to_numpy(self.classes_),
-            found.priors,
-            lower,
-            upper,
-            covariance,
-            float(confidence_level),
-            len(scores),
-            population,
-        )
-        return shares.like(X)
+        classes = to_numpy(self.classes_)
+        return ClassPriors(classes, found.priors, lower, upper, covariance, level, len(scores), population)
 
     def predict(self, X: Any, priors: ClassPriors | None = None) -> Any:
         """Return the most probable class of each row.
@@ -526,6 +553,10 @@ class ClassPriors(Result):
     population : bool
         Whether the intervals are for the shares in the population from which the rows were drawn, and not for those among the
         rows themselves.
+    by : str, optional
+        Name of the column of the groups, or "group".
+    groups : dict of str to ClassPriors
+        Shares among the rows of each group, by its name.
 
     Examples
     --------
@@ -545,12 +576,15 @@ class ClassPriors(Result):
     confidence_level: float
     n_rows: int
     population: bool = False
+    by: str | None = None
+    groups: dict[str, ClassPriors] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"ClassPriors({', '.join(self._lines(', '))}; {100.0 * self.confidence_level:.6g}% intervals)"
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines(" "), *self._doubt()])
+        of_groups = [f"{name}: {', '.join(found._lines(' '))}" for name, found in self.groups.items()]
+        return "\n".join([*self._lines(" "), *of_groups, *self._doubt()])
 
     def _doubt(self) -> list[str]:
         """Return a sentence if intervals are so wide that the rows say next to nothing, of which classes if not of all."""
@@ -569,8 +603,12 @@ class ClassPriors(Result):
     title = "Shares of classes"
 
     def _columns(self) -> dict[str, Any]:
-        """Return the columns class, prior, lower and upper."""
-        return {"class": self.classes, "prior": self.priors, "lower": self.lower, "upper": self.upper}
+        """Return the columns class, prior, lower and upper, of groups with their names before."""
+        if not self.groups:
+            return {"class": self.classes, "prior": self.priors, "lower": self.lower, "upper": self.upper}
+        each = [found._columns() for found in self.groups.values()]
+        together = {name: np.concatenate([columns[name] for columns in each]) for name in each[0]}
+        return {"group": np.repeat(list(self.groups), len(self.classes))} | together
 
     facts: ClassVar[dict[str, Fact]] = {
         "rows": Fact("integer", "rows without labels", lambda found: found.n_rows),
@@ -581,8 +619,10 @@ class ClassPriors(Result):
             "whether the intervals are for the population that the rows were drawn from",
             lambda found: found.population,
         ),
+        "by": Fact("string or null", "column of the groups; null without --by", lambda found: found.by),
     }
     row_keys: ClassVar[dict[str, Key]] = {
+        "group": Key("string", "the group of rows, with --by", optional=True),
         "class": Key("string, number or boolean", "the class"),
         "prior": Key("number", "its share"),
         "lower": Key("number", "lower limit"),
@@ -596,8 +636,22 @@ class ClassPriors(Result):
             *self._doubt(),
             f"Of {counted(self.n_rows, 'row')} without labels, about {self.priors[largest]:.1%} ({interval}) belong to the most "
             f"frequent class, {self.classes[largest]}.",
+            *self._of_groups(largest),
             f"Intervals of the shares {self._scope} hold with {self._level} confidence if rows of a class are alike "
             "in both tables and every class is among the labels.",
+        ]
+
+    def _of_groups(self, k: int) -> list[str]:
+        """Return a sentence on the groups in which the share of a class is largest and smallest; none without two groups."""
+        if len(self.groups) < 2:
+            return []
+        ranked = sorted(self.groups, key=lambda name: -self.groups[name].priors[k])
+        first, last = (self.groups[name] for name in (ranked[0], ranked[-1]))
+        ends = [f"{found.priors[k]:.1%} ({found.lower[k]:.1%} to {found.upper[k]:.1%})" for found in (first, last)]
+        apart = first.lower[k] > last.upper[k]
+        return [
+            f"Of the {len(self.groups)} groups of {self.by}, {ranked[0]} has the largest share of {self.classes[k]}, {ends[0]}, "
+            f"and {ranked[-1]} the smallest, {ends[1]}" + ("." if apart else "; their intervals overlap.")
         ]
 
     @property
@@ -605,23 +659,39 @@ class ClassPriors(Result):
         return "in the population of these rows" if self.population else "among these rows"
 
     def _tables(self) -> list[ShownTable]:
-        return [shown("Classes", self._columns())]
+        return [shown("Groups and classes" if self.groups else "Classes", self._columns())]
 
     def _charts(self) -> list[Chart]:
+        return [self._chart_of_classes(), *([self._chart_of_groups()] if self.groups else [])]
+
+    def _chart_of_groups(self) -> Chart:
+        """Draw the share of the most frequent class in each group."""
+        k = int(np.argmax(self.priors))
+        ranked = sorted(self.groups, key=lambda name: -self.groups[name].priors[k])[:_MOST_BARS]
+        share, lower, upper = (
+            np.array([getattr(self.groups[g], of)[k] for g in ranked]) for of in ("priors", "lower", "upper")
+        )
+        title = f"{ranked[0]} has the largest share of {self.classes[k]}: {share[0]:.1%}"
+        return self._dots(ranked, share, lower, upper, title)
+
+    def _chart_of_classes(self) -> Chart:
         first = np.argsort(-self.priors, kind="stable")[:_MOST_BARS]
         classes = [str(self.classes[k]) for k in first]
         share, lower, upper = self.priors[first], self.lower[first], self.upper[first]
+        return self._dots(classes, share, lower, upper, f"{classes[0]} is the most frequent class: {share[0]:.1%}")
+
+    def _dots(self, names: list[str], share: np.ndarray, lower: np.ndarray, upper: np.ndarray, title: str) -> Chart:
+        """Draw shares with their intervals, one line for each name."""
         notes = [
             f"{name}: {one:.2%} ({low:.2%} to {high:.2%})"
-            for name, one, low, high in zip(classes, share, lower, upper, strict=True)
+            for name, one, low, high in zip(names, share, lower, upper, strict=True)
         ]
         series = [
             Series(f"{self._level} interval", [], upper, "ranges", "blue", notes, low=lower),
             Series("share", [], share, "dots", "blue", notes, strong=True),
         ]
-        title = f"{classes[0]} is the most frequent class: {share[0]:.1%}"
         about = "Dots are the estimates, bars their intervals."
-        return [Chart(title, "share of the rows", "", series, about, names=classes)]
+        return Chart(title, "share of the rows", "", series, about, names=names)
 
     def _notes(self) -> list[str]:
         return [
