@@ -39,7 +39,10 @@ def test_a_quick_run_prints_what_it_writes(name, arguments, lines, word, tmp_pat
 
 
 # Module, and the tables of settings that are cut to one setting each.
-TABLES = [("stein_test", "3", {"LEVEL": None, "POWER": None}), ("two_sample_level", "2", {"SETTINGS": "NAMED"})]
+TABLES = [
+    ("stein_test", "3", {"LEVEL": None, "POWER": None, "FITTED": None}),
+    ("two_sample_level", "2", {"SETTINGS": "NAMED"}),
+]
 TABLES += [("two_sample_mixed", "20", {"NULL": None, "POWER": "gaps from 10 % to 25 %"})]
 
 

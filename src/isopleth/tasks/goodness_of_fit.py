@@ -29,9 +29,11 @@ from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted
 from isopleth.tables.checks import enter
+from isopleth.tasks.density_families import FittedFamily, family_of, is_family
 
-# Multiples of the median distance whose discrepancies are compared.
-_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# Multiples of the median distance whose discrepancies are compared. A fit takes away what wide scales show of mean and
+# covariance, and of smooth families narrow ones show little: fewer scales have more power.
+_FACTORS, _FITTED_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0), (0.5, 1.0, 4.0)
 
 # Pairs of rows that a thread takes at once.
 _PAIRS = 2**18
@@ -58,9 +60,9 @@ class SteinTestResult(Result):
     Parameters
     ----------
     statistic : float
-        Largest score of the discrepancies. Each score is standard normal under random signs.
+        Largest score of the discrepancies. Each score is standard normal under random signs, or among samples of the fit.
     pvalue : float
-        Share of the vectors of signs, the observed one and the random ones, whose statistic is no smaller.
+        Share of the vectors of signs or samples, the observed one and the random ones, whose statistic is no smaller.
     length_scales : ndarray of shape (k,)
         Length scales, in the coordinates of the frame.
     discrepancies : ndarray of shape (k,)
@@ -68,13 +70,15 @@ class SteinTestResult(Result):
     kernel_scores : ndarray of shape (k,)
         The normal score of each discrepancy.
     resampled : ndarray of shape (n_resamples,)
-        Statistics of the random vectors of signs.
+        Statistics of the random vectors of signs, or of the samples.
     n_rows : int
         Number of rows of the sample.
     flip : float, default=0.5
         Probability with which random signs changed from one row to the next.
     independent_rows : float, optional
         Number of independent rows that say as much about a mean as the sample does; `n_rows` by default.
+    family : str, optional
+        Name of the family whose parameters were fitted; None if the score was known.
 
     Examples
     --------
@@ -94,6 +98,7 @@ class SteinTestResult(Result):
     n_rows: int
     flip: float = 0.5
     independent_rows: float | None = None
+    family: str | None = None
 
     def __post_init__(self) -> None:
         if self.independent_rows is None:
@@ -104,8 +109,15 @@ class SteinTestResult(Result):
 
     @property
     def n_resamples(self) -> int:
-        """Number of random vectors of signs."""
+        """Number of random vectors of signs, or of samples of the fitted density."""
         return len(self.resampled)
+
+    @property
+    def _compared(self) -> tuple[str, str]:
+        """With what the sample is compared, and the name of one of them."""
+        return (
+            ("random signs", "vector of signs") if self.family is None else ("samples of the fit", "sample of the fit")
+        )
 
     @property
     def length_scale(self) -> float:
@@ -125,22 +137,27 @@ class SteinTestResult(Result):
         "rows": Fact("integer", "rows of the sample", lambda found: found.n_rows),
         "independent_rows": Fact("number", "independent rows that say as much", lambda found: found.independent_rows),
         "flip": Fact("number", "probability that a sign differs from the one before", lambda found: found.flip),
-        "resamples": Fact("integer", "number of random vectors of signs", lambda found: found.n_resamples),
+        "resamples": Fact(
+            "integer", "number of random vectors of signs, or of samples", lambda found: found.n_resamples
+        ),
+        "family": Fact("string or null", "family that was fitted; null for a known score", lambda found: found.family),
         "length_scale": Fact("number", "the length scale with the largest score", lambda found: found.length_scale),
     }
     row_keys: ClassVar[dict[str, Key]] = {
         "length_scale": Key("number", "length scale of the kernel"),
         "discrepancy": Key(NUMBER, "kernel Stein discrepancy"),
-        "score": Key(NUMBER, "the discrepancy in standard deviations of those of random signs"),
+        "score": Key(NUMBER, "the discrepancy in standard deviations of those of random signs or samples"),
     }
 
     def _sentences(self) -> list[str]:
         rows = counted(self.n_rows, "row")
+        density = "the density" if self.family is None else self.family
         if self.pvalue > LEVEL:
-            first = f"No difference between the sample of {rows} and the density is shown: p = {self.pvalue:.3g}."
+            first = f"No difference between the sample of {rows} and {density} is shown: p = {self.pvalue:.3g}."
             return [first, "That is no proof that the sample is from it; small samples show large differences only."]
         return [
-            f"The sample of {rows} is not from the density with this score: p = {self.pvalue:.3g}.",
+            f"The sample of {rows} is not from {density}{' with this score' if self.family is None else ', as fitted to it'}: "
+            f"p = {self.pvalue:.3g}.",
             f"The difference is clearest at a length scale of {self.length_scale:.3g}.",
         ]
 
@@ -148,21 +165,23 @@ class SteinTestResult(Result):
         return [shown("Length scales", self._columns())]
 
     def _charts(self) -> list[Chart]:
-        counts, edges = np.histogram(self.resampled, _BINS)
+        (those, one), (counts, edges) = self._compared, np.histogram(self.resampled, _BINS)
         notes = [
-            f"{counted(int(count), 'vector')} of random signs between {a:.4g} and {b:.4g}"
+            f"{counted(int(count), one)} between {a:.4g} and {b:.4g}"
             for count, a, b in zip(counts, edges, edges[1:], strict=False)
         ]
         outline = np.concatenate([edges[:1], edges]), np.concatenate([[0], counts, [0]])
-        signs = Series("random signs", *outline, "steps", "grey", ["", *notes, ""])
+        signs = Series(those, *outline, "steps", "grey", ["", *notes, ""])
         # A dot on the axis keeps the statistic in the frame, where it is larger than all others.
         here = [f"this sample: {self.statistic:.4g}"]
         sample = Series("this sample", [self.statistic], [0.0], "dots", "vermillion", here, strong=True)
-        verdict = "The sample does not fit the score" if self.pvalue <= LEVEL else "No misfit is shown"
+        verdict = (
+            f"The sample does not fit {self.family or 'the score'}" if self.pvalue <= LEVEL else "No misfit is shown"
+        )
         lines = [(self.statistic, f"statistic of this sample, {self.statistic:.4g}")]
-        about = "Statistics of random signs, as a sample from the density would give them."
+        about = f"Statistics of {those}, as a sample from the density would give them."
         title = f"{verdict}: p = {self.pvalue:.3g}"
-        charts = [Chart(title, "statistic", "vectors of signs", [signs, sample], about, lines=lines)]
+        charts = [Chart(title, "statistic", those, [signs, sample], about, lines=lines)]
         if len(self.length_scales) > 1:
             both = zip(self.length_scales, self.kernel_scores, strict=True)
             notes = [f"length scale {x:.4g}: score {y:.4g}" for x, y in both]
@@ -175,9 +194,9 @@ class SteinTestResult(Result):
         return [
             "length_scale: in coordinates in which rows and scores have one covariance matrix, or in those of the frame given.",
             "discrepancy: unbiased estimate of the squared kernel Stein discrepancy; around 0 for a sample from the density.",
-            "score: the normal score of the discrepancy among those of random signs. The largest one is the statistic.",
-            "pvalue: the share of all vectors of signs, the observed one and "
-            f"{self.n_resamples:,} random ones, whose statistic is no smaller.",
+            f"score: the normal score of the discrepancy among those of {self._compared[0]}. The largest one is the statistic.",
+            f"pvalue: the share of all {self._compared[0]}, {self.n_resamples:,} of them, and of what was observed, whose "
+            "statistic is no smaller.",
         ]
 
 
@@ -195,7 +214,7 @@ def stein_test(
     random_state: Any = None,
     verbose: bool | int = False,
 ) -> SteinTestResult:
-    r"""Test whether a sample is from a density whose score is known; its normaliser is not needed.
+    r"""Test whether a sample is from a density whose score is known, or from a family whose parameters are fitted to it.
 
     The statistic is the squared kernel Stein discrepancy [1]_, for scores :math:`s = \nabla\log p` the mean over pairs of
 
@@ -203,38 +222,43 @@ def stein_test(
 
     whose expectation is 0 if the rows are from p. The wild bootstrap [2]_ multiplies each row by a random sign. By default five
     length scales are compared: each discrepancy is replaced by the normal score of its rank among all vectors of signs, and the
-    largest score counts.
+    largest score counts. The normaliser of the density is not needed.
+
+    A family, such as the normal densities, is fitted to the rows. Signs would not know that the fit follows the sample: it is
+    compared with samples of the fitted density, to each of which the family is fitted anew (parametric bootstrap [4]_). Three
+    length scales are compared then.
 
     Parameters
     ----------
     X : array-like or data frame of shape (n_samples, n_features)
         Rows, at least two.
-    score : callable or array-like of shape (n_samples, n_features)
+    score : callable, array-like of shape (n_samples, n_features), "normal", "t" or density estimator
         The score of the density at the rows, in reciprocal units of the columns, or a function that returns it for the rows, a
-        float64 array.
+        float64 array. Or a family: the normal densities, Student's t with any location, scatter matrix and degrees of freedom, or
+        an estimator of densities, such as ``SOSREP()``, of which clones are fitted.
     kernel : str or Kernel, default="imq"
         The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` above 1.
     length_scale : "auto" or float, default="auto"
         Length scale in the coordinates of the frame. "auto" is 1/4, 1/2, 1, 2 and 4 times the median distance between rows (of at
-        most 1,000).
+        most 1,000), for families 1/2, 1 and 4 times.
     frame : {"balanced", "whiten", "scale"} or Frame, default="balanced"
         Coordinates z = J x in which kernels stand; there the score is :math:`J^{-\top} s`. "balanced": those in which rows and
         scores have the same covariance matrix; if the density is normal, it is standard normal in them. "whiten": uncorrelated
         columns of unit variance, which conceals a covariance that differs from that of the density. In these two the result
         does not change under invertible affine maps of the rows. "scale": the columns over their standard deviations.
     n_resamples : int, default=999
-        Random vectors of signs. The smallest p-value is 1 / (1 + n_resamples).
+        Random vectors of signs, or samples of the fitted density. The smallest p-value is 1 / (1 + n_resamples).
     flip : "auto" or float, default="auto"
         Probability that the sign changes from one row to the next: 0.5 for independent rows, less for those of a Markov chain.
         "auto" measures how rows and scores depend on earlier ones. If they do not it is 0.5, otherwise 1/(4 t), where t rows
         say as much about a mean as one independent row; a warning says so. Independent rows that are sorted look dependent:
-        give 0.5 for them.
+        give 0.5 for them. For families it must be "auto": rows are taken as independent, and a warning says if they are not.
     memory_limit : float, default=2**30
         Bytes for arrays over pairs of rows.
     n_jobs : int or None, default=-1
         Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
     random_state : int, RandomState or None
-        Seed of the signs.
+        Seed of the signs or samples.
     verbose : bool or int, default=False
         Whether to show the progress of the sums over pairs of rows on standard error.
 
@@ -247,7 +271,7 @@ def stein_test(
     ------
     InputError
         For rows that cannot be used, scores of another shape or that are not finite, a kernel that is too rough, a frame that is
-        not affine, and parameters out of range.
+        not affine, parameters out of range, and rows in a plane, where no family can be fitted.
 
     Warns
     -----
@@ -257,7 +281,8 @@ def stein_test(
     Notes
     -----
     The level is that of a bootstrap: it is right for many rows, and for chains that stand for many independent rows.
-    ``python -m experiments.stein_test`` measures it for few.
+    ``python -m experiments.stein_test`` measures it for few. For the normal family it is exact: the statistic does not depend on
+    mean and covariance. Every other family is fitted once for each of the `n_resamples` samples.
 
     The test asks about the sample as a whole. It has little power against a sample that misses a mode far from the others,
     because the scores near one mode say nothing of the weight of another [3]_.
@@ -267,6 +292,7 @@ def stein_test(
     .. [1] Q. Liu, J. Lee, M. Jordan, "A kernelized Stein discrepancy for goodness-of-fit tests", ICML 2016.
     .. [2] K. Chwialkowski, H. Strathmann, A. Gretton, "A kernel test of goodness of fit", ICML 2016.
     .. [3] J. Gorham, L. Mackey, "Measuring sample quality with kernels", ICML 2017.
+    .. [4] W. Stute, W. Gonzáles Manteiga, M. Presedo Quindimil, "Bootstrap based goodness-of-fit-tests", Metrika 40, 1993.
 
     Examples
     --------
@@ -277,6 +303,8 @@ def stein_test(
     True
     >>> stein_test(X, lambda X: -4 * X / (3 + X**2), random_state=0).pvalue > 0.05  # or Student's t, as it is?
     True
+    >>> stein_test(X, "normal", n_resamples=199, random_state=0)  # is it normal, with any mean and covariance?
+    SteinTestResult(statistic=2.807, pvalue=0.005)
     """
     resamples = whole_number("n_resamples", n_resamples)
     if not is_auto(flip):
@@ -284,13 +312,20 @@ def stein_test(
     check_memory_limit(memory_limit)
     shown = checked_verbose(verbose)
     rows = enter(SteinTest(), X, reset=True, min_samples=2).rows
-    scores = _scores_at(rows, score)
     found = get_kernel(kernel).bind(rows.shape[1])
     if found.smoothness <= 1.0 or found.by_columns:
         raise InputError(f"kernel = {kernel!r} is too rough for the Stein test; use 'imq', 'gaussian' or 'matern52'.")
+    if is_family(score):
+        if not is_auto(flip):
+            raise InputError(
+                "flip is for a score that is known; a family is compared with samples of its own.", parameter="flip"
+            )
+        test = FittedTest(found, length_scale, frame, memory_limit, *family_of(score))
+        return test.result(rows, resamples, n_jobs, random_state, shown).like(X)
+    scores = _scores_at(rows, score)
     of_rows, of_scores = stein_coordinates(frame, rows, scores)
     z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
-    scales = _length_scales(length_scale, z)
+    scales = _length_scales(length_scale, z, _FACTORS)
     each = rows_of_one(np.column_stack([z, pull - pull.mean(axis=0)]))
     used = _flip(flip, each, len(z))
     signs = _signs(len(z), resamples, used, random_state)
@@ -309,6 +344,64 @@ def stein_test(
         flip=used,
         independent_rows=n / each,
     ).like(X)
+
+
+@dataclass(frozen=True)
+class FittedTest:
+    """Test of a family of densities whose parameters are fitted to the sample, by samples of the fitted density."""
+
+    kernel: Kernel
+    length_scale: Any
+    frame: str | Frame
+    memory_limit: float
+    family: Any  # has `fit`, which returns a FittedFamily
+    name: str  # in sentences
+
+    def result(
+        self, rows: np.ndarray, resamples: int, n_jobs: int | None, random_state: Any, shown: bool
+    ) -> SteinTestResult:
+        """Compare the discrepancies of the sample with those of samples of the fitted density, each after a fit of its own."""
+        seeds = check_random_state(random_state).randint(2**31, size=resamples)
+        fitted = self.family.fit(rows)
+        scales, observed, each = self.discrepancies(rows, fitted)
+        if each > 1.0:
+            warn_user(
+                f"the rows depend on earlier ones: {len(rows):,} of them say as much as about {len(rows) / each:,.0f} "
+                f"independent rows, and p-values are too small; every {math.ceil(2.0 * each):,}th row alone is nearly "
+                "independent."
+            )
+
+        def resampled(seed: int) -> np.ndarray:
+            sample = fitted.draw(len(rows), np.random.default_rng(seed))
+            found = self.discrepancies(sample, self.family.fit(sample))[1]
+            tick(1)
+            return found
+
+        with Progress("samples of the fitted density", resamples, shown) as tick:
+            others = map_threads(resampled, [int(seed) for seed in seeds], min(effective_n_jobs(n_jobs), resamples))
+        normal = _normal_scores(np.column_stack([observed, *others]))
+        statistics = normal.max(axis=0)
+        return SteinTestResult(
+            statistic=float(statistics[0]),
+            pvalue=permutation_pvalue(statistics),
+            length_scales=scales,
+            discrepancies=observed,
+            kernel_scores=normal[:, 0],
+            resampled=statistics[1:],
+            n_rows=len(rows),
+            independent_rows=len(rows) / each,
+            family=self.name,
+        )
+
+    def discrepancies(self, rows: np.ndarray, fitted: FittedFamily) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return length scales, discrepancies from the fitted density, and how many rows say as much as an independent one."""
+        scores = _scores_at(rows, fitted.score)
+        of_rows, of_scores = stein_coordinates(self.frame, rows, scores)
+        z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
+        scales, n = _length_scales(self.length_scale, z, _FITTED_FACTORS), len(z)
+        sums, diagonal = _sums(self.kernel, z, pull, scales, np.ones((n, 1)), self.memory_limit, 1)
+        each = rows_of_one(np.column_stack([z, pull - pull.mean(axis=0)]))
+        return scales, (sums[:, 0] - diagonal) / (n * (n - 1.0)), each
 
 
 def rows_of_one(values: np.ndarray) -> float:
@@ -343,12 +436,12 @@ def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np
     return found
 
 
-def _length_scales(length_scale: Any, z: np.ndarray) -> np.ndarray:
+def _length_scales(length_scale: Any, z: np.ndarray, factors: tuple[float, ...]) -> np.ndarray:
     """Return the length scales whose statistics are combined."""
     if is_auto(length_scale):
         distinct = np.unique(z, axis=0)
         middle = float(median(distinct, np.ones(len(distinct)))[0]) if len(distinct) > 1 else 1.0
-        return middle * np.array(_FACTORS)
+        return middle * np.array(factors)
     if isinstance(length_scale, bool) or not isinstance(length_scale, Real) or not 0.0 < float(length_scale) < np.inf:
         raise InputError(f"length_scale = {length_scale!r}: expected 'auto' or a positive number.")
     return np.array([float(length_scale)])

@@ -197,7 +197,7 @@ def test_constant_columns_and_equal_rows_have_an_answer():
     ("change", "words"),
     [
         ({"score": lambda X: -X[:, :1]}, r"score has shape \(6, 1\); expected \(6, 2\)"),
-        ({"score": "normal"}, "an array with one vector for each row"),
+        ({"score": "skewed"}, "expected an array, a function"),
         ({"score": np.full((6, 2), np.nan)}, "score is not finite in row 0"),
         ({"kernel": "laplacian"}, "too rough for the Stein test"),
         ({"frame": "smooth"}, "frame = 'smooth' is not affine"),

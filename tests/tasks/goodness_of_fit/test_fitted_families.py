@@ -1,0 +1,102 @@
+"""Stein test of families that are fitted to the sample: their fits, scores and draws, level, power and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal, multivariate_t, t
+
+from isopleth import KDE, InputError, stein_test
+from isopleth.core.errors import DataWarning
+from isopleth.tasks.density_families import Normal, StudentT
+
+RNG = np.random.default_rng(0)
+SKEW = RNG.gamma(2.0, size=(80, 2))
+
+
+def test_student_is_the_fit_of_largest_likelihood():
+    x = np.random.default_rng(1).standard_t(4, size=(300, 1)) * 2.0 + 5.0
+    found, best = StudentT.fit(x), t.fit(x[:, 0])
+    ours = (1.0 / found.inverse, found.location[0], found.root[0, 0])
+    np.testing.assert_allclose(t.logpdf(x, *ours).mean(), t.logpdf(x, *best).mean(), atol=1e-5)
+    assert found._log_likelihood(x) == pytest.approx(t.logpdf(x, *ours).mean(), rel=1e-9)
+
+
+def test_light_tails_have_no_degrees_of_freedom():
+    x = np.random.default_rng(0).uniform(size=(200, 2))
+    found, normal = StudentT.fit(x), Normal.fit(x)
+    assert found.inverse < 1e-3
+    np.testing.assert_allclose(found.score(x), normal.score(x), atol=0.05)
+
+
+@pytest.mark.parametrize("family", [Normal, StudentT])
+def test_scores_are_gradients_and_draws_are_of_the_density(family):
+    x = np.random.default_rng(2).standard_t(5, size=(200, 3)) @ np.array(
+        [[1.0, 0.8, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 2.0]]
+    )
+    found = family.fit(x)
+    scatter = found.root @ found.root.T
+    law = (
+        multivariate_normal(found.mean, scatter)
+        if family is Normal
+        else multivariate_t(found.location, scatter, df=1.0 / found.inverse)
+    )
+    expected = [approx_fprime(row, law.logpdf, 1e-6) for row in x[:4]]
+    np.testing.assert_allclose(found.score(x[:4]), expected, rtol=1e-3, atol=1e-4)
+    again = family.fit(found.draw(20_000, np.random.default_rng(0)))
+    np.testing.assert_allclose(again.root, found.root, atol=0.1)
+
+
+def test_the_normal_family_does_not_depend_on_mean_and_covariance():
+    A = np.array([[3.0, 0.0], [100.0, 0.1]])
+    one, two = (stein_test(x, "normal", n_resamples=49, random_state=0) for x in (SKEW, SKEW @ A.T - 7.0))
+    np.testing.assert_allclose(one.discrepancies, two.discrepancies, rtol=1e-6)
+    assert one.pvalue == two.pvalue == 0.02
+    assert "is not from a normal density, as fitted to it: p = 0.02" in one.content().summary[0]
+    assert one.to_dict()["family"] == "a normal density"
+    assert len(one.content().charts) == 2
+
+
+def test_order_of_rows_and_threads_do_not_matter():
+    order = np.random.default_rng(1).permutation(len(SKEW))
+    one = stein_test(SKEW, "t", n_resamples=19, n_jobs=1, random_state=0)
+    two = stein_test(SKEW[order], "t", n_resamples=19, n_jobs=2, random_state=0)
+    np.testing.assert_allclose(one.kernel_scores, two.kernel_scores, atol=1e-6)
+
+
+@pytest.mark.parametrize(("family", "draw", "runs"), [("normal", "normal", 60), ("t", "standard_t", 20)])
+def test_level(family, draw, runs):
+    rng = np.random.default_rng(0)
+    arguments = () if draw == "normal" else (4,)
+    p = [
+        stein_test(
+            getattr(rng, draw)(*arguments, size=(30, 1)), family, n_resamples=19, random_state=run, n_jobs=1
+        ).pvalue
+        for run in range(runs)
+    ]
+    assert np.mean(np.array(p) <= 0.05 + 1e-9) < 0.05 + 4.0 * np.sqrt(0.05 * 0.95 / runs)
+    assert 0.25 < np.mean(p) < 0.75
+
+
+def test_a_density_estimator_is_a_family():
+    x = np.random.default_rng(0).uniform(size=(60, 1))
+    wide = stein_test(x, KDE(length_scale=2.0, frame="scale"), n_resamples=19, random_state=0)
+    assert wide.pvalue == 0.05
+    assert wide.family == "the density of KDE"
+    drawn = KDE(length_scale=0.2, frame="scale").fit(x).sample(60, random_state=0)
+    assert stein_test(drawn, KDE(length_scale=0.2, frame="scale"), n_resamples=19, random_state=0).pvalue > 0.05
+
+
+def test_what_cannot_be_tested():
+    with pytest.raises(InputError, match="score = 'gamma': expected an array, a function, a density estimator"):
+        stein_test(SKEW, "gamma")
+    with pytest.raises(InputError, match="flip is for a score that is known"):
+        stein_test(SKEW, "normal", flip=0.5)
+    with pytest.raises(InputError, match="the rows lie in a plane"):
+        stein_test(np.column_stack([SKEW, SKEW.sum(axis=1)]), "normal")
+    with pytest.raises(InputError, match="the rows lie in a plane"):
+        stein_test(SKEW[:2], "t")
+    chain = np.cumsum(RNG.normal(size=(300, 1)), axis=0)
+    with pytest.warns(DataWarning, match="p-values are too small"):
+        stein_test(chain, "normal", n_resamples=19, random_state=0)
