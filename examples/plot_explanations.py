@@ -2,8 +2,8 @@
 Why is a row unlikely?
 ======================
 
-For each cell of a row: by how much would the score increase if this cell alone had its
-best value?
+For each cell of a row: how much does it surprise, given the other cells of the row, and
+what would be usual there?
 """
 
 # %%
@@ -37,8 +37,8 @@ plt.show()
 
 # %%
 # A broken relation between columns is also explained. Here both values of the marked
-# row are ordinary, but not their combination. Both columns are shown, because changing
-# either would make the row ordinary.
+# row are ordinary, but not their combination. Both columns are shown, because each is
+# unusual given the other.
 
 rng = np.random.default_rng(0)
 height = rng.normal(170, 10, size=500)
@@ -65,4 +65,4 @@ plt.show()
 # %%
 # All cells of all rows as one data frame:
 
-print(explanation.table().sort_values("rise", ascending=False).head(5))
+print(explanation.table().sort_values("excess", ascending=False).head(5))

@@ -71,9 +71,10 @@ KINDS = {
 }
 
 
-def by_rise(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
+def by_law(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
     """Return the explanation of the library."""
-    return detector.explain(X[:ANOMALIES]).rise
+    found = detector.explain(X[:ANOMALIES])
+    return np.stack([found.surprise(i) for i in range(ANOMALIES)])
 
 
 def by_refit(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndarray:
@@ -88,7 +89,7 @@ def by_deviation(X: np.ndarray, detector: AnomalyDetector, seed: int) -> np.ndar
     return np.abs(robust_z(X[:ANOMALIES], X))
 
 
-METHODS: dict[str, Order] = {"explain": by_rise, "refit": by_refit, "deviation": by_deviation}
+METHODS: dict[str, Order] = {"explain": by_law, "refit": by_refit, "deviation": by_deviation}
 
 
 def hit_rate(planted: np.ndarray, weight: np.ndarray) -> float:

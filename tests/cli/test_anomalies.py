@@ -426,7 +426,7 @@ class TestFailures:
         result = run("anomalies", tmp_path / "new.csv", *given)
         assert result.exit_code == 0
         shown = "missing" if gap else "a new word" if other == "rough" else other
-        assert f"still {shown} ({usual} would be usual" in result.stdout
+        assert f"still {shown} ({usual} is usual" in result.stdout
 
     def test_a_terminal_gets_a_bar_that_goes_away(self, file, monkeypatch, capfd):
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

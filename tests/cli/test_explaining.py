@@ -39,11 +39,9 @@ def test_the_table_says_which_columns_and_what_would_be_better(file):
     assert lines[5].endswith("explained by")
     explanation = AnomalyDetector(random_state=0).fit(X).explain(X[60:])
     low, high = explanation.low[0, 0], explanation.high[0, 0]
-    assert -2.0 < low < explanation.best[0, 0] < high < 2.0  # the others are standard normal
-    assert f"a 30 ({low:.6g} to {high:.6g} would be usual given the rest, " in lines[6]
-    assert all(
-        re.search(r"[abc] \S+ \(\S+( to \S+)? would be usual given the rest, \d+ % of", line) for line in lines[6:10]
-    )
+    assert -2.0 < low < explanation.usual[0, 0] < high < 2.0  # the others are standard normal
+    assert f"a 30 ({low:.6g} to {high:.6g} is usual" in lines[6]
+    assert all(re.search(r"[abc] \S+ \(\S+( to \S+)? is usual", line) for line in lines[6:10])
     assert lines[-1].startswith("explained by: ")
     assert "explained by" not in run(file, "--top", 4).stdout
 
@@ -51,18 +49,22 @@ def test_the_table_says_which_columns_and_what_would_be_better(file):
 def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):
     run(file, "--explain", "--top", 40, "--out", tmp_path / "out.csv")
     rows = rows_of(tmp_path / "out.csv")
-    assert list(rows[0]) == ["line", "score", "pvalue", "label", "certain", "explained_by", "best", "rise"]
+    assert list(rows[0]) == ["line", "score", "pvalue", "label", "certain", "explained_by", "usual", "excess"]
     detector = AnomalyDetector(random_state=0).fit(X)
     shown = detector.training_scores_.argsort()[:40]
     explanation = detector.explain(X[shown])
-    for i, rise, best in zip(shown, explanation.rise, explanation.best, strict=True):
-        first = rise.argmax()
-        assert rows[i]["explained_by"] == "abc"[first]
-        assert float(rows[i]["rise"]) == rise[first]
-        assert float(rows[i]["best"]) == best[first]
-    assert explanation.rise.max(axis=1).min() < 1.0  # the least reason is one
+    for k, i in enumerate(shown):
+        names = explanation.top()[k] if explanation.of_rare_kind(k) else explanation.top(1)[k]
+        assert rows[i]["explained_by"] == " and ".join(
+            name[-1].translate(str.maketrans("012", "abc")) for name in names
+        )
+        first = explanation.surprise(k).argmax()
+        if names:
+            assert float(rows[i]["excess"]) == explanation.excess[k, first]
+            assert float(rows[i]["usual"]) == explanation.usual[k, first]
+    assert any(explanation.of_rare_kind(k) for k in range(40))
     others = [row for i, row in enumerate(rows) if i not in shown and row["label"] == "0"]
-    assert {(row["explained_by"], row["best"], row["rise"]) for row in others} == {("", "nan", "nan")}
+    assert {(row["explained_by"], row["usual"], row["excess"]) for row in others} == {("", "nan", "nan")}
 
 
 def test_flagged_rows_are_explained_though_none_is_shown(file, tmp_path):
@@ -84,7 +86,7 @@ def test_new_rows_of_a_model_are_explained_by_its_columns(file, tmp_path):
     (tmp_path / "new.csv").write_text("c,name,b,a\n0,x,25,0\n0,y,0,1\n")
     result = run(tmp_path / "new.csv", "--model", model, "--explain")
     assert result.stderr == ""
-    assert re.search(r"b 25 \(\S+ to \S+ would be usual", result.stdout.splitlines()[6])
+    assert re.search(r"b 25 \(\S+ to \S+ is usual", result.stdout.splitlines()[6])
 
 
 def test_most_flagged_rows_of_a_large_file_are_left_out_and_it_is_said(file, tmp_path, monkeypatch):
@@ -105,7 +107,7 @@ def test_most_flagged_rows_of_a_large_file_are_left_out_and_it_is_said(file, tmp
 def test_a_model_of_another_version_that_cannot_explain(file, tmp_path):
     run(file, "--save", tmp_path / "model")
     detector = load(tmp_path / "model")
-    del detector._counterfactuals
+    del detector._reasons
     save(detector, tmp_path / "older")
     result = CliRunner().invoke(
         program, ["anomalies", str(file), "--model", str(tmp_path / "older"), "--explain", "--top", "1"]

@@ -49,12 +49,12 @@ SUMMARY = (
 def test_a_table_with_words_and_gaps(file, tmp_path):
     result = fine("anomalies", file, "--explain", "--top", 4, "--out", tmp_path / "o.csv", "--plot", tmp_path / "o.png")
     assert result.stderr == SUMMARY.format(file)
-    assert "colour purple (red would be usual given the rest, " in result.stdout
+    assert "colour purple (red is usual" in result.stdout
     assert "price 95 (" in result.stdout
     rows = lines(tmp_path / "o.csv")
     assert len(rows) == N
     assert rows[7]["line"] == "9"
-    assert (rows[7]["explained_by"], rows[7]["best"]) == ("colour", "red")
+    assert (rows[7]["explained_by"], rows[7]["usual"]) == ("colour", "red")
     assert {row["label"] for row in (rows[7], rows[9])} == {"1"}
     assert (tmp_path / "o.png").stat().st_size > 0
 
@@ -90,7 +90,7 @@ def test_saved_models_score_other_tables(file, table, tmp_path):
     assert float(after[0]["score"]) < float(before[0]["score"])
     result = fine("anomalies", tmp_path / "new.csv", "--model", tmp_path / "m.isopleth", "--explain")
     assert result.stderr.count("'colour' (2)") == 1
-    assert "colour pink (red would be usual" in result.stdout or "colour a new word" in result.stdout
+    assert "colour pink (red is usual" in result.stdout or "colour a new word" in result.stdout
 
 
 def test_a_reference_with_words(file, table, tmp_path):

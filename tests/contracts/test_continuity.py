@@ -216,13 +216,13 @@ def test_rows_that_are_alike(novelty):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("novelty", [False, True])
 def test_explanations(novelty):
-    """Columns that say the same, and a column of one value, beside rounded ones, in which many rises are equal."""
+    """Columns that say the same, and a column of one value, beside rounded ones, in which many surprises are equal."""
     X = np.round(table("numbers"), 1)
     X = np.column_stack([X, -X, np.full(N, 0.37)])
     models = [AnomalyDetector(novelty=novelty, fast=True, random_state=0).fit(rows) for rows in (X, moved(X))]
     here, there = (model.explain(rows[:20]) for model, rows in zip(models, (X, moved(X)), strict=True))
     assert here.top() == there.top()
-    for name in ("scores", "rise", "best", "low", "high"):
+    for name in ("scores", "excess", "rarity", "usual", "low", "high"):
         np.testing.assert_allclose(getattr(there, name), getattr(here, name), rtol=1e-6, atol=1e-6, err_msg=name)
 
 

@@ -192,8 +192,8 @@ LONG = {
         ["nearest rows", "densities of all rows"],
     ),
     "explanation of anomalies": (
-        lambda X, Y, v: AnomalyDetector(n_estimators=10, random_state=0, verbose=v).fit(X).explain(Y[:5]).rise,
-        ["values that explain rows"],
+        lambda X, Y, v: AnomalyDetector(n_estimators=10, random_state=0, verbose=v).fit(X).explain(Y[:5]).excess,
+        ["laws of columns"],
     ),
     "two_sample_test": (
         lambda X, Y, v: [

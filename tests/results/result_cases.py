@@ -43,7 +43,7 @@ CASES = {
     "wrong cells": lambda make: CellwiseDetector(n_estimators=20, random_state=0).fit(make(ROWS)).cells(make(ROWS)),
     "explained anomalies": lambda make: _detector(make).anomalies(make(ROWS), explain=3),
     "anomalies of ten rows": lambda make: _detector(make).anomalies(make(AFTER[:10])),
-    "explanation": lambda make: _detector(make).explain(make(ROWS[:4])),
+    "explanation": lambda make: _detector(make).explain(make(ROWS[:4] + 4.0)),
     "two samples": lambda make: two_sample_test(make(ROWS), make(AFTER), n_resamples=99, random_state=0),
     "equal rows": lambda make: two_sample_test(make(np.ones((5, 3))), make(np.ones((4, 3))), random_state=0),
     "change points": lambda make: ChangePointDetector(random_state=0).fit(make(np.vstack([ROWS, AFTER + 3.0]))).result_,

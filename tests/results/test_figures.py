@@ -261,13 +261,12 @@ class TestTwoSamples:
         assert days.title.startswith("day: median from 2024-01-")
 
 
-def explained(rise, values=None, best=None) -> Explanation:
-    rise = np.atleast_2d(np.asarray(rise, dtype=float))
-    values = np.zeros(rise.shape) if values is None else np.atleast_2d(values)
-    best = np.ones(rise.shape) if best is None else np.atleast_2d(best)
-    return Explanation(
-        [f"c{j}" for j in range(rise.shape[1])], values, rise, best, best, best, -1.0 - np.arange(len(rise))
-    )
+def explained(excess, values=None, usual=None) -> Explanation:
+    excess = np.atleast_2d(np.asarray(excess, dtype=float))
+    values = np.zeros(excess.shape) if values is None else np.atleast_2d(values)
+    usual = np.ones(excess.shape) if usual is None else np.atleast_2d(usual)
+    names, none = [f"c{j}" for j in range(excess.shape[1])], np.zeros(excess.shape)
+    return Explanation(names, values, excess, none, usual, usual, usual, -1.0 - np.arange(len(excess)))
 
 
 class TestExplanations:
@@ -290,7 +289,7 @@ class TestExplanations:
 
     def test_long_names_and_numbers_stay_inside_the_figure(self):
         giant = Explanation(
-            ["n" * 80], *np.array([[[1.2345678e-9]], [[3.0]], *[[[-9.8765432e12]]] * 3]), np.array([-5.0])
+            ["n" * 80], *np.array([[[1.2345678e-9]], [[3.0]], [[0.0]], *[[[-9.8765432e12]]] * 3]), np.array([-5.0])
         )
         ax = giant.plot()
         canvas = pytest.importorskip("matplotlib.backends.backend_agg").FigureCanvasAgg(ax.figure)

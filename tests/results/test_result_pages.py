@@ -201,7 +201,8 @@ def test_numbers_that_are_missing_break_a_curve():
 def test_a_result_without_a_page_of_its_own_has_sentences_and_table(tmp_path):
     page = result_of("explanation").content()
     assert page.title == "Explanation"
-    assert list(page.tables[0].columns) == ["row", "score", "column", "value", "best", "rise"]
+    wanted = ["row", "score", "column", "value", "usual", "low", "high", "excess", "rarity"]
+    assert list(page.tables[0].columns) == wanted
 
 
 DAYS = np.datetime64("2024-01-01T00:00") + np.arange(80) * np.timedelta64(1, "D")

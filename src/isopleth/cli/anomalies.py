@@ -22,7 +22,7 @@ from isopleth.io import load
 from isopleth.tables.cells import is_missing
 from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
-from isopleth.tasks.anomaly.explanation import cell_text
+from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, cell_text
 from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.cellwise.flagged_rows import cells_of_flagged
 from isopleth.tasks.description import broken_relations_of, relations_in_words
@@ -136,7 +136,7 @@ def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top
 
 
 def columns(found: Anomalies, table: FileTable | None = None) -> dict[str, np.ndarray]:
-    """Return the columns of --out, in the order of the table; best values as the cells of a `table` of text are written."""
+    """Return the columns of --out, in the order of the table; usual values as the cells of a `table` of text are written."""
     judged = {"score": found.scores, "pvalue": found.p_values}
     judged |= {"label": found.flagged.astype(np.int64), "certain": found.certain.astype(np.int64)}
     if found.at_least is not None:
@@ -147,18 +147,18 @@ def columns(found: Anomalies, table: FileTable | None = None) -> dict[str, np.nd
         return out
     why = found.explanation
     words, written = found.values.dtype == object, _written(table)
-    cells = {"explained_by": "", "best": "" if words else np.nan, "rise": np.nan}
+    cells = {"explained_by": "", "usual": "" if words else np.nan, "excess": np.nan}
     reasons = {
         name: np.full(len(found), empty, dtype=object if empty == "" else float) for name, empty in cells.items()
     }
     for i, row in enumerate(found.explained_rows):
-        j = int(why.rise[i].argmax())
-        if why.together is not None and len(joint := why.joint(i)):  # of several columns there is no one best value
-            reasons["explained_by"][row] = " and ".join(why.names[k] for k in joint)
-            reasons["rise"][row] = why.together.rise[i]
-        elif why.rise[i, j] > 0.0:
-            reasons["explained_by"][row], reasons["rise"][row] = why.names[j], why.rise[i, j]
-            reasons["best"][row] = written(why.names[j], why.best[i, j]) if words else why.best[i, j]
+        leading = why.leading(i, 1 if not why.of_rare_kind(i) else COLUMNS_A_ROW)
+        if len(leading) == 0:
+            continue
+        j = int(leading[0])
+        reasons["explained_by"][row] = " and ".join(why.names[k] for k in leading)
+        reasons["excess"][row] = why.excess[i, j]
+        reasons["usual"][row] = written(why.names[j], why.usual[i, j]) if words else why.usual[i, j]
     return out | reasons
 
 

@@ -340,7 +340,7 @@ _confidence_option = click.option(
     "--explain",
     is_flag=True,
     help="Say for the rows shown which columns make them unlikely; --out says it for flagged rows too, in columns "
-    f"explained_by, best and rise (at most {MOST_FLAGGED:,}).",
+    f"explained_by, usual and excess (at most {MOST_FLAGGED:,}).",
 )
 @row_numbers_option
 @raw_text_option

@@ -244,6 +244,7 @@ class BinnedLaw:
         order: np.ndarray,
         *,
         trees: int = _TREES,
+        columns: float = _COLUMNS,
         seed: int = 0,
         tick: Callable[[int], None] = unheard,
     ) -> Self:
@@ -260,7 +261,7 @@ class BinnedLaw:
             trends, residuals = cells - left, ResidualDensity.of(left)
         else:
             target = shares @ _codes_of_words(np.asarray(shares.sum(axis=0)).ravel())
-        how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": _COLUMNS, "seed": seed, "tick": tick}
+        how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": columns, "seed": seed, "tick": tick}
         forest = Forest.fit(inputs.of_trees(scored), target, w, **how)
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)

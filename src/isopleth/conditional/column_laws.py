@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -15,10 +15,19 @@ from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
 
 # Quantiles of the law between which a number is usual.
 USUAL = (0.05, 0.95)
-# Nats from which on a cell tells another one.
-TELLING = 0.5
 # Rows that are judged at once.
 _BATCH = 2048
+
+
+class LawOfBins(Protocol):
+    """Law whose masses of bins give densities of cells."""
+
+    @property
+    def bins(self) -> NumberBins | WordBins:
+        """Bins of the column."""
+
+    def densities(self, masses: np.ndarray, cells: np.ndarray) -> np.ndarray:
+        """Return the densities of known cells."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class CellJudgement:
         """Return the answers for some rows."""
         return CellJudgement(self.excess[places], self.usual[places], self.low[places], self.high[places])
 
-    def put(self, places: np.ndarray, j: int, law: BinnedLaw, masses: np.ndarray, cells: np.ndarray) -> None:
+    def put(self, places: np.ndarray, j: int, law: LawOfBins, masses: np.ndarray, cells: np.ndarray) -> None:
         """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes."""
         known = ~np.isnan(cells)
         density = np.full(len(cells), np.nan)
@@ -129,19 +138,19 @@ class CellLaws:
         others = np.array([k for k in range(len(row)) if k != j and not np.isnan(row[k])])
         if law is None or not len(others):
             return []
-        gain = gains_without(law, scored, j, others)[0]
+        changed = without_each(scored, others)
+        logs = np.log(law.densities(law.at(changed), changed[:, j]))
+        gain = logs[:-1] - logs[-1]
         order = np.argsort(-gain, kind="stable")
-        return [int(others[k]) for k in order if gain[k] > TELLING]
+        return [int(others[k]) for k in order if gain[k] > 0.5]
 
 
-def gains_without(law: BinnedLaw, scored: np.ndarray, j: int, others: np.ndarray) -> np.ndarray:
-    """Return by how many nats the log density of cell j of each row rises without each of the `others`, (n, k)."""
+def without_each(scored: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return each row without each of the cells in columns `others` in turn, and then as it is, (n (k + 1), d)."""
     n, k = len(scored), len(others)
     changed = np.repeat(scored, k + 1, axis=0).reshape(n, k + 1, -1)
     changed[:, np.arange(k), others] = np.nan
-    flat = changed.reshape(n * (k + 1), -1)
-    logs = np.log(law.densities(law.at(flat), flat[:, j])).reshape(n, k + 1)
-    return np.asarray(logs[:, :-1] - logs[:, -1:])
+    return changed.reshape(n * (k + 1), -1)
 
 
 def _number_bins(values: np.ndarray, scores: ScoreMap | None) -> NumberBins:

@@ -11,7 +11,7 @@ from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.laws import MOST_STEPS, EmpiricalLaw
 from isopleth.core.tails import Tail
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
-from isopleth.tasks.anomaly.pooled_rule import ColumnTails, PooledRule
+from isopleth.tasks.anomaly.pooled_rule import ColumnTails
 from isopleth.tasks.anomaly.reference_rule import (
     FOREST_FOLDS,
     ConditionalLaw,
@@ -338,33 +338,3 @@ class TestReference:
         np.testing.assert_allclose(NormalScores.of(np.exp(x), np.ones(99))(np.exp(inner)), scores(inner))
         words = NormalScores.of(np.array([[0.0], [1.0]]), np.array([3.0, 1.0]))
         np.testing.assert_allclose(words(np.array([[0.0], [1.0]])), norm.ppf([[3 / 8], [7 / 8]]))
-
-
-@pytest.mark.parametrize(
-    "fit", [lambda t: PooledRule.fit(t, 12, 16, 0, LIMITS), lambda t: ReferenceRule.fit(t, 0, False, LIMITS)]
-)
-def test_moved_rows_are_judged_as_new_rows_of_these_values_are(fit):
-    training = TrainingTable.of(repeated())
-    rule, _ = fit(training)
-    rows, values = table(5, seed=7) * 2, table(4, seed=8)
-    values.sort(axis=0)
-    new = np.full(5, NEW)
-    got = rule.counterfactual_surprise(rows, new, values)
-    np.testing.assert_allclose(got[:, :, 0], np.tile(rule.surprises(rows, new, LIMITS).sum(axis=1)[:, None], 3))
-    for j in range(3):
-        for v in range(4):
-            moved = rows.copy()
-            moved[:, j] = values[v, j]
-            np.testing.assert_allclose(got[:, j, 1 + v], rule.surprises(moved, new, LIMITS).sum(axis=1))
-
-
-def test_an_own_value_gains_a_training_row_nothing():
-    training = TrainingTable.of(repeated())
-    for rule in (PooledRule.fit(training, 12, 16, 0, LIMITS)[0], ReferenceRule.fit(training, 0, False, LIMITS)[0]):
-        known = training.known[:6]
-        for i in range(6):
-            row = training.rows[i : i + 1]
-            got = rule.counterfactual_surprise(row, known[i : i + 1], row)
-            np.testing.assert_allclose(got[0, :, 1], got[0, :, 0])
-            want = rule.surprises(row, known[i : i + 1], LIMITS).sum()
-            np.testing.assert_allclose(got[0, :, 0], want)

@@ -89,7 +89,7 @@ def test_labels_may_be_words_and_models_are_saved(tmp_path):
     save(detector, tmp_path / "m.isopleth")
     np.testing.assert_array_equal(load(tmp_path / "m.isopleth").p_values(X), detector.p_values(X))
     assert detector.p_values(X.assign(a=50.0)).max() == pytest.approx(1 / 11)
-    assert np.isfinite(detector.explain(X[:3]).rise).all()
+    assert np.isfinite(detector.explain(X[:3]).excess).all()
     with pytest.warns(DataWarning, match="10 groups of training rows"):
         detector.select(X, fdr=0.05)
 

@@ -16,7 +16,6 @@ from isopleth.tasks.anomaly.training_table import (
     NEW,
     CategoryColumns,
     TrainingTable,
-    counterfactual_distances,
     distances_between,
 )
 
@@ -70,7 +69,7 @@ def test_methods_agree(fitted):
 def test_files_explain_alike_and_the_order_of_rows_does_not_matter(fitted, tmp_path):
     X = mixed()
     save(fitted, tmp_path / "m.isopleth")
-    np.testing.assert_array_equal(load(tmp_path / "m.isopleth").explain(X[:3]).rise, fitted.explain(X[:3]).rise)
+    np.testing.assert_array_equal(load(tmp_path / "m.isopleth").explain(X[:3]).excess, fitted.explain(X[:3]).excess)
     order = np.random.default_rng(1).permutation(N)
     shuffled = AnomalyDetector(novelty=fitted.novelty, random_state=0).fit(X.iloc[order])
     np.testing.assert_allclose(shuffled.training_scores_, fitted.training_scores_[order], rtol=1e-9)
@@ -92,43 +91,13 @@ def test_explanations_name_words_and_gaps(fitted):
     assert explanation.describe(0, k=1).startswith("kind ship (")
     assert explanation.describe(1, k=1).startswith("load 9 (")
     assert explanation.values[2, 4] is None
-    assert "load missing" in explanation.describe(2, k=5) or explanation.rise[2, 4] == 0.0
+    assert explanation.excess[2, 4] == 0.0  # a gap
     assert explanation.values[0, 3] == X.when[0]
     frame = explanation.table()
     assert frame.value[0] == "ship"
-    # A row gains nothing by its own word.
-    assert (explanation.rise >= 0.0).all()
+    assert (explanation.excess >= 0.0).all()
     axes = explanation.plot()
     assert "kind" in [label.get_text() for label in axes.get_yticklabels()]
-
-
-@pytest.mark.parametrize("seed", [1, 7])
-def test_rows_of_words_with_gaps_are_explained_together(seed):
-    """The code of a gap was looked up among the words, and was beyond their list."""
-    rng = np.random.default_rng(seed)
-    words = {
-        c: np.where(rng.uniform(size=60) < 0.7, None, np.array(list("abcdef"))[rng.integers(6, size=60)])
-        for c in "uvwxyz"
-    }
-    table = pd.DataFrame(words | {"t": rng.normal(size=60)})
-    explanation = AnomalyDetector(random_state=0, n_jobs=1).fit(table).explain(table)
-    together = [i for i in range(60) if len(explanation.joint(i))]
-    assert together
-    best = [explanation.together.best[i][j] for i in together for j in explanation.joint(i)]
-    assert any(cell is None for cell in best)
-    assert all(cell is None or cell in set("abcdef") or isinstance(cell, float) for cell in best)
-
-
-def test_rises_are_those_of_changed_rows(fitted):
-    X = mixed().iloc[[0, 1, 40]].reset_index(drop=True)
-    explanation = fitted.explain(X)
-    words = ["bike", "car", "tram", "ship"]
-    for i in range(1, 3):  # new rows only differ from training rows, which are judged without themselves
-        new = X.iloc[[i]].assign(load=0.12345 + i)
-        by_word = pd.concat([new.assign(kind=word) for word in words])
-        gains = fitted.score_samples(by_word) - fitted.score_samples(new)
-        assert fitted.explain(new).rise[0, 0] == pytest.approx(max(0.0, gains.max()), abs=1e-8)
-    assert len(explanation) == 3
 
 
 def test_arrays_with_gaps_and_named_categories():
@@ -169,7 +138,7 @@ def test_hard_tables(novelty):
             warnings.simplefilter("ignore", DataWarning)
             detector = AnomalyDetector(novelty=novelty, random_state=0).fit(table)
         assert np.isfinite(detector.training_scores_).all()
-        assert np.isfinite(detector.explain(table[:3]).rise).all()
+        assert np.isfinite(detector.explain(table[:3]).excess).all()
     assert np.argmin(detector.training_scores_) == 39
 
 
@@ -226,13 +195,6 @@ def test_distances_of_numbers_and_words():
         [np.abs(c[:2] - x[:2]).sum() + 1.5 * (c[2] != x[2]) + 0.7 * (c[3] != x[3]) for x in rows] for c in centers
     ]
     np.testing.assert_allclose(distances_between(centers, rows, mismatch), by_hand)
-    values = np.array([[0.0, 0.5, 0.0, 0.0], [1.0, 2.0, 1.0, 1.0]])
-    for j, after in enumerate(counterfactual_distances(rows, values, centers, mismatch)):
-        np.testing.assert_allclose(after[:, :, 0], by_hand)
-        for k in range(2):
-            changed = rows.copy()
-            changed[:, j] = values[k, j]
-            np.testing.assert_allclose(after[:, :, 1 + k], distances_between(centers, changed, mismatch))
 
 
 def test_a_column_of_categories_counts_as_one_of_numbers():

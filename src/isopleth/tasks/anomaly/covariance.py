@@ -143,38 +143,6 @@ class CovarianceEvidence:
         least = 0.5 if self.indicators.codes else 1e-12
         return ratio * q / np.maximum(1.0 - leverage * q, least)
 
-    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        z, there = self._expanded(rows), _bounded(values, self.scale)
-        whitener = solve_triangular(self.factor, np.eye(len(self.factor)), lower=True)
-        y = (z - self.centre) @ whitener.T
-        out = np.empty((*rows.shape, 1 + len(values)))
-        first = self.indicators.n_numeric
-        for j, direction in enumerate(whitener.T[:first]):
-            # The part of the whitened row orthogonal to the direction of the column is the same for all values.
-            squared = direction @ direction
-            along = y @ direction / squared
-            across = y - along[:, None] * direction
-            rest = np.einsum("ij,ij->i", across, across)
-            step = np.concatenate([np.zeros((len(z), 1)), there[:, j] - z[:, j, None]], axis=1)
-            out[:, j] = rest[:, None] + squared * (along[:, None] + step) ** 2
-        for k in range(len(self.indicators.codes)):
-            directions = whitener[:, self.indicators.places(k)].T
-            out[:, first + k] = self._with_other_words(y, rows[:, first + k], values[:, first + k], k, directions)
-        return self.without_own(out, known[:, None, None])
-
-    def _with_other_words(
-        self, y: np.ndarray, codes: np.ndarray, values: np.ndarray, column: int, directions: np.ndarray
-    ) -> np.ndarray:
-        """Return squared distances of whitened rows as they are and with each of some codes, of shape (n, 1 + k)."""
-        vectors = self.indicators.vectors
-        others = y - vectors(column, codes) @ directions
-        moves = vectors(column, values) @ directions
-        after = (others**2).sum(axis=1)[:, None] + 2.0 * others @ moves.T + (moves**2).sum(axis=1)
-        here = (y**2).sum(axis=1)
-        # A row's own word gains exactly 0.
-        return np.column_stack([here, np.where(codes[:, None] == values, here[:, None], after)])
-
 
 def _bounded(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
     return np.clip(rows / scale, -FARTHEST, FARTHEST)

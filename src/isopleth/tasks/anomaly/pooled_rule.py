@@ -24,9 +24,7 @@ from isopleth.tasks.anomaly.training_table import (
     NEW,
     CategoryColumns,
     TrainingTable,
-    counterfactual_distances,
     distances_between,
-    sums_of_others,
 )
 
 # A density of all rows follows every cluster, also one of anomalies. A small random sample rarely contains an
@@ -232,21 +230,6 @@ class Committee:
             total += found
         return total / judging.sum(axis=0)
 
-    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        z, there = bounded(rows / self.scale), bounded(values / self.scale)
-        judging = self._judging(known)
-        total = np.zeros((*z.shape, 1 + len(values)))
-        for member, level, judges in zip(self.members, self.levels, judging, strict=True):
-            columns = member.columns
-            after = counterfactual_distances(z[:, columns], there[:, columns], member.centers, member.mismatch)
-            found = np.stack([level - member.log_density_at(distances) for distances in after], axis=1)
-            # Not as changes of the evidence of the whole row, in which one extreme cell would cancel all digits.
-            everywhere = np.repeat(found[:, :1, :1], z.shape[1], axis=1).repeat(1 + len(values), axis=2)
-            everywhere[:, columns] = found
-            total += np.where(judges[:, None, None], everywhere, 0.0)
-        return total / judging.sum(axis=0)[:, None, None]
-
 
 @dataclass(frozen=True)
 class CategoryShares:
@@ -321,16 +304,6 @@ class ColumnTails:
         parts = budget.blocks(len(rows), 8.0 * (rows.shape[1] + 8))
         return np.concatenate(map_threads(total, parts, budget.threads))
 
-    def counterfactual_evidence(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return :meth:`evidence` of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        own = self.own_weight(known)
-        terms = np.stack([self.terms(j, rows[:, j], own) for j in range(rows.shape[1])])
-        out = np.empty((*rows.shape, 1 + len(values)))
-        for j, others in enumerate(sums_of_others(terms)):
-            cells = np.concatenate([rows[:, j, None], np.broadcast_to(values[:, j], (len(rows), len(values)))], axis=1)
-            out[:, j] = others[:, None] + self.terms(j, cells, own[:, None])
-        return out
-
 
 def _mean_evidence(law: EmpiricalLaw | CategoryShares) -> float:
     """Return the mean of the evidence of a column over its law."""
@@ -399,23 +372,3 @@ class PooledRule:
     def surprises(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the log tail shares of rows, of shape (n, 3); `known` are numbers of training rows, or NEW."""
         return self.surprise_of(self.evidence(rows, known, budget))
-
-    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return the surprise of rows as they are and with each of `values` in each cell, (n, d, 1 + k)."""
-        gaps = np.isnan(rows)
-        complete = self.complete(rows, Budget(np.inf, 1))
-        covariance = self.covariance.counterfactual_evidence(complete, known, values)
-        covariance += gaps.sum(axis=1)[:, None, None]
-        covariance[:, :, 1:] -= gaps[:, :, None]
-        evidence = [
-            self.committee.counterfactual_evidence(complete, known, values),
-            covariance,
-            self.columns.counterfactual_evidence(rows, known, values),
-        ]
-        return self.surprise_of(np.stack(evidence, axis=-1)).sum(axis=-1)
-
-    def counterfactual_bytes(self, values: int) -> float:
-        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
-        d = len(self.columns.laws)
-        largest = max(len(member.centers) for member in self.committee.members)
-        return 8.0 * d * (values + 1) * (2 * largest + 8)

@@ -15,7 +15,7 @@ from isopleth.core.scales import bounded, deviations
 from isopleth.core.tails import Tail
 from isopleth.core.threads import map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
-from isopleth.tasks.anomaly.training_table import NEW, TrainingTable, counterfactual_distances, distances_between
+from isopleth.tasks.anomaly.training_table import NEW, TrainingTable, distances_between
 
 MOST_COLUMNS = 20  # of more columns, this many are drawn, whose cells are judged by all others
 TREES = 12
@@ -137,16 +137,6 @@ class Conditionals:
 
         return np.concatenate(budget.map("conditional laws", total, budget.blocks(len(z), 8.0 * 4 * VALUES, ROWS)))
 
-    def counterfactual_evidence(self, rows: np.ndarray, values: np.ndarray, budget: Budget) -> np.ndarray:
-        """Return evidence of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        z, there = self.space.enter(rows)[:, self.columns], self.space.enter(values)[:, self.columns]
-        out = np.empty((*rows.shape, 1 + len(values)))
-        for i, j in enumerate(self.columns):
-            moved = np.repeat(z, 1 + len(values), axis=0)
-            moved[:, i] = np.column_stack([z[:, i], np.tile(there[:, i], (len(z), 1))]).ravel()
-            out[:, j] = self._evidence(moved, budget).reshape(len(z), -1)
-        return out
-
 
 WIDTH = 1 / 4  # width of the kernel over the median distance between nearest neighbours
 WIDTH_ROWS = 1000  # number of rows that determine this median
@@ -240,11 +230,6 @@ class CenterSpace:
     def evidence(self, rows: np.ndarray) -> np.ndarray:
         """Return evidence of complete rows, of shape (n, kinds)."""
         return self._judged(distances_between(self.enter(rows), self.rows, self.mismatch))
-
-    def counterfactual_evidence(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return evidence of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k, kinds)."""
-        after = counterfactual_distances(self.enter(rows), self.enter(values), self.rows, self.mismatch)
-        return np.stack([self._judged(np.ascontiguousarray(np.moveaxis(x, 0, -1))) for x in after], axis=1)
 
     def _judged(self, distances: np.ndarray) -> np.ndarray:
         """Return evidence at distances of shape (..., m), which are overwritten, of shape (..., kinds)."""
@@ -422,28 +407,6 @@ class ReferenceRule:
     def surprises(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the log tail shares of rows, of shape (n, kinds); `known` are numbers of training rows, or NEW."""
         return self.surprise_of(self.evidence(rows, known, budget))
-
-    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return the surprise of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        budget = Budget(2.0**60, 1)
-        rows = self.complete(rows, budget)
-        fold = np.where(known == NEW, NEW, self.fold[known])
-        large = _large(fold)  # few, and slow to fit
-        laws = {k: self._laws(k, self.conditionals, budget) for k in np.unique(large).tolist() if self.conditionals}
-        found = np.empty((*rows.shape, 1 + len(values)))
-        for k in np.unique(fold):
-            some = fold == k
-            evidence = [space.counterfactual_evidence(rows[some], values) for space in self._spaces(int(k))]
-            if laws:
-                law = laws[int(large[some][0])]
-                evidence.append(law.counterfactual_evidence(rows[some], values, budget)[..., None])
-            found[some] = self.surprise_of(np.concatenate(evidence, axis=-1)).sum(axis=-1)
-        return found
-
-    def counterfactual_bytes(self, values: int) -> float:
-        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
-        m, d = self.spaces[0].rows.shape
-        return 8.0 * m * (3 * d + 4 * (values + 1))
 
 
 def _nearest(

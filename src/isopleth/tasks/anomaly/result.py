@@ -18,12 +18,12 @@ from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
-from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, Explanation
 from isopleth.tasks.anomaly.gap import rows_before_gap
 from isopleth.tasks.anomaly.whole_table import DecidingColumn, sentences
 
-# Columns that explain a row, and columns of values that a page shows.
-_COLUMNS_A_ROW, _MOST_COLUMNS = 3, 24
+# Columns of values that a page shows.
+_MOST_COLUMNS = 24
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,7 +138,7 @@ class Anomalies(Result):
         words = np.full(len(self), "", dtype=object)
         if self.explanation is not None and self.explained_rows is not None:
             words[self.explained_rows] = [
-                self.explanation.describe(i, _COLUMNS_A_ROW) for i in range(len(self.explained_rows))
+                self.explanation.describe(i, COLUMNS_A_ROW) for i in range(len(self.explained_rows))
             ]
         return words
 
@@ -321,7 +321,7 @@ class Anomalies(Result):
         where = {name: column[first] for name, column in self.where.items()}
         flags = np.where(self.certain, "certain", np.where(self.flagged, "flagged", ""))[first]
         why = "most extreme values" if self.explanation is None else "explained by"
-        reasons = values_text(self, first, _COLUMNS_A_ROW) if self.explanation is None else self.reasons()[first]
+        reasons = values_text(self, first, COLUMNS_A_ROW) if self.explanation is None else self.reasons()[first]
         columns: dict[str, Any] = {"rank": np.arange(1, len(first) + 1)} | where | {"score": self.scores[first]}
         columns |= {"pvalue": self.p_values[first], "flag": flags}
         if self.at_least is not None:
@@ -368,8 +368,8 @@ class Anomalies(Result):
                 f"with {self.confidence:.0%} confidence, if ordinary new rows come from the distribution of the reference."
             )
         return notes + [
-            "explained by: values that are usual given the rest of the row, and the part of the surprise (minus the score) that "
-            "the best of them would take away."
+            "explained by: the cells that fit the others of their row least, with what is usual there (the middle 80 % of the "
+            "law of the column given the others); or, if all fit, those that are rare by themselves."
         ] * (self.explanation is not None)
 
     def _used(self) -> dict[str, str]:
@@ -455,10 +455,8 @@ def _reasons_of_first(found: Anomalies) -> list[str]:
     weight = np.zeros(len(why.names))
     rank = np.argsort(found.order, kind="stable")[rows] + 1
     for i in np.flatnonzero(rank <= _LEAST_LIKELY):
-        joint = why.joint(int(i))
-        weight[joint] += 1.0 / rank[i]
-        if not len(joint):
-            weight += why.rise[i] / max(float(why.rise[i].max()), 1e-300) / rank[i]
+        surprise = why.surprise(int(i))
+        weight += surprise / max(float(surprise.max()), 1e-300) / rank[i]
     return [why.names[j] for j in np.argsort(-weight, kind="stable") if weight[j] > 0.0]
 
 

@@ -5,7 +5,7 @@ Columns of numbers come first, in the frame of the model and NaN where a cell is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -194,32 +194,6 @@ def distances_between(centers: np.ndarray, rows: np.ndarray, mismatch: np.ndarra
     return words + cdist(centers[:, :first], rows[:, :first], "cityblock") if first else words
 
 
-def sums_of_others(terms: np.ndarray) -> np.ndarray:
-    """Return sums without each term; by subtraction, one very large term would cancel all digits of the others."""
-    before, after = np.zeros_like(terms), np.zeros_like(terms)
-    np.cumsum(terms[:-1], axis=0, out=before[1:])
-    np.cumsum(terms[:0:-1], axis=0, out=after[-2::-1])
-    before += after
-    return before
-
-
-def counterfactual_distances(
-    here: np.ndarray, there: np.ndarray, centers: np.ndarray, mismatch: np.ndarray
-) -> Iterator[np.ndarray]:
-    """Yield by column the distances to centres of rows as they are and with each value in the cell, (m, n, 1 + k)."""
-    terms = np.abs(here.T[:, None, :] - centers.T[:, :, None])
-    first = len(terms) - len(mismatch)
-    terms[first:] = (terms[first:] > 0.0) * mismatch[:, None, None]
-    others = sums_of_others(terms)
-    for j, (own, rest) in enumerate(zip(terms, others, strict=True)):
-        changed = np.empty((*own.shape, 1 + len(there)))
-        changed[:, :, 0] = own  # by the same arithmetic as the others, so that a row's own value gains exactly 0
-        moved = np.abs(there[:, j] - centers[:, j, None])
-        changed[:, :, 1:] = ((moved > 0.0) * mismatch[j - first] if j >= first else moved)[:, None, :]
-        changed += rest[:, :, None]
-        yield changed
-
-
 Rule = TypeVar("Rule", "PooledRule", "ReferenceRule")
 
 # Relative differences from the constant that are rounding errors, and from which on a value is another one.
@@ -254,24 +228,9 @@ class WithConstants:
     def surprises(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the log tail shares of rows, of shape (n, kinds); `known` are numbers of training rows, or NEW."""
         found = self.rule.surprises(rows[:, self.varies], known, budget)
-        return found + self.step * self._others(rows).sum(axis=1)[:, None]
+        return found + self.step * self.others(rows).sum(axis=1)[:, None]
 
-    def counterfactual_surprise(self, rows: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return the total surprise of rows as they are and with each of `values` in each cell, of shape (n, d, 1 + k)."""
-        added = len(self.kinds) * self.step * self._others(rows)
-        there = len(self.kinds) * self.step * self._others(values)
-        found = np.empty((*rows.shape, 1 + len(values)))
-        found[:, self.varies] = self.rule.counterfactual_surprise(rows[:, self.varies], known, values[:, self.varies])
-        own = found[:, np.flatnonzero(self.varies)[0], 0]
-        for j in np.flatnonzero(~self.varies):
-            found[:, j] = own[:, None] + np.column_stack([added[:, j], np.tile(there[:, j], (len(rows), 1))])
-        return found + (added.sum(axis=1)[:, None] - np.where(self.varies, 0.0, added))[:, :, None]
-
-    def counterfactual_bytes(self, values: int) -> float:
-        """Return the scratch memory of :meth:`counterfactual_surprise` for one row and this number of values."""
-        return self.rule.counterfactual_bytes(values) + 8.0 * len(self.varies) * (values + 1)
-
-    def _others(self, rows: np.ndarray) -> np.ndarray:
+    def others(self, rows: np.ndarray) -> np.ndarray:
         """Return 1 for cells of constant columns with another value or a new gap; 0 for other cells and rounding errors."""
         away = (np.abs(rows - self.values) - ROUNDING) / (OTHER - ROUNDING)
         return np.where(self.varies, 0.0, np.where(np.isnan(away), self.gap, np.clip(away, 0.0, 1.0)))

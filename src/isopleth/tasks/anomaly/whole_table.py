@@ -32,9 +32,10 @@ def rows_to_explain(certain: np.ndarray) -> np.ndarray:
 
 
 def deciding_column(explanation: Explanation, names: list[str]) -> DecidingColumn | None:
-    """Return the column with the largest rise in nearly all rows of an explanation, by its name; None without one."""
-    alone = explanation.rise.max(axis=1) > 0.0
-    count = np.bincount(explanation.rise.argmax(axis=1)[alone], minlength=len(names))
+    """Return the column with the largest surprise in nearly all rows of an explanation, by its name; None without one."""
+    surprise = np.stack([explanation.surprise(i) for i in range(len(explanation))])
+    alone = surprise.max(axis=1) > 0.0
+    count = np.bincount(surprise.argmax(axis=1)[alone], minlength=len(names))
     j = int(count.argmax())
     if count[j] < _NEARLY_ALL * len(explanation):
         return None
