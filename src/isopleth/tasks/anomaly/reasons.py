@@ -7,7 +7,7 @@ row, by which wrong cells are found, too. The laws are fitted when the first row
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
