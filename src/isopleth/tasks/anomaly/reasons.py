@@ -198,11 +198,8 @@ class Reasons:
         def fit_one(j: int) -> BinnedLaw:
             known, bins = ~np.isnan(self.rows[:, j]), self.bins[j]
             assert bins is not None
-            how = {
-                "trees": _TREES,
-                "columns": min(max(1.0 / 3.0, _COLUMNS / max(len(orders[j]) - 1, 1)), 1.0),
-                "seed": seed,
-            }
+            share = min(max(1.0 / 3.0, _COLUMNS / max(len(orders[j]) - 1, 1)), 1.0)
+            how: dict[str, Any] = {"trees": _TREES, "columns": share, "seed": seed}
             return BinnedLaw.fit(bins, scored[known], j, self.n_numeric, orders[j], **how)
 
         for j, law in zip(missing, budget.map("laws of columns", fit_one, missing), strict=True):
