@@ -47,7 +47,7 @@ class Explanation(Result):
     usual : ndarray of shape (n, d)
         Median of the law of a number or time given the others of its row; the likeliest word.
     low, high : ndarray of shape (n, d)
-        Its quantiles .1 and .9; the word again.
+        Its quantiles .05 and .95; the word again.
     scores : ndarray of shape (n,)
         Scores of the rows.
     evidence : dict of str to ndarray of shape (n,)

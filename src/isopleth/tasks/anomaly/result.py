@@ -368,7 +368,7 @@ class Anomalies(Result):
                 f"with {self.confidence:.0%} confidence, if ordinary new rows come from the distribution of the reference."
             )
         return notes + [
-            "explained by: the cells that fit the others of their row least, with what is usual there (the middle 80 % of the "
+            "explained by: the cells that fit the others of their row least, with what is usual there (the middle 90 % of the "
             "law of the column given the others); or, if all fit, those that are rare by themselves."
         ] * (self.explanation is not None)
 
