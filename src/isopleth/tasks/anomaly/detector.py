@@ -626,7 +626,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         .. math:: e_j = -\log p_j(x_j \mid x_{-j}) + \int p_j(y \mid x_{-j}) \log p_j(y \mid x_{-j})\, dy.
 
         Its rarity is the same by the frequencies of its column. The cells with the largest sum of excess and rarity
-        are the reason. A row without an excess of 2 nats is of a rare kind: its cells fit each other.
+        are the reason. A row is of a rare kind if its cells fit each other: no excess reaches 2 nats or half the largest rarity.
 
         The laws are fitted when the first row is explained, to at most 1,000 distinct rows of the fit with 20 trees a column. In
         tables of more than 24 columns four cells of a row are judged that are rarest and four that are farthest from a line of

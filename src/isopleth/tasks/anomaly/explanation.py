@@ -25,7 +25,7 @@ _MOST_PRINTED, _MOST_DRAWN, _MOST_BARS = 10, 4, 12
 COLUMNS_A_ROW = 3
 # Cells are named from this share of the largest surprise of their row, and from so many nats.
 _WORTH_SAYING, LEAST_NATS = 0.25, 1.0
-# Nats of excess from which on a cell is unusual given the others; a row without one is of a rare kind.
+# Nats of excess from which on a cell is unusual given the others.
 _UNUSUAL = 2.0
 _NEAR = 1e-8  # surprises that differ by less than this share of the largest, or of 1, are equal
 
@@ -82,8 +82,9 @@ class Explanation(Result):
         return len(self.scores)
 
     def of_rare_kind(self, row: int) -> bool:
-        """Tell whether no cell of a row is unusual given the others, by 2 nats."""
-        return float(np.max(self.excess[row], initial=0.0)) < _UNUSUAL
+        """Tell whether the cells of a row fit each other and one is rare: no excess reaches 2 nats or half the largest rarity."""
+        excess, rarity = (float(np.max(part[row], initial=0.0)) for part in (self.excess, self.rarity))
+        return excess < min(_UNUSUAL, 0.5 * rarity)
 
     def surprise(self, row: int) -> np.ndarray:
         """Return what the cells of a row are named by, (d,): the sum of their excess and their rarity."""
