@@ -102,7 +102,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         "verbose": ["verbose"],
     }
     _uses_constants = False
-    _takes_limits = True
+    _use_of_limits = "likelihood"
 
     def __init__(
         self,

@@ -83,7 +83,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         "verbose": ["verbose"],
     }
 
-    _takes_limits = True
+    _use_of_limits = "likelihood"
 
     def __init__(
         self,

@@ -60,6 +60,10 @@ class IntervalCells:
         new, old = np.array(found, dtype=np.intp).reshape(-1, 2).T
         return type(self)(new, self.lower[:, old], self.upper[:, old])
 
+    def without_cells(self, mask: np.ndarray) -> Self:
+        """Return the intervals without those of a mask, (n, k), whose cells are missing then."""
+        return type(self)(self.columns, np.where(mask, np.nan, self.lower), np.where(mask, np.nan, self.upper))
+
     def without(self, column: int, width: int) -> Self:
         """Return the intervals of the other ones of `width` columns."""
         return self.select(np.delete(np.arange(width), column))
@@ -123,6 +127,18 @@ class Blurred:
         for low, high, value in zip(self.lower, self.upper, self.value, strict=True):
             out[(cells > low) & (cells < high)] = value
         return out
+
+
+def hides_most(rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
+    """Return a mask, (n, k), of the intervals that hold more than half of the known numbers of their column."""
+    out = np.zeros(limits.upper.shape, dtype=bool)
+    for k, j in enumerate(limits.columns.tolist()):
+        known = np.sort(rows[~np.isnan(rows[:, j]), j])
+        with np.errstate(invalid="ignore"):
+            inside = np.searchsorted(known, limits.upper[:, k], side="left")
+            inside = inside - np.searchsorted(known, limits.lower[:, k], side="right")
+        out[:, k] = limits.mask[:, k] & (2 * inside > len(known))
+    return out
 
 
 def told_apart(rows: np.ndarray, limits: IntervalCells) -> tuple[np.ndarray, dict[int, Blurred]]:

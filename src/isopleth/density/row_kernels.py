@@ -49,7 +49,7 @@ class RowKernelDensity(DensityEstimator):
     def _solver(self) -> RowSolver:
         """Return how kernels at rows become a density."""
 
-    _takes_limits = True
+    _use_of_limits = "likelihood"
 
     def _complete_for(self) -> str | None:
         """Return the parameter that needs complete rows of numbers, where it is given."""

@@ -234,6 +234,8 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
     True
     """
 
+    _use_of_limits = "merge"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "length_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "alpha": [None, Interval(Real, 0, None, closed="left"), "array-like"],

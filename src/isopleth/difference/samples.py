@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError
+from isopleth.core.interval_cells import IntervalCells, told_apart
 from isopleth.core.rows import distinct_rows
 from isopleth.core.threads import interruptible
-from isopleth.tables.checks import CheckedRows, enter
+from isopleth.tables.checks import CheckedRows, enter, keep_stretches, warn_of_stretches
 from isopleth.tables.given import Given
 
 _MOST_UNITS = 1e8
@@ -30,9 +31,24 @@ def enter_both(
 ) -> tuple[CheckedRows, CheckedRows]:
     """Check the rows and weights of two samples, and store their columns on `estimator`."""
     X, Y = Given.of(X), Given.of(Y, "Y")
-    how: dict[str, Any] = {"min_samples": min_samples, "missing": missing}
+    how: dict[str, Any] = {"min_samples": min_samples, "missing": missing, "merge": False}
     x = enter(estimator, X, weight_x, reset=True, name="X", weight_name="sample_weight_x", also=Y, **how)
     y = enter(estimator, Y, weight_y, name="Y", weight_name="sample_weight_y", **how)
+    return _merged(estimator, x, y)
+
+
+def _merged(estimator: BaseEstimator, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows]:
+    """Return two samples with the values equal that limits of either of them hide: what only one tells is no difference."""
+    rows, found = told_apart(np.vstack([x.rows, y.rows]), x.limits.below(y.limits))
+    keep_stretches(estimator, found)
+    if not found:
+        return x, y
+    if hasattr(estimator, "fit"):  # the result of a test says so itself
+        warn_of_stretches(estimator, found)
+    both = np.split(rows, [len(x.rows)])
+    x, y = (
+        replace(each, rows=part, limits=IntervalCells.none(len(part))) for each, part in zip((x, y), both, strict=True)
+    )
     return x, y
 
 

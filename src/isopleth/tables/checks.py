@@ -19,13 +19,14 @@ from sklearn.utils.validation import validate_data
 
 from isopleth.core.arrays import Backend, to_backend
 from isopleth.core.errors import Hint, InputError, listed, warn_user
-from isopleth.core.interval_cells import IntervalCells
+from isopleth.core.interval_cells import Blurred, IntervalCells, blurred_as, hides_most, told_apart
 from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.tables.cells import ALL_INTEGERS, NO_WORD, SourceTable, is_missing
 from isopleth.tables.given import Given
+from isopleth.tables.intervals import interval_text, stretch_text
 from isopleth.tables.kinds import is_days, is_identifier
 from isopleth.tables.numerals import Numerals
-from isopleth.tables.schema import Attached, Schema
+from isopleth.tables.schema import Attached, Schema, interval_cells
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 # Why a column of times is left out.
@@ -78,6 +79,9 @@ class CheckedRows:
 class TakesKinds:
     """Mixin of estimators whose rows may have words, times and missing cells; it stands before `BaseEstimator`."""
 
+    # How cells that say a limit are used: their "likelihood" is that of the interval, or rows are compared and values "merge"
+    # that limits hide ("merge most": but for the few that would hide most of a column). None takes them as missing, and says so.
+    _use_of_limits: str | None = None
     _uses_constants = False  # whether columns that hold one word at fit are used, since later rows may have another
 
     def __sklearn_tags__(self) -> Any:
@@ -99,12 +103,14 @@ def enter(
     missing: bool = False,
     also: Any = None,
     kinds_from: Callable[[int], np.ndarray] | None = None,
+    merge: bool = True,
 ) -> CheckedRows:
     """Check the rows and weights that a public method receives, and convert them to float64 NumPy arrays.
 
     `reset`, at the beginning of a fit, stores names and number of the columns. With `adding`, all weights may be 0; with
     `missing`, NaN is a missing cell. The rows `also` count when kinds of columns are decided, by the rows whose positions
-    `kinds_from` returns. Errors are InputError, or ValueError and TypeError where scikit-learn's checks ask for these.
+    `kinds_from` returns. Without `merge`, values that limits hide are left to the caller. Errors are InputError, or ValueError
+    and TypeError where scikit-learn's checks ask for these.
     """
     given = Given.of(X, name or "X")
     columns, read = getattr(estimator, "schema_", None), Attached.of(given)
@@ -119,8 +125,6 @@ def enter(
             estimator.schema_ = columns
     if columns is not None:
         rows, limits = encoded_rows(given, columns, min_samples, typed=read is not None, warn=kinds_from is None)
-        if len(limits) and not getattr(estimator, "_takes_limits", False):
-            _warn_of_limits(columns, limits)
     else:
         used = None
         if read is not None:
@@ -130,8 +134,11 @@ def enter(
                 given = replace(Given.of(read.numbers(given.table, used), given.parameter), backend=given.backend)
         if read is not None or (taken and given.frame is None):  # only the columns that are used; an array has no kinds
             given.refuse_kinds(times=False)
-        rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=missing, labels=used)
-        limits = IntervalCells.none(len(rows))
+        limits = IntervalCells.none(0) if read is None else interval_cells(read.odd, used or [], len(given.table))
+        gaps = missing or bool(len(limits))
+        rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=gaps, labels=used)
+    if merge and (len(limits) or getattr(estimator, "_stretches", None)):
+        rows, limits = _use_limits(estimator, rows, limits, reset=reset)
     weights = check_weights(sample_weight, len(rows), added=adding, name=weight_name or "sample_weight")
     table = CheckedRows(rows, weights, given.backend, columns, limits)
     if reset:
@@ -233,11 +240,68 @@ def _warn_of_identifiers(given: Given) -> None:
         )
 
 
-def _warn_of_limits(columns: Schema, limits: IntervalCells) -> None:
-    """Warn of limits that an estimator makes no use of."""
-    names = listed([repr(columns.numeric_names[j]) for j in limits.columns.tolist()])
-    cells = f"{len(limits):,} cell{'s' * (len(limits) > 1)}"
-    warn_user(f"{cells} of {names} say a limit, such as <0.5; this makes no use of it, and takes them as missing.")
+def _use_limits(
+    estimator: BaseEstimator, rows: np.ndarray, limits: IntervalCells, *, reset: bool
+) -> tuple[np.ndarray, IntervalCells]:
+    """Return rows with limits as their estimator uses them: as intervals, or with the values equal that they hide."""
+    use = getattr(estimator, "_use_of_limits", None)
+    if use == "likelihood":
+        return rows, limits
+    if use is None:
+        if len(limits):
+            columns = listed([_name_at(estimator, j) for j in limits.columns.tolist()])
+            cells = f"{len(limits):,} cell{'s' * (len(limits) > 1)}"
+            warn_user(
+                f"{cells} of {columns} say a limit, such as <0.5, of which this makes no use: they count as missing."
+            )
+    elif reset:
+        if use == "merge most":
+            limits = limits.without_cells(hides_most(rows, limits))
+        rows, found = told_apart(rows, limits)
+        keep_stretches(estimator, found)
+        warn_of_stretches(estimator, found)
+    else:
+        rows, lost = blurred_as(rows, limits, {int(j): each for j, each in estimator._stretches.items()})
+        if lost.any() and use != "merge most":
+            _refuse_limit(estimator, limits, lost)
+    return rows, IntervalCells.none(len(rows))
+
+
+def _name_at(estimator: BaseEstimator, j: int) -> str:
+    """Return how messages name an encoded column."""
+    schema = getattr(estimator, "schema_", None)
+    return column_names(estimator)[j] if schema is None else repr(schema.numeric_names[j])
+
+
+def _refuse_limit(estimator: BaseEstimator, limits: IntervalCells, lost: np.ndarray) -> None:
+    """Refuse a limit of which no row of the fit had one as wide."""
+    row, j = (int(place[0]) for place in np.nonzero(lost))
+    rows, low, high = limits.of(j)
+    k = int(np.flatnonzero(rows == row)[0])
+    limit = interval_text(low[k], high[k])
+    what = f"column {_name_at(estimator, j)} has the limit {limit!r} in {{row}}"
+    raise InputError(
+        f"{what}, and the rows of the fit tell values there apart",
+        row=row,
+        value=limit,
+        hint="fit to rows with such a limit, or empty the cell",
+    )
+
+
+def warn_of_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> None:
+    """Say which values count as equal because limits hide them in some rows."""
+    for j, stretches in found.items():
+        parts = listed([stretch_text(*ends) for ends in zip(stretches.lower, stretches.upper, strict=True)])
+        warn_user(
+            f"column {_name_at(estimator, j)}: values {parts} count as equal, since limits hide them in some rows."
+        )
+
+
+def keep_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> None:
+    """Store which values of each column count as equal, for later rows."""
+    estimator.__dict__.pop("_stretches", None)
+    if found:
+        estimator._stretches = {str(j): stretches for j, stretches in found.items()}
 
 
 def encoded_rows(

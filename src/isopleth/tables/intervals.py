@@ -52,6 +52,13 @@ def read_intervals(name: Any, column: Any) -> tuple[np.ndarray, CensoredCells | 
     return values, CensoredCells(rows, lower[rows], upper[rows], texts, declared=True)
 
 
+def stretch_text(low: float, high: float) -> str:
+    """Return where values are, in words: below 0.5, above 240, from 0.5 to 1."""
+    if np.isinf(low):
+        return f"below {high:.12g}"
+    return f"above {low:.12g}" if np.isinf(high) else f"from {low:.12g} to {high:.12g}"
+
+
 def with_numbers(native: Any, column: Any, rows: np.ndarray, numbers: np.ndarray) -> Any:
     """Return a column of intervals with numbers in some rows: a column of numbers if no interval is left, pairs otherwise."""
     values, limits = read_intervals("", column)

@@ -447,7 +447,7 @@ class Schema:
         known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in table.names if name not in known]
         rows = _stacked(numeric, table.n, np.float64)
-        limits = _interval_cells(found, self.numeric_names, table.n)
+        limits = interval_cells(found, self.numeric_names, table.n)
         return EncodedTable(rows, _stacked(codes, table.n, np.intp), unseen, extra, found, limits)
 
     def lacks_cells(self, X: Any) -> bool:
@@ -492,7 +492,7 @@ def _with_odd_cells(column: Column, cells: Cells) -> Column:
     return replace(column, unread=texts, limits=() if cells.censored is None else cells.censored.limits)
 
 
-def _interval_cells(odd: OddCells, names: list[str], n: int) -> IntervalCells:
+def interval_cells(odd: OddCells, names: list[str], n: int) -> IntervalCells:
     """Return the cells that say limits by the place of their column among those of numbers."""
     some = {names.index(str(name)): cells for name, cells in odd.censored.items() if str(name) in names}
     columns = np.array(sorted(some), dtype=np.intp)

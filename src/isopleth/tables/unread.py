@@ -297,7 +297,8 @@ def behind(first: OddCells, second: OddCells, n_rows: int) -> OddCells:
         else:
             ends = (np.append(earlier.lower, limits.lower), np.append(earlier.upper, limits.upper))
             texts, more = earlier.texts + limits.texts, earlier.more + limits.more
-            censored[name] = CensoredCells(np.append(earlier.rows, rows), *ends, texts, more)
+            both_declared = earlier.declared and limits.declared
+            censored[name] = CensoredCells(np.append(earlier.rows, rows), *ends, texts, more, both_declared)
     return OddCells(unread, censored)
 
 

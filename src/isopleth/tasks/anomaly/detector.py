@@ -174,6 +174,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     array([ 1, -1])
     """
 
+    _use_of_limits = "merge most"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "contamination": [StrOptions({"auto"}), Interval(Real, 0, 0.5, closed="right")],
         "novelty": ["boolean"],

@@ -121,6 +121,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     ChangePoints(100 (level), 181 (scatter))
     """
 
+    _use_of_limits = "merge"
+
     def __init__(
         self,
         false_alarm_rate: float = 0.05,

@@ -142,6 +142,8 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
     True
     """
 
+    _use_of_limits = "merge"
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [None, Interval(Real, 0, None, closed="neither")],
         "centers": [Interval(Integral, 1, None, closed="left")],

@@ -293,6 +293,8 @@ _AT_ONCE = 1024
 class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
     """Base class of drift monitors; a subclass has `window` and `verbose`, and a fit sets the attributes below."""
 
+    _use_of_limits = "merge"
+
     window: int
     verbose: bool | int
     threshold_: float

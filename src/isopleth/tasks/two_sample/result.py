@@ -19,6 +19,7 @@ from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result, ShownTable, records, shown
 from isopleth.results.text import in_words
 from isopleth.tables.checks import TIMES_APART
+from isopleth.tables.intervals import stretch_text
 from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.column_changes import SPREAD_OF_TIMES, in_order
@@ -88,6 +89,8 @@ class TwoSampleResult(Result):
         Line of each row in the file of its sample.
     tolerance : float, optional
         Share of the values of a column up to which a difference does not matter; see :meth:`against_tolerance`.
+    limits : dict of str to list of pairs of float
+        Stretches of columns in which values count as equal, since limits such as <0.5 hide them in some rows.
     """
 
     statistic: float
@@ -105,6 +108,7 @@ class TwoSampleResult(Result):
     set_aside: dict[str, str] = field(default_factory=dict)
     lines: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     tolerance: float | None = None
+    limits: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     kind = "two_samples"
     title = "Comparison of two tables"
@@ -194,6 +198,14 @@ class TwoSampleResult(Result):
             "groups of rows in which columns changed more than elsewhere: column, group, pvalue, before, after, elsewhere",
             lambda found: [asdict(group) for group in found.changed_groups],
         ),
+        "limits": Fact(
+            "object",
+            "for each column with limits, from where to where its values count as equal; null for no end",
+            lambda found: {
+                name: [[end if np.isfinite(end) else None for end in pair] for pair in pairs]
+                for name, pairs in found.limits.items()
+            },
+        ),
         "tolerance": Fact(NUMBER, "share of --tolerance; null without", lambda found: found.tolerance),
         "against_tolerance": Fact(
             "object",
@@ -238,13 +250,22 @@ class TwoSampleResult(Result):
         aside = "; ".join(f"{name} ({why})" for name, why in self.set_aside.items())
         keep = [what for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
         how = f" {' and '.join(keep)} would compare more of them." if keep else ""
-        words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._shared()]
+        words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._limited(), self._shared()]
         if self.problem.groups is not None and len(units.rows) < sum(self.sizes):
             words.append(
                 "Groups change places with groups of as many rows only: the test uses "
                 f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
             )
         return [sentence for sentence in words if sentence] + self._finding() + self._where() + self._tolerated()
+
+    def _limited(self) -> str:
+        """Return which values count as equal, since limits hide them in some rows."""
+        parts = [f"{name} {in_words([stretch_text(*pair) for pair in pairs])}" for name, pairs in self.limits.items()]
+        return (
+            f"Values that a limit hides in some rows count as equal in all of them: {'; '.join(parts)}."
+            if parts
+            else ""
+        )
 
     @cached_property
     def shared_rows(self) -> tuple[int, int]:

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, listed, probability, quoted, warn_user, whole_number
 from isopleth.core.inference import LEVEL
+from isopleth.core.interval_cells import Blurred
 from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
@@ -41,6 +42,8 @@ _ULPS = 64
 
 class TwoSampleTest(TakesKinds, BaseEstimator):
     """Holder of the columns while rows are checked; its name occurs in messages of scikit-learn."""
+
+    _use_of_limits = "merge"  # and the result says so
 
     def __init__(self, categorical: Any = None, keep_identifiers: bool = False, keep_times: bool = False) -> None:
         self.categorical, self.keep_identifiers, self.keep_times = categorical, keep_identifiers, keep_times
@@ -287,6 +290,7 @@ def two_sample_test(
     given = Given.of(X), Given.of(Y, "Y")
     X, Y, aside = _without_identifiers(columns, *given)
     x, y = _tables(columns, X, Y)
+    hidden = _hidden_values(columns, x)
     if not columns.keep_times:
         x, y = _without_times_apart(x, y)
     read = Attached.of(X)
@@ -305,4 +309,15 @@ def two_sample_test(
     problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
     _check_assignments(problem)
     _warn_of_digits(problem)
-    return replace(TwoSampleResult.of(problem, names, aside), tolerance=tolerance).like(X.table, Y.table)
+    found = replace(TwoSampleResult.of(problem, names, aside), tolerance=tolerance, limits=hidden)
+    return found.like(X.table, Y.table)
+
+
+def _hidden_values(columns: TwoSampleTest, x: CheckedRows) -> dict[str, list[tuple[float, float]]]:
+    """Return the stretches of columns whose values count as equal, since limits hide them in some rows."""
+    stretches: dict[str, Blurred] = getattr(columns, "_stretches", {})
+    names = [used_names(columns, x.columns)[place] for place in x.order]
+    return {
+        names[int(j)]: list(zip(found.lower.tolist(), found.upper.tolist(), strict=True))
+        for j, found in stretches.items()
+    }
