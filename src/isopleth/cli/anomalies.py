@@ -119,7 +119,7 @@ def judged(detector: AnomalyDetector, table: FileTable, where: dict[str, np.ndar
     found = detector.anomalies(table.frame, fdr)
     if (by := found.decided_by) is not None:
         found = replace(found, decided_by=type(by)(table.names[found.names.index(by.name)], *by[1:]))
-    return replace(found, names=table.names, values=table.values, where=where)
+    return replace(found, names=table.names, values=table.with_limits(table.values), where=where)
 
 
 def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top: int, *, flagged: bool) -> Anomalies:
@@ -131,8 +131,9 @@ def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top
         say(f"of {count:,} flagged rows the {len(rows):,} least likely are explained; a larger --top explains more.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
-        explanation = detector.explain(table.take(rows).frame)
-    return replace(found, explanation=replace(explanation, names=table.names), explained_rows=rows)
+        explanation = detector.explain((some := table.take(rows)).frame)
+    explanation = replace(explanation, names=table.names, values=some.with_limits(explanation.values))
+    return replace(found, explanation=explanation, explained_rows=rows)
 
 
 def columns(found: Anomalies, table: FileTable | None = None) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.progress import unheard
 from isopleth.core.rows import sample_places
 from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
@@ -48,11 +49,28 @@ class CellJudgement:
         """Return the answers for some rows."""
         return CellJudgement(self.excess[places], self.usual[places], self.low[places], self.high[places])
 
-    def put(self, places: np.ndarray, j: int, law: LawOfBins, masses: np.ndarray, cells: np.ndarray) -> None:
-        """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes."""
+    def put(
+        self,
+        places: np.ndarray,
+        j: int,
+        law: LawOfBins,
+        masses: np.ndarray,
+        cells: np.ndarray,
+        limits: IntervalCells | None = None,
+    ) -> None:
+        """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes.
+
+        The density of a cell that says a limit is the probability of its interval over the length.
+        """
         known = ~np.isnan(cells)
         density = np.full(len(cells), np.nan)
         density[known] = law.densities(masses[known], cells[known])
+        where, low, high = (limits or IntervalCells.none(len(cells))).of(j)
+        if len(where):
+            inside = (law.bins.values > low[:, None]) & (law.bins.values < high[:, None])  # type: ignore[union-attr]
+            length = inside @ law.bins.widths
+            found = (masses[where] * inside).sum(axis=1) / np.maximum(length, 1e-300)
+            density[where] = np.where(length > 0.0, np.maximum(found, 1e-300), density[where])
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(masses > 0.0, np.log(masses / law.bins.widths), 0.0)
         self.excess[places, j] = (masses * logs).sum(axis=1) - np.log(density)
@@ -80,6 +98,7 @@ class CellLaws:
         n_numeric: int,
         sizes: tuple[int, ...],
         order: np.ndarray,
+        limits: IntervalCells | None = None,
         *,
         most: int,
         trees: int,
@@ -89,8 +108,9 @@ class CellLaws:
     ) -> tuple[Self, CellJudgement]:
         """Fit to at most `most` of the distinct `rows`, and judge all of them, those of the fit by laws that do not know them.
 
-        Rows and `order`, that of the columns, do not depend on the order of the table.
+        Rows and `order`, that of the columns, do not depend on the order of the table. Cells with `limits` have points in `rows`.
         """
+        said = IntervalCells.none(len(rows)) if limits is None else limits
         fitted = np.sort(sample_places(len(rows), most))
         maps = score_maps(rows[fitted], n_numeric)
         scored = in_scores(rows, maps)
@@ -108,25 +128,26 @@ class CellLaws:
             )
             law = BinnedLaw.fit(bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick)
             for part in law.batches():
-                judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j])
+                judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j], said.take(known[part]))
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])
             for part in np.split(others, np.arange(_BATCH, len(others), _BATCH)):
                 if len(part):
-                    judged.put(part, j, law, law.at(scored[part]), scored[part, j])
+                    judged.put(part, j, law, law.at(scored[part]), scored[part, j], said.take(part))
             return law
 
         laws = map_threads(fit_one, range(rows.shape[1]), effective_n_jobs(n_jobs))
         return cls(tuple(laws), tuple(maps), sizes), judged
 
-    def judge(self, rows: np.ndarray) -> CellJudgement:
+    def judge(self, rows: np.ndarray, limits: IntervalCells | None = None) -> CellJudgement:
         """Judge rows that are not those of the fit."""
+        said = IntervalCells.none(len(rows)) if limits is None else limits
         scored = in_scores(rows, list(self.maps))
         judged = CellJudgement.empty(*rows.shape)
         for j, law in enumerate(self.laws):
             for first in range(0, len(rows) if law is not None else 0, _BATCH):
                 assert law is not None
                 part = np.arange(first, min(first + _BATCH, len(rows)))
-                judged.put(part, j, law, law.at(scored[part]), scored[part, j])
+                judged.put(part, j, law, law.at(scored[part]), scored[part, j], said.take(part))
         return judged
 
     def against(self, row: np.ndarray, j: int) -> list[int]:

@@ -76,6 +76,13 @@ class IntervalCells:
         rows = np.flatnonzero(self.mask[:, k[0]])
         return rows, self.lower[rows, k[0]], self.upper[rows, k[0]]
 
+    def column(self, column: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return both ends of the intervals of one column, (n,); NaN where the cell is none."""
+        k = np.flatnonzero(self.columns == column)
+        if not len(k):
+            return np.full(len(self.upper), np.nan), np.full(len(self.upper), np.nan)
+        return self.lower[:, k[0]], self.upper[:, k[0]]
+
     def ends(self, cells: np.ndarray, column: int) -> tuple[np.ndarray, np.ndarray]:
         """Return both ends of all cells of one column: known ones are points, missing ones NaN."""
         low, high = cells.copy(), cells.copy()

@@ -174,6 +174,15 @@ class FileTable:
         found[:, self.schema.order[limits.columns]] = limits.mask
         return found
 
+    def with_limits(self, values: np.ndarray) -> np.ndarray:
+        """Return cells of the columns that are used with the text of those that say a limit, such as <0.5."""
+        out, names = values, self.names
+        for name, cells in self.odd.censored.items():
+            if str(name) in names and len(cells.rows):
+                out = out.astype(object) if out is values else out
+                out[cells.rows, names.index(str(name))] = cells.texts
+        return out
+
     def numbers(self) -> np.ndarray:
         """Return the columns that hold numbers and times as an array, NaN for missing cells; times in seconds since 1970."""
         encoded = self.encoded()

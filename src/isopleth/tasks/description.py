@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import Message, Wording, listed
+from isopleth.core.interval_laws import PowerNormal
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
@@ -19,6 +20,7 @@ from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.relations import broken_relations
 from isopleth.tables.schema import EncodedTable, Schema
+from isopleth.tables.unread import CensoredCells
 
 
 class ReadTable(Protocol):
@@ -77,6 +79,35 @@ _MOST_REPEATS, _SHOWN_REPEATS = 1000, 5
 _KINDS = {"numeric": "number", "categorical": "category", "time": "time"}
 
 
+@dataclass(frozen=True)
+class LimitsOfColumn:
+    """Cells of a column that say a limit: how many, which limits, the mean of the column, and the mean of these cells.
+
+    The means are by a law that is fitted to the intervals (``core/interval_laws.py``).
+    """
+
+    cells: int
+    limits: list[str]
+    mean: float
+    mean_within: float
+
+    @classmethod
+    def of(cls, cells: CensoredCells, known: np.ndarray) -> Self:
+        """Describe the cells of a column with these known numbers."""
+        low, high = np.append(known, cells.lower), np.append(known, cells.upper)
+        within = PowerNormal.fit(low, high, np.ones(len(low))).means(cells.lower, cells.upper)
+        mean = float(np.append(known, within).mean())
+        return cls(len(cells), list(dict.fromkeys(cells.texts)), mean, float(within.mean()))
+
+    def in_words(self, name: str, n_rows: int) -> str:
+        """Return a sentence about the cells."""
+        share = f"{self.cells / n_rows:.1%}".replace("%", " %")
+        return (
+            f"{counted(self.cells, 'cell')} of {name} ({share}) say a limit, {in_words(self.limits[:5])}: the mean of the column "
+            f"is {self.mean:.4g} and that of these cells {self.mean_within:.4g}, if numbers go on beyond a limit as before it."
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TableDescription(Result):
     """Description of a table: what it holds, and what is odd about it.
@@ -99,6 +130,8 @@ class TableDescription(Result):
         Products and sums of columns that hold in nearly all rows, and where the rows stand that break each.
     notes : list of str
         What was noticed when the kinds were decided.
+    limits : dict of str to LimitsOfColumn
+        Cells of each column that say a limit, such as <0.5, and means that count them.
 
     Examples
     --------
@@ -124,6 +157,7 @@ class TableDescription(Result):
     codes: dict[str, tuple[float, int]]
     broken: dict[str, list[str]]
     notes: list[str]
+    limits: dict[str, LimitsOfColumn] = field(default_factory=dict)
 
     kind = "description"
     title = "What the table holds"
@@ -134,10 +168,14 @@ class TableDescription(Result):
         kinds = {str(column.name): _KINDS[column.kind] for column in table.schema.columns}
         kinds |= {str(name): f"left out: {why}" for name, why in table.schema.left_out.items()}
         names = [name for name in table.data.column_names if name in kinds]
+        odd = {str(name): cells for name, cells in table.encoded().odd.censored.items()}
         data = table.data.select(names)
         place = [column.combine_chunks().dictionary_encode() for column in data.columns]
         used = [each for each, name in zip(place, names, strict=True) if not kinds[name].startswith("left out")]
         codes = np.column_stack([each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in used])
+        for j, name in enumerate(name for name in names if not kinds[name].startswith("left out")):
+            if name in odd:  # one limit is not another, and none is a missing cell
+                codes[odd[name].rows, j] = -2 - np.unique(odd[name].texts, return_inverse=True)[1]
         _, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
         group = group.ravel()
         again = np.flatnonzero(first[group] != np.arange(len(table)))
@@ -146,6 +184,7 @@ class TableDescription(Result):
         found = {name: _code(column) for name, column in values.items()}
         known = {code[0] for code in found.values() if code is not None}
         found |= {name: _code(column, known) for name, column in values.items() if found[name] is None}
+        limits = {name: LimitsOfColumn.of(cells, values[name]) for name, cells in odd.items() if name in values}
         return cls(
             str(table.source),
             len(table),
@@ -153,11 +192,13 @@ class TableDescription(Result):
             {table.place(int(row)): table.place(int(first[group[row]])) for row in again[:_MOST_REPEATS]},
             names,
             [kinds[name] for name in names],
-            np.array([column.null_count for column in data.columns]),
+            np.array([column.null_count for column in data.columns])
+            - [limits[name].cells if name in limits else 0 for name in names],
             np.array([compute.count_distinct(column).as_py() for column in data.columns]),
             {name: code for name, code in found.items() if code is not None},
             broken_relations_of(table),
             [*(note.render(wording) for note in table.notes), *_alike(data, kinds)],
+            limits,
         )
 
     def odd(self) -> list[str]:
@@ -186,6 +227,7 @@ class TableDescription(Result):
         order = [j for j in np.argsort(-self.missing, kind="stable") if self.missing[j]]
         gaps = [f"{self.names[j]} {self.missing[j] / self.n_rows:.1%}".replace("%", " %") for j in order]
         said += [f"Missing cells: {in_words(gaps)}."] * bool(gaps)
+        said += [found.in_words(name, self.n_rows) for name, found in self.limits.items()]
         for name, (value, count) in self.codes.items():
             word = cell_text(value)
             said.append(
@@ -209,6 +251,11 @@ class TableDescription(Result):
             "object",
             "for each column, a value that looks like a code for missing cells, and its rows",
             lambda found: {name: {"value": value, "rows": count} for name, (value, count) in found.codes.items()},
+        ),
+        "limits": Fact(
+            "object",
+            "for each column with cells such as <0.5: their number, the limits, the mean of the column, and of these cells",
+            lambda found: {name: asdict(limits) for name, limits in found.limits.items()},
         ),
         "broken_relations": Fact(
             "object",

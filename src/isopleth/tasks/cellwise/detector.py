@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ from isopleth.conditional.inputs import Sample
 from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.errors import InputError, probability
 from isopleth.core.inference import benjamini_hochberg
+from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.steps import recorded_step
 from isopleth.core.tails import Tail
@@ -25,6 +27,7 @@ from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.result import index_of
 from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
+from isopleth.tables.intervals import interval_text
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
@@ -108,6 +111,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     7
     """
 
+    _use_of_limits = "likelihood"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "threshold": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="left")],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -158,7 +162,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the table cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        table = enter(self, X, reset=True, min_samples=2, missing=True)
+        entered = enter(self, X, reset=True, min_samples=2, missing=True)
+        self._points = IntervalPoints.of(entered.rows, entered.limits, entered.weights)
+        table = self._with_points(entered)
         sample = Sample.of(table.rows, np.zeros(len(table.rows)), np.ones(len(table.rows)))
         sizes = () if table.columns is None else tuple(len(levels) for levels in table.columns.levels)
         seed = int(check_random_state(self.random_state).randint(2**31))
@@ -170,7 +176,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         }
         with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
             rows = sample.rows[sample.independent]
-            self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, tick=tick, **how)
+            first = np.unique(sample.place, return_index=True)[1]
+            limits = table.limits.take(first[sample.independent])
+            self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, limits, tick=tick, **how)
         codes = rows[:, table.n_numeric :].T
         self._counts = [
             np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
@@ -184,7 +192,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self._unread = self._unread_of(X, table)
         varying_columns(self, table.rows, [self._names[i] for i in table.order])  # says which columns tell nothing
         self._digest = _digest(table.rows)
-        self._rows, self._where = table.rows, index_of(X)
+        self._rows, self._limits, self._where = table.rows, table.limits, index_of(X)
         self._scores_of_fit = self._scores(table, self._judged, self._unread)
         rows = _row_scores(self._scores_of_fit)
         self._tail = Tail.of(rows, np.ones(len(rows)), errors=1.0)
@@ -205,12 +213,20 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         places = {column.name: j for j, column in enumerate(table.columns.columns)}
         return {places[name]: cells.wrong for name, cells in odd.unread.items() if name in places}
 
+    def _with_points(self, table: CheckedRows) -> CheckedRows:
+        """Return a table with points in its intervals."""
+        return replace(table, rows=self._points(table.rows, table.limits))
+
     def _cells(self, table: CheckedRows) -> dict[str, Any]:
-        """Return the columns as rules see them: numbers, and words with their levels; times have no rules."""
+        """Return the columns as rules see them: numbers, and words with their levels; times and limits have no rules."""
+        rows = table.rows
+        if len(table.limits):
+            rows = rows.copy()
+            rows[:, table.limits.columns] = np.where(table.limits.mask, np.nan, rows[:, table.limits.columns])
         if table.columns is None:
-            return {name: column for name, column in zip(self._names, table.rows.T, strict=True)}
+            return {name: column for name, column in zip(self._names, rows.T, strict=True)}
         found: dict[str, Any] = {}
-        for place, cells in zip(table.order, table.rows.T, strict=True):
+        for place, cells in zip(table.order, rows.T, strict=True):
             column = table.columns.columns[place]
             if column.kind == "categorical":
                 levels = (*map(str, column.levels), "")
@@ -307,17 +323,18 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the rows cannot be used.
         """
         table, unread = self._entered(X)
-        return table.answer(self._scores(table, self._laws.judge(table.rows), unread))
+        return table.answer(self._scores(table, self._laws.judge(table.rows, table.limits), unread))
 
     def _entered(self, X: Any) -> tuple[CheckedRows, dict[int, UnreadCells]]:
         """Return checked rows, and their cells that cannot be read."""
         check_is_fitted(self, "cell_scores_")
-        table = enter(self, X, missing=True)
+        table = self._with_points(enter(self, X, missing=True))
         return table, self._unread_of(X, table)
 
     def _of_fit(self) -> tuple[CheckedRows, CellJudgement, np.ndarray, dict[int, UnreadCells]]:
         """Return what :meth:`_judge` returns for the table of the fit."""
-        table = CheckedRows(self._rows, np.ones(len(self._rows)), Backend(), getattr(self, "schema_", None))
+        weights, schema = np.ones(len(self._rows)), getattr(self, "schema_", None)
+        table = CheckedRows(self._rows, weights, Backend(), schema, self._limits)
         return table, self._judged, self._scores_of_fit, self._unread
 
     def _judge(self, X: Any) -> tuple[CheckedRows, CellJudgement, np.ndarray, dict[int, UnreadCells]]:
@@ -325,7 +342,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         table, unread = self._entered(X)
         if _digest(table.rows) == self._digest:
             return table, self._judged, self._scores_of_fit, unread
-        judged = self._laws.judge(table.rows)
+        judged = self._laws.judge(table.rows, table.limits)
         return table, judged, self._scores(table, judged, unread), unread
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -341,7 +358,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         table, unread = self._entered(X)
-        return table.answer(-_row_scores(self._scores(table, self._laws.judge(table.rows), unread)))
+        return table.answer(-_row_scores(self._scores(table, self._laws.judge(table.rows, table.limits), unread)))
 
     def p_values(self, X: Any) -> np.ndarray:
         """Return p-values of new rows: the share of rows of the fit, or of a tail fitted to them, whose worst cell is as bad.
@@ -356,7 +373,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         table, unread = self._entered(X)
-        rows = _row_scores(self._scores(table, self._laws.judge(table.rows), unread))
+        rows = _row_scores(self._scores(table, self._laws.judge(table.rows, table.limits), unread))
         return table.answer(np.exp(-self._tail.surprise(rows, new=1.0)))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> np.ndarray:
@@ -403,11 +420,12 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """
         check_is_fitted(self, "cell_scores_")
         table, judged, scores, unread = self._of_fit() if X is None else self._judge(X)
-        values = _shown(table, table.rows)
+        values = _with_texts(_shown(table, table.rows), table)
         for j, cells in unread.items():
             values[cells.rows, j] = cells.texts
         usual, low, high = (
-            _shown(table, self._encoded_order(table, part)) for part in self._usual(table, judged, scores)
+            self._within_limits(_shown(table, self._encoded_order(table, part)), table)
+            for part in self._usual(table, judged, scores)
         )
         found = CellFindings(
             names=list(self._names),
@@ -422,6 +440,19 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             where=self._where if X is None else index_of(X),
         )
         return found.explained(lambda i, j: self._against(table, i, j)).like(X)
+
+    def _within_limits(self, values: np.ndarray, table: CheckedRows) -> np.ndarray:
+        """Return shown values with the text of a limit in the place of the point that stands for it."""
+        for j in self._limits.columns.tolist():
+            _, lower, upper = self._limits.of(j)
+            for low, high in sorted(set(zip(lower.tolist(), upper.tolist(), strict=True))):
+                point, place = self._points.at(j, low, high), table.order[j]
+                cells = values[:, place].tolist()
+                same = np.array([isinstance(v, float) and abs(v - point) <= 1e-9 * abs(point) for v in cells])
+                if same.any():
+                    values = values.astype(object) if values.dtype != object else values
+                    values[same, place] = interval_text(low, high)
+        return values
 
     def _usual(self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray) -> list[np.ndarray]:
         """Return what would be usual in each cell, and the ends of what is, encoded, (n, d) in the order of the table.
@@ -528,6 +559,15 @@ def _columns(table: CheckedRows) -> Schema:
 def _shown(table: CheckedRows, rows: np.ndarray) -> np.ndarray:
     """Return encoded rows as cells in the order of the table."""
     return rows.copy() if table.columns is None else table.columns.shown(rows)
+
+
+def _with_texts(values: np.ndarray, table: CheckedRows) -> np.ndarray:
+    """Return shown cells with the text of those that say a limit."""
+    for j in table.limits.columns.tolist():
+        where, low, high = table.limits.of(j)
+        values = values.astype(object) if values.dtype != object else values
+        values[where, table.order[j]] = [interval_text(*ends) for ends in zip(low, high, strict=True)]
+    return values
 
 
 def _digest(rows: np.ndarray) -> str:

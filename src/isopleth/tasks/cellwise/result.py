@@ -212,7 +212,7 @@ class CellFindings(Result):
         low, high = self.low[i, j], self.high[i, j]
         if low is None or low != low:
             return "nothing tells what is usual"
-        if isinstance(low, str) or low == high:
+        if low == high or (isinstance(low, str) and isinstance(high, str)):
             return f"{cell_text(low)} is usual"
         return f"{cell_text(low)} to {cell_text(high)} is usual"
 
