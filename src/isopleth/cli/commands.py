@@ -260,8 +260,8 @@ def _bad_cells_option(default: str) -> Callable[[Callable], Callable]:
         type=click.Choice(["refuse", "missing"]),
         default=default,
         show_default=True,
-        help="What becomes of cells that are not of the kind of their column, such as 46,3O among numbers, and of limits "
-        "such as <0.5: the table is refused and they are named, or they are named and count as missing.",
+        help="What becomes of cells that are not of the kind of their column, such as 46,3O among numbers: the table is refused "
+        "and they are named, or they are named and count as missing. Limits such as <0.5 are no such cells.",
     )
 
 

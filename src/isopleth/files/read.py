@@ -156,9 +156,9 @@ def read_table(
         Words that mean a missing cell, besides the empty cell; by default NA, N/A, NaN, null, ? and a few others. A number, such
         as "-999", means every cell of that value.
     bad_cells : {"missing", "refuse"}, default="missing"
-        What becomes of cells that are not of the kind of their column, such as "46,3O" among numbers or 2021-02-30 among dates,
-        and of those that say a limit, such as "<0.5": they count as missing, and a warning and :attr:`FileTable.odd` name them;
-        or the table is refused with a sentence that names them.
+        What becomes of cells that are not of the kind of their column, such as "46,3O" among numbers or 2021-02-30 among dates:
+        they count as missing, and a warning and :attr:`FileTable.odd` name them; or the table is refused with a sentence that
+        names them. Cells that say a limit, such as "<0.5", are intervals and never refused.
     decimal : {".", ","}, optional
         Decimal sign of text; recognised by default.
     encoding : str, optional

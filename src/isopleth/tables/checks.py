@@ -46,6 +46,10 @@ class CheckedRows:
     # Intervals of cells that are NaN in the rows though something is known of them, as of those below a limit.
     limits: IntervalCells = field(default_factory=lambda: IntervalCells.none(0))
 
+    def __post_init__(self) -> None:
+        if not len(self.limits):
+            object.__setattr__(self, "limits", IntervalCells.none(len(self.rows)))
+
     @property
     def n_numeric(self) -> int:
         """Number of numeric columns of the rows; they come first."""
