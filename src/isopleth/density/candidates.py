@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,12 +85,24 @@ class Recipe:
     ) -> tuple[Component, dict[str, Any]]:
         """Fit kernels to rows `t` in a frame, at a multiple of the rule for the length scale."""
         check_stopped()
-        scale = np.ones(t.shape[1]) if self.rule is None else self.solver.rules(self.kernel)[self.rule](t, mass)
-        scale = factor * np.maximum(scale, LEAST_SCALE * scale.max())
-        kernel = replace(self.kernel, dim=t.shape[1])
+        scale, kernel = factor * self._scale(t, mass), replace(self.kernel, dim=t.shape[1])
         density, report = self.solver.in_units(scale).fit(kernel, backend.array(t / scale), backend.array(mass))
         total = density.log_normalizer + float(np.log(scale).sum())
         return Component(name, factor, 1.0, fitted, scale, density, total), report
+
+    def _scale(self, t: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        """Return the length scale of each coordinate of a frame by the rule."""
+        scale = np.ones(t.shape[1]) if self.rule is None else self.solver.rules(self.kernel)[self.rule](t, mass)
+        return np.asarray(np.maximum(scale, LEAST_SCALE * scale.max()))
+
+    def log_densities(
+        self, t: np.ndarray, mass: np.ndarray, rows: np.ndarray, factors: Sequence[float], backend: Backend
+    ) -> Iterator[np.ndarray]:
+        """Yield log densities of `rows` by fits to rows `t` in a frame, at multiples of the rule for the length scale."""
+        scale, kernel = self._scale(t, mass), replace(self.kernel, dim=t.shape[1])
+        z, there = backend.array(t / scale), backend.array(rows / scale)
+        for logs in self.solver.log_densities(kernel, z, backend.array(mass), there, factors):
+            yield logs - np.log(scale).sum()
 
     def fit(
         self,
@@ -151,7 +163,7 @@ def fit_maps(frames: Mapping[str, Frame], rows: np.ndarray, weights: np.ndarray)
         if name not in found:
             shared = layers and frame == Marginal()
             found[name] = next(iter(layers.values()))[0] if shared else frame.fit(rows, weights)
-    return found
+    return {name: found[name] for name in frames}
 
 
 @dataclass(frozen=True)
@@ -211,18 +223,20 @@ class FrameCandidates:
             keep = train.min(axis=0) < train.max(axis=0)
             if not keep.any():
                 return np.zeros((int(fold.sum()), len(pairs)))
-            maps, mapped = fit_maps(rough.frames, train[:, keep], w), Mapped(train[:, keep])
-            parts = []
-            for name, factor in pairs:
-                t = mapped.at(maps[name]).rows
-                normal = math.isnan(factor)
-                parts.append(
-                    _normals(name, maps[name], t, w)
-                    if normal
-                    else rough.component(name, maps[name], t, w, factor, backend)[0]
-                )
-                tick()
-            return StackDensity(tuple(parts)).log_terms(rows[fold][:, keep])
+            maps = fit_maps(rough.frames, train[:, keep], w)
+            here, there = Mapped(train[:, keep]), Mapped(rows[fold][:, keep])
+            found = []
+            for name, fitted in maps.items():
+                t, place = here.at(fitted).rows, there.at(fitted)
+                logs = []
+                for one in rough.log_densities(t, w, place.rows, self.factors[::-1], backend):
+                    logs.append(one + place.log_volume)
+                    tick()
+                found += logs[::-1]
+                if self.normals:
+                    found.append(_normals(name, fitted, t, w).density.log_density(place.rows) + place.log_volume)
+                    tick()
+            return np.stack(found, axis=1)
 
         with Progress("choice of weights", len(folds) * len(pairs), self.verbose) as tick:
             found = map_threads(judge, folds, max(1, min(workers, len(folds))))

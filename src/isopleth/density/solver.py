@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -14,12 +15,13 @@ from sklearn.exceptions import ConvergenceWarning
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.core.errors import warn_user
 from isopleth.core.scales import RULES, Rule
-from isopleth.core.threads import ROWS_OF_ONE_THREAD, effective_n_jobs
+from isopleth.core.threads import ROWS_OF_ONE_THREAD, check_stopped, effective_n_jobs
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import LEAVE_ONE_OUT, leave_one_out
 from isopleth.density.frame_density import ExpansionDensity, FrameDensity, MixtureDensity, RootDensity
 from isopleth.density.hot_deck import MOST_CENTERS, completed
 from isopleth.density.search import Mover
+from isopleth.density.shared_distances import SharedDistances
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import Kernel
 from isopleth.kernels.product import ColumnKernel
@@ -83,6 +85,15 @@ class Solver(ABC):
         """Return a fitted value with what only this kind of density knows."""
         return fitted
 
+    def log_densities(
+        self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float]
+    ) -> Iterator[np.ndarray]:
+        """Yield log densities of `rows` by fits to rows `z` at multiples of the length scale."""
+        for factor in factors:
+            check_stopped()
+            density = self.fit(kernel, z / factor, weights)[0]
+            yield density.log_density(to_numpy(rows / factor)) - kernel.bound_dim * math.log(factor)
+
     def fit_numpy(self, backend: Backend, kernel: Kernel, z: np.ndarray, weights: np.ndarray) -> FrameDensity:
         """Fit NumPy rows and weights on a backend."""
         return self.fit(kernel, backend.array(z), backend.array(weights))[0]
@@ -97,8 +108,13 @@ class RowSolver(Solver):
     squared: ClassVar[bool]
 
     @abstractmethod
-    def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
-        """Return the coefficients of kernels at rows of weights of sum 1, and facts of the fit by name."""
+    def coefficients(
+        self, kernel: Kernel, z: Array, shares: Array, matrix: Array = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Return the coefficients of kernels at rows of weights of sum 1, and facts of the fit by name.
+
+        `matrix` has the values of the kernel of all pairs of rows, if these are known.
+        """
 
     def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
         factor = kernel.column_factor
@@ -107,6 +123,23 @@ class RowSolver(Solver):
     def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         coefficients, facts = self.coefficients(kernel, z, weights / namespace(weights).sum(weights))
         return self.density(KernelExpansion(kernel, z, coefficients, self.memory_limit, self.n_jobs)), facts
+
+    def log_densities(
+        self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float]
+    ) -> Iterator[np.ndarray]:
+        shared = SharedDistances.of(kernel, z, rows, self.memory_limit, self.n_jobs)
+        if shared is None:
+            yield from super().log_densities(kernel, z, weights, rows, factors)
+            return
+        shares = weights / namespace(weights).sum(weights)
+        for factor in factors:
+            check_stopped()
+            alpha, _ = self.coefficients(kernel, z / factor, shares, shared.own.at(factor))
+            logs, log_volume = shared.log_sums(factor, alpha), kernel.bound_dim * math.log(factor)
+            if self.squared:
+                yield 2.0 * logs - shared.log_square_integral(factor, alpha) - log_volume
+            else:
+                yield logs - math.log(float(namespace(alpha).sum(alpha))) - kernel.log_integral() - log_volume
 
     def fit_cells(
         self, kernel: ColumnKernel, z: np.ndarray, weights: np.ndarray
@@ -148,7 +181,9 @@ class MixtureSolver(RowSolver):
         kernel.log_integral()
         return self
 
-    def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
+    def coefficients(
+        self, kernel: Kernel, z: Array, shares: Array, matrix: Array = None
+    ) -> tuple[Array, dict[str, Any]]:
         return shares, {}
 
 
@@ -169,8 +204,11 @@ class RootSolver(RowSolver):
     def rough(self) -> Self:
         return replace(self, tol=max(ROUGH, self.tol))
 
-    def coefficients(self, kernel: Kernel, z: Array, shares: Array) -> tuple[Array, dict[str, Any]]:
-        op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
+    def coefficients(
+        self, kernel: Kernel, z: Array, shares: Array, matrix: Array = None
+    ) -> tuple[Array, dict[str, Any]]:
+        op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        op = op.store() if matrix is None else op.keep(matrix)
         solution = SCALING_SOLVERS[self.method](op, shares, self.tol)
         if not solution.converged(self.tol):
             warn_user(

@@ -309,6 +309,10 @@ class Kernel(ABC):
             f"{self!r} does not define self_convolution, which normalises densities f^2: define it, or use {others}."
         )
 
+    def at_half_the_scale(self, values: Array) -> Array | None:
+        """Compute phi(4 s) from phi(s), which may be overwritten; None for kernels for which that is no simple function."""
+        return None
+
     def log_integral(self) -> float:
         r"""Return the logarithm of :math:`\int \varphi(|x|^2)\, dx` over all points of `dim` columns, at unit length scale.
 

@@ -81,6 +81,12 @@ class Gaussian(Kernel):
         s[...] = -0.5
         return s
 
+    def at_half_the_scale(self, values: Array) -> Array:
+        """Compute the fourth power, which takes a fifth of the time of an exponential."""
+        values *= values
+        values *= values
+        return values
+
     def self_convolution(self) -> SelfConvolution:
         r"""Return :math:`\pi^{d/2}\, e^{-s/4}`."""
         return SelfConvolution(0.5 * self.bound_dim * math.log(math.pi), lambda s, work: _exp_of(s, -0.25))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from isopleth.core.threads import DEFAULT_N_JOBS
-from isopleth.operators.blocks import LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
+from isopleth.operators.blocks import DISTANCE, LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Block
 from isopleth.operators.operator import Operator
 from isopleth.operators.vector_blocks import (
     BILAPLACIAN,
@@ -19,6 +19,7 @@ __all__ = [
     "BILAPLACIAN",
     "CURL_FREE",
     "DEFAULT_N_JOBS",
+    "DISTANCE",
     "FLUX",
     "FLUX_OF_LAPLACIAN",
     "GRADIENT",

@@ -245,6 +245,7 @@ class LogLaplacian(LogSum):
 
 
 VALUE = Value()
+DISTANCE = Matrix("squared distance", lambda kernel: lambda s, work: s, light=True)
 LAPLACIAN = Matrix("laplacian", lambda kernel: kernel._laplacian)
 LOG_VALUE = Matrix("log value", lambda kernel: kernel._log)
 LOG_SUM = LogSum()

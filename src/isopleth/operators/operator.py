@@ -119,6 +119,11 @@ class Operator:
             self._matrices = None if self._matrix is None else matrices
         return self
 
+    def keep(self, matrix: Array) -> Self:
+        """Take the stored matrix of a scalar block, which has been computed already."""
+        self._matrix, self._matrices = host_view(matrix), [host_view(matrix)]
+        return self
+
     @property
     def dim(self) -> int:
         """Number of columns of the points."""
