@@ -8,11 +8,22 @@ from __future__ import annotations
 import numpy as np
 
 
-def ledoit_wolf(z: np.ndarray, share: np.ndarray, count: float | None = None) -> tuple[np.ndarray, float]:
+def row_space(rows: np.ndarray) -> np.ndarray | None:
+    """Return an orthonormal basis, in columns, of a space that contains fewer rows than columns; None for more rows.
+
+    Covariances of such rows are problems in as many columns as there are rows: an orthogonal change of the columns is exact.
+    """
+    return np.linalg.qr(rows.T)[0] if len(rows) < rows.shape[1] else None
+
+
+def ledoit_wolf(
+    z: np.ndarray, share: np.ndarray, count: float | None = None, columns: int | None = None
+) -> tuple[np.ndarray, float]:
     r"""Return :math:`(1 - \delta) S + \delta m I` nearest to the covariance in expectation, and :math:`\delta` [1]_.
 
     S is the covariance of the rows `z`, of mean 0, with shares that sum to 1; m is the mean variance. Each row is an
-    observation, or with `count` all rows together stand for so many.
+    observation, or with `count` all rows together stand for so many. With `columns`, `z` are coordinates in a subspace of so many
+    columns that contains all rows: S is 0 and the result :math:`\delta m I` beside it.
 
     References
     ----------
@@ -20,15 +31,16 @@ def ledoit_wolf(z: np.ndarray, share: np.ndarray, count: float | None = None) ->
        Analysis 88, 2004.
     """
     S = (z * share[:, None]).T @ z
-    level, norm, sizes = float(np.trace(S)) / len(S), float((S * S).sum()), (z * z).sum(axis=1) ** 2
+    beside = 0 if columns is None else columns - len(S)
+    level, norm, sizes = float(np.trace(S)) / (len(S) + beside), float((S * S).sum()), (z * z).sum(axis=1) ** 2
     if count is None:
-        noise = float(share**2 @ (sizes - 2.0 * np.einsum("ni,ij,nj->n", z, S, z) + norm))
+        noise = float(share**2 @ (sizes - 2.0 * ((z @ S) * z).sum(axis=1) + norm))
     else:
         noise = (float(share @ sizes) - norm) / count
     diagonal = np.diag_indices(len(S))
     apart = S.copy()
     apart[diagonal] -= level
-    distance = float((apart * apart).sum())
+    distance = float((apart * apart).sum()) + beside * level**2
     delta = noise / distance if noise < distance else 1.0
     S *= 1.0 - delta
     S[diagonal] += delta * level

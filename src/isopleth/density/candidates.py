@@ -19,7 +19,7 @@ from isopleth.core.threads import check_stopped, map_threads
 from isopleth.density.choices import Choices
 from isopleth.density.frame_density import FrameDensity
 from isopleth.density.landmarks import mass_near
-from isopleth.density.normal_mixture import fit_normal_mixture, shrunken_normal
+from isopleth.density.normal_mixture import fit_normal_mixture, held_out_normals, shrunken_normal
 from isopleth.density.search import Search, smallest_loss, warn_of_choice
 from isopleth.density.solver import Solver
 from isopleth.density.stack import Component, Mapped, Member, StackDensity
@@ -145,9 +145,14 @@ class Recipe:
 
 def _normals(name: str, fitted: FrameMap, t: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> Component:
     """Return a mixture of normal densities in a frame, fitted to the mapped rows `t`."""
-    fit = shrunken_normal if fitted.by_columns and fitted.dim > 1 else fit_normal_mixture
+    fit = shrunken_normal if _one_normal(fitted) else fit_normal_mixture
     density = fit(t, weights).wider(wider)
     return Component(name, NORMALS, 1.0, fitted, np.ones(t.shape[1]), density, 0.0)
+
+
+def _one_normal(fitted: FrameMap) -> bool:
+    """Return whether a frame has one normal density, of shrunken covariance, for a candidate: columns are not whitened there."""
+    return fitted.by_columns and fitted.dim > 1
 
 
 def fit_maps(frames: Mapping[str, Frame], rows: np.ndarray, weights: np.ndarray) -> dict[str, FrameMap]:
@@ -234,7 +239,7 @@ class FrameCandidates:
                     tick()
                 found += logs[::-1]
                 if self.normals:
-                    found.append(_normals(name, fitted, t, w).density.log_density(place.rows) + place.log_volume)
+                    found.append(held_out_normals(t, w, place.rows, _one_normal(fitted)) + place.log_volume)
                     tick()
             return np.stack(found, axis=1)
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.core.arrays import NUMPY, Backend
-from isopleth.core.covariance import ledoit_wolf
+from isopleth.core.covariance import ledoit_wolf, row_space
 from isopleth.core.rows import sample_places
 from isopleth.core.threads import check_stopped, slices
 from isopleth.density.frame_density import FrameDensity
@@ -128,15 +128,24 @@ def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
     .. [1] M. A. T. Figueiredo, A. K. Jain, "Unsupervised learning of finite mixture models", IEEE Transactions on Pattern
        Analysis and Machine Intelligence 24, 2002.
     """
-    d = z.shape[1]
     middle = weights @ z / weights.sum()  # far from 0 if rows are fewer than columns
-    z = z - middle
+    basis = row_space(z - middle)
+    if basis is None:
+        found = _mixture(z - middle, weights, z.shape[1])
+        return NormalMixture(found.shares, found.means + middle, found.roots)
+    inner = _mixture((z - middle) @ basis, weights, z.shape[1])
+    return NormalMixture(inner.shares, inner.means @ basis.T + middle, _lifted(inner.roots, basis, _RIDGE))
+
+
+def _mixture(z: np.ndarray, weights: np.ndarray, columns: int) -> NormalMixture:
+    """Fit a mixture to rows about 0, which may be coordinates in a subspace of so many columns: the others have the ridge."""
+    d = z.shape[1]
     rows = sample_places(len(z), _MOST_ROWS)
     some, w = z[rows], weights[rows] / weights[rows].sum()
     means = some[sample_places(len(some), max(1, min(MOST_NORMALS, len(some) // 10)))]
     k = len(means)
     found = NormalMixture(np.full(k, 1.0 / k), means, np.tile(math.sqrt(_START) * np.eye(d), (k, 1, 1)))
-    most = d * (d + 3) / 4.0 * float(w @ w)  # c as a share of the rows
+    most = columns * (columns + 3) / 4.0 * float(w @ w)  # c as a share of the rows
     blocks = list(_products(some, w))
     for step in range(_STEPS):
         check_stopped()
@@ -145,7 +154,7 @@ def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
         w = weights / weights.sum()
         for _ in range(_LAST_STEPS):
             found = found.improved(_products(z, w), 0.0)
-    return NormalMixture(found.shares, found.means + middle, found.roots)
+    return found
 
 
 def shrunken_normal(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
@@ -153,11 +162,39 @@ def shrunken_normal(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
 
     In columns that are each scaled or made normal, the rule of Ledoit and Wolf stands for whitening, which fits noise there.
     """
+    middle = weights @ z / weights.sum()
+    inner, _ = _shrunken(z - middle, weights, z.shape[1])
+    return NormalMixture(inner.shares, inner.means + middle, inner.roots)
+
+
+def _shrunken(z: np.ndarray, weights: np.ndarray, columns: int) -> tuple[NormalMixture, float]:
+    """Fit a shrunken normal density to rows about 0, and return the variance of columns beside those of `z` too."""
     w = weights / weights.sum()
-    middle = w @ z
-    covariance, _ = ledoit_wolf(z - middle, w)
+    covariance, delta = ledoit_wolf(z, w, columns=columns)
+    beside = delta * float(w @ (z * z).sum(axis=1)) / columns + _RIDGE
     covariance[np.diag_indices(len(covariance))] += _RIDGE
-    return NormalMixture(np.ones(1), middle[None], np.linalg.cholesky(covariance)[None])
+    return NormalMixture(np.ones(1), np.zeros((1, z.shape[1])), np.linalg.cholesky(covariance)[None]), beside
+
+
+def held_out_normals(z: np.ndarray, weights: np.ndarray, rows: np.ndarray, one: bool) -> np.ndarray:
+    """Return log densities of `rows` by normal densities fitted to `z`: one, shrunken, or a mixture.
+
+    If both are fewer than columns, this is a problem in the space of all these rows.
+    """
+    middle, columns = weights @ z / weights.sum(), z.shape[1]
+    z, rows = z - middle, rows - middle
+    basis = row_space(np.concatenate([z, rows]))
+    if basis is not None:
+        z, rows = z @ basis, rows @ basis
+    found, variance = _shrunken(z, weights, columns) if one else (_mixture(z, weights, columns), _RIDGE)
+    beside = 0.5 * (columns - z.shape[1]) * math.log(2.0 * math.pi * variance)
+    return found.log_density(rows) - beside
+
+
+def _lifted(roots: np.ndarray, basis: np.ndarray, variance: float) -> np.ndarray:
+    """Return lower roots of covariances that are given in a subspace, and `variance` in all directions beside it."""
+    inside = basis @ (roots @ roots.transpose(0, 2, 1) - variance * np.eye(roots.shape[1])) @ basis.T
+    return np.linalg.cholesky(inside + variance * np.eye(len(basis)))
 
 
 def _products(z: np.ndarray, w: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -182,32 +182,48 @@ class Whiten(Frame):
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> LinearMap:
         shift, scale = _centres(rows, weights), deviations(rows, weights)
         scale = np.where(scale <= self.least_deviation, 1.0, scale)
-        values, vectors = self._eigen((rows - shift) / scale, weights / weights.sum())
+        values, vectors, empty = self._eigen((rows - shift) / scale, weights / weights.sum())
         root = np.sqrt(values)
-        back = vectors if self.components else vectors.T
-        matrix = vectors.T / root[:, None]
-        inverse = vectors * root
-        if not self.components:
-            matrix, inverse = vectors @ matrix, inverse @ back
+        if self.components:
+            matrix, inverse = vectors.T / root[:, None], vectors * root
+        else:
+            matrix, inverse = _symmetric(1.0 / root, vectors, empty), _symmetric(root, vectors, empty)
         return LinearMap(shift, scale, matrix, inverse, float(-np.log(root).sum()))
 
-    def _eigen(self, scaled: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return eigenvalues and eigenvectors of C; singular values have the digits that eigenvalues of a product lose."""
+    def _eigen(self, scaled: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return eigenvalues and eigenvectors of C, and how many of the first are 0 because rows are fewer than columns.
+
+        Singular values have the digits that eigenvalues of a product lose.
+        """
         centred = scaled - share @ scaled
         root = centred * np.sqrt(share)[:, None]
         missing = 1.0 - (root * root).sum(axis=0)
         narrow = missing > _NARROW  # columns that are not scaled, nor stretched
-        root = np.concatenate(
-            [root, np.diag(np.sqrt(np.maximum(missing, 0.0)))[narrow], np.zeros((root.shape[1],) * 2)]
-        )
-        _, singular, transposed = np.linalg.svd(np.linalg.qr(root, mode="r"))
+        root = np.concatenate([root, np.diag(np.sqrt(np.maximum(missing, 0.0)))[narrow]])
+        rows, columns = root.shape
+        if rows < columns:
+            basis = np.linalg.qr(root.T, mode="complete")[0]
+            _, singular, transposed = np.linalg.svd(root @ basis[:, :rows])
+            transposed = np.concatenate([transposed @ basis[:, :rows].T, basis[:, rows:].T])
+            singular = np.concatenate([singular, np.zeros(columns - rows)])
+        else:
+            padded = np.concatenate([root, np.zeros((columns, columns))])
+            _, singular, transposed = np.linalg.svd(np.linalg.qr(padded, mode="r"))
         values, vectors = singular[::-1] ** 2, transposed[::-1].T
         if self.ridge == 0.0 and values[0] <= _NO_EIGENVALUE * values[-1]:
             raise InputError(
                 "the columns of X are linearly dependent, so ridge = 0 cannot whiten them; use ridge=1e-14."
             )
         third = share @ (centred @ vectors) ** 3  # the sign of an eigenvector is arbitrary; this fixes it by the rows
-        return values + self.ridge, vectors * np.where(third < 0.0, -1.0, 1.0)
+        return values + self.ridge, vectors * np.where(third < 0.0, -1.0, 1.0), max(0, columns - rows)
+
+
+def _symmetric(values: np.ndarray, vectors: np.ndarray, same: int) -> np.ndarray:
+    """Return the symmetric matrix of these eigenvalues, of which the first `same` are equal."""
+    if not same:
+        return (vectors * values) @ vectors.T
+    inside = vectors[:, same:]
+    return values[0] * np.eye(len(vectors)) + (inside * (values[same:] - values[0])) @ inside.T
 
 
 def _centres(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
