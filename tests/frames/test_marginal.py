@@ -78,7 +78,7 @@ def test_densities_that_leave_out_a_value_by_loops(n):
     """With more values than centres, all bins that a value is in are computed again without it."""
     rng = np.random.default_rng(0)
     x = np.sort(np.concatenate([rng.normal(size=n - 20), np.full(20, 0.1)]))
-    values = Values.of(x, np.ones(n))
+    values = Values.of_columns(x[:, None], np.ones(n))[0]
     u, h, q = len(values.x), 0.1, np.array([0, 1, 7, n // 2, n - 21])
     values_of_bins = np.clip(
         np.minimum(np.arange(1, u + 1)[:, None] / u, np.arange(1, 65) / 64)
@@ -123,12 +123,12 @@ def test_table_of_the_density_is_close_to_the_formula():
     for n in (50, 700, 20_000):
         for name in ("normal", "lognormal", "cauchy", "modes"):
             x = column(name, n)
-            values = Values.of(x, np.ones(n))
+            values = Values.of_columns(x[:, None], np.ones(n))[0]
             fitted = Marginal().fit(x[:, None], np.ones(n))
             q = rng.choice(x, 2000) + 0.1 * values.unit * rng.normal(size=2000)
-            expected = BandwidthMixture.of(values).log_density((q - values.shift) / values.unit)[0] - np.log(
-                values.unit
-            )
+            expected = BandwidthMixture.of_columns([values])[0].log_density((q - values.shift) / values.unit)[
+                0
+            ] - np.log(values.unit)
             found = norm.logpdf(fitted.forward(q[:, None])[:, 0]) + fitted.log_volume(q[:, None])
             assert np.mean(np.abs(found - expected)) < 2e-3
             assert np.quantile(np.abs(found - expected), 0.98) < 2e-2

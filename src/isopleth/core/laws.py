@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from isopleth.core.rows import differ, rounding_of
+from isopleth.core.threads import slices
 
 MOST_STEPS = 8192  # largest number of steps of a law
 MOST_EXTREME = 1024  # steps at either end that are always kept
@@ -116,25 +117,33 @@ def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) ->
     return values[order][np.minimum(place, len(values) - 1)]
 
 
+# Numbers of a block of columns, which stay in the cache of a core.
+_BLOCK = 2**15
+
+
 def quantile_means(rows: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """Return column means between successive quantiles. Rows across a level are split: means are continuous in the weights."""
-    order = np.argsort(rows, axis=0, kind="stable")
     out = np.empty((len(levels) - 1, rows.shape[1]))
-    for j in range(rows.shape[1]):
-        x, w = rows[order[:, j], j], weights[order[:, j]]
-        share = np.cumsum(w)
-        share /= share[-1]
-        out[:, j] = means_between(x, share, levels)
+    for place in slices(rows.shape[1], _BLOCK // len(rows)):
+        order = np.argsort(rows[:, place], axis=0, kind="stable")
+        share = np.cumsum(weights[order], axis=0)
+        out[:, place] = means_between(np.take_along_axis(rows[:, place], order, axis=0), share / share[-1], levels)
     return out
 
 
 def means_between(x: np.ndarray, share: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Return means between levels of sorted values `x` with cumulative shares `share`."""
-    centre = x[np.searchsorted(share, 0.5)]
+    """Return means between levels of sorted values `x` with cumulative shares `share`, for each column of both."""
+    columns = np.arange(x.shape[1])
+    centre = x[(share < 0.5).sum(axis=0), columns]
     with np.errstate(over="ignore", invalid="ignore"):
-        largest = max(abs(x[0] - centre), abs(x[-1] - centre))
-    unit = largest if 0.0 < largest < np.inf else 1.0
+        largest = np.maximum(np.abs(x[0] - centre), np.abs(x[-1] - centre))
+    unit = np.where((largest > 0.0) & (largest < np.inf), largest, 1.0)
     y = (x - centre) / unit  # sums of the numbers themselves could overflow or lose digits
-    total = np.concatenate([[0.0], np.cumsum(y * np.diff(share, prepend=0.0))])
-    sums = np.interp(levels, np.concatenate([[0.0], share]), total)
-    return centre + unit * np.diff(sums) / np.diff(levels)
+    total, above = np.zeros((len(x) + 1, len(columns))), np.zeros((len(x) + 1, len(columns)))
+    above[1:] = share
+    np.cumsum(y * np.diff(above, axis=0), axis=0, out=total[1:])
+    place = np.minimum((share[:, None] <= levels[:, None]).sum(axis=0), len(x) - 1)
+    inside = np.minimum(levels[:, None], share[-1]) - above[place, columns]
+    return (
+        centre + unit * np.diff(total[place, columns] + y[place, columns] * inside, axis=0) / np.diff(levels)[:, None]
+    )

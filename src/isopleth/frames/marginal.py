@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy.special import erfcx, log_ndtr, ndtri, ndtri_exp
 from isopleth.core.arrays import Array, to_numpy
 from isopleth.core.laws import means_between
 from isopleth.core.scales import deviations
+from isopleth.core.threads import check_stopped, slices
 from isopleth.frames.base import (
     END_MEAN,
     ENDS,
@@ -45,6 +46,9 @@ _EQUAL, _EQUAL_OF_ALL = 1e-9, 2e-11
 # Deviation of the tail, in deviations of the column, and its largest weight.
 _TAIL_WIDTH, _TAIL_SHARE = 8.0, 0.5
 
+# Numbers of columns that are computed at once: they stay in the cache of a core.
+_BLOCK = 2**15
+
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
@@ -59,16 +63,25 @@ class Values:
     unit: float
 
     @classmethod
-    def of(cls, column: np.ndarray, weights: np.ndarray) -> Values:
-        """Merge equal values."""
-        order = np.argsort(column, kind="stable")
-        share = weights[order] / weights.sum()
-        shift = float(column[order[len(column) // 2]])
+    def of_columns(cls, rows: np.ndarray, weights: np.ndarray) -> list[Values]:
+        """Merge equal values of each column."""
+        order = np.argsort(rows, axis=0, kind="stable")
+        ordered, shares = np.take_along_axis(rows, order, axis=0), weights[order] / weights.sum()
+        shifts = ordered[len(rows) // 2]
         with np.errstate(over="ignore"):
-            y = np.clip(column[order] - shift, -1e300, 1e300)
-        total = np.cumsum(share)
+            y = np.clip(ordered - shifts, -1e300, 1e300)
+        total = np.cumsum(shares, axis=0)
         low, _, high = means_between(y, total / total[-1], ENDS)
-        gap = max(_EQUAL * (high - low) / (2 * END_MEAN), _EQUAL_OF_ALL * deviation(y, share), 0.0)
+        ranges = (high - low) / (2 * END_MEAN)
+        return [
+            cls._merged(column, share, float(shift), float(near))
+            for column, share, shift, near in zip(y.T, shares.T, shifts, ranges, strict=True)
+        ]
+
+    @classmethod
+    def _merged(cls, y: np.ndarray, share: np.ndarray, shift: float, spread: float) -> Values:
+        """Merge equal ones of sorted values about `shift`, of which most have this deviation."""
+        gap = max(_EQUAL * spread, _EQUAL_OF_ALL * deviation(y, share), 0.0)
         places = np.cumsum(np.diff(y, prepend=y[0]) > gap)
         merged = np.bincount(places, share)
         y = np.bincount(places, share * y) / merged
@@ -85,8 +98,8 @@ def deviation(x: np.ndarray, share: np.ndarray) -> float:
 
 def _quartile_range(x: np.ndarray) -> float:
     """Return the distance between the quartiles of distinct sorted values, relative to a standard normal variable."""
-    low, _, high = means_between(x, np.arange(1, len(x) + 1) / len(x), QUARTILES)
-    return float(high - low) / (2 * QUARTILE_MEAN)
+    low, _, high = means_between(x[:, None], np.arange(1, len(x) + 1)[:, None] / len(x), QUARTILES)
+    return float(high[0] - low[0]) / (2 * QUARTILE_MEAN)
 
 
 @dataclass(frozen=True)
@@ -103,18 +116,17 @@ class BandwidthMixture:
     tail: tuple[float, float, float]  # tau, mean, deviation
 
     @classmethod
-    def of(cls, values: Values) -> BandwidthMixture:
+    def of_columns(cls, columns: Sequence[Values]) -> list[BandwidthMixture]:
         """Fit the weights of the bandwidths and of the tail, by EM on densities that leave out the value itself."""
-        x, share = values.x, values.share
-        u = len(x)
-        bandwidths = FACTORS * 1.06 * u**-0.2
-        bins = _Bins.of(x, share)
-        mean, wide = float(share @ x), _TAIL_WIDTH * max(deviation(x, share), 1.0)
-        chosen = np.arange(u) if u <= _TEST_VALUES else (np.arange(_TEST_VALUES) * u + u // 2) // _TEST_VALUES
-        densities = bins.without(chosen, bandwidths)
-        tail = np.exp(-0.5 * ((x[chosen] - mean) / wide) ** 2) / (wide * _ROOT_TWO_PI)
-        shares, tau = _fit_shares(densities, tail, share[chosen], 1.0 / (u + 1))
-        return cls(bins.centers, bins.variances, bins.masses, bandwidths, shares, (tau, mean, wide))
+        bins = [_Bins.of(values.x, values.share) for values in columns]
+        prepared = [_densities(values, of) for values, of in zip(columns, bins, strict=True)]
+        found = _fit_shares(
+            [(densities, weights) for _, densities, weights, _, _ in prepared], [len(v.x) for v in columns]
+        )
+        return [
+            cls(of.centers, of.variances, of.masses, bandwidths, shares[:-1], (float(shares[-1]), mean, wide))
+            for of, (bandwidths, _, _, mean, wide), shares in zip(bins, prepared, found, strict=True)
+        ]
 
     def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the logarithm of the density and its derivative."""
@@ -184,8 +196,9 @@ class _Bins:
         for k, h in enumerate(bandwidths):
             variances = h * h + self.variances
             _kernels(squares, variances, part)
-            own = np.bincount(row[value], self._own_bins(value, place, mass, h), len(chosen))
-            out[:, k] = part @ (self.masses / np.sqrt(variances)) + own
+            out[:, k] = part @ (self.masses / np.sqrt(variances))
+            if len(self.centers) < len(self.x):  # else nothing is left of a bin without its value
+                out[:, k] += np.bincount(row[value], self._own_bins(value, place, mass, h), len(chosen))
         return out / (_ROOT_TWO_PI * np.maximum(1.0 - self.share[chosen], 1e-300))[:, None]
 
     def _own_bins(self, value: np.ndarray, place: np.ndarray, mass: np.ndarray, h: float) -> np.ndarray:
@@ -206,19 +219,49 @@ def _kernels(squares: np.ndarray, variances: np.ndarray, out: np.ndarray) -> Non
     np.exp(out, out=out)
 
 
-def _fit_shares(densities: np.ndarray, tail: np.ndarray, weights: np.ndarray, least: float) -> tuple[np.ndarray, float]:
-    """Return the weights of the components and of the tail; the weight of the tail is at least `least`."""
-    weights = weights / weights.sum()
-    largest = np.maximum(densities.max(axis=1), np.maximum(tail, 1e-300))[:, None]
-    components = np.concatenate([densities, tail[:, None]], axis=1) / largest
-    components = np.maximum(components, 1e-100)  # no value may be impossible
-    shares = np.full(components.shape[1], 1.0 / components.shape[1])
+def _densities(values: Values, bins: _Bins) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+    """Return bandwidths, densities of these and of the tail at values, (n, k), weights of these values, and the tail."""
+    x, share = values.x, values.share
+    u = len(x)
+    bandwidths = FACTORS * 1.06 * u**-0.2
+    mean, wide = float(share @ x), _TAIL_WIDTH * max(deviation(x, share), 1.0)
+    chosen = np.arange(u) if u <= _TEST_VALUES else (np.arange(_TEST_VALUES) * u + u // 2) // _TEST_VALUES
+    tail = np.exp(-0.5 * ((x[chosen] - mean) / wide) ** 2) / (wide * _ROOT_TWO_PI)
+    densities = np.concatenate([bins.without(chosen, bandwidths), tail[:, None]], axis=1)
+    return bandwidths, densities, share[chosen] / share[chosen].sum(), mean, wide
+
+
+def _fit_shares(densities: Sequence[tuple[np.ndarray, np.ndarray]], counts: Sequence[int]) -> list[np.ndarray]:
+    """Return the weights of the components of columns, from densities and weights at values; that of the tail is the last.
+
+    Columns of as many values are fitted at once. `counts` are the numbers of distinct values, which bound the weight of the tail.
+    """
+    out = [np.empty(0)] * len(counts)
+    lengths = np.array([len(weights) for _, weights in densities])
+    for length in np.unique(lengths):
+        same = np.flatnonzero(lengths == length)
+        for part in slices(len(same), _BLOCK // (length * (len(FACTORS) + 1))):
+            places = same[part]
+            components, weights = (np.stack(each) for each in zip(*(densities[k] for k in places), strict=True))
+            components /= np.maximum(components.max(axis=2, keepdims=True), 1e-300)
+            components = np.maximum(components, 1e-100)  # no value may be impossible
+            found = _em(components, weights, np.array([1.0 / (counts[k] + 1) for k in places]))
+            for k, shares in zip(places, found, strict=True):
+                out[k] = shares
+    return out
+
+
+def _em(components: np.ndarray, weights: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Return the likeliest weights of components (c, n, k); those of the last are at least `least` and at most a half."""
+    shares = np.full((len(components), components.shape[2]), 1.0 / components.shape[2])
+    transposed = components.transpose(0, 2, 1)
     for _ in range(_EM_STEPS):
-        shares = shares * (components.T @ (weights / (components @ shares)))
-        tau = min(max(shares[-1], least), _TAIL_SHARE)
-        shares[:-1] *= (1.0 - tau) / shares[:-1].sum()
-        shares[-1] = tau
-    return shares[:-1], float(shares[-1])
+        ratios = weights / (components @ shares[:, :, None])[:, :, 0]
+        shares = shares * (transposed @ ratios[:, :, None])[:, :, 0]
+        tau = np.clip(shares[:, -1], least, _TAIL_SHARE)
+        shares[:, :-1] *= ((1.0 - tau) / shares[:, :-1].sum(axis=1))[:, None]
+        shares[:, -1] = tau
+    return shares
 
 
 # Knots of the tabulated density of a column. With them its logarithm is within 1e-3 of the formula.
@@ -283,56 +326,64 @@ class MarginalMap(ColumnMap):
         return len(self.shift)
 
     def at(self, X: Array) -> MapAt:
-        with np.errstate(over="ignore"):
-            Y = limited((np.asarray(to_numpy(X), dtype=np.float64) - self.shift) / self.unit)
-        t, log_slopes, gradients = values = np.empty((3, *Y.shape))
-        for j in range(self.dim):
-            values[:, :, j] = self._value(j, Y[:, j])
-        parts = (t, log_slopes - np.log(self.unit), gradients / self.unit)
-        return MapAt.of_columns(*(like(part, X) for part in parts))
+        t, log_slopes, gradients = self._values(np.asarray(to_numpy(X), dtype=np.float64))
+        return MapAt.of_columns(*(like(part, X) for part in (t, log_slopes, gradients)))
 
     @by_numpy
     def forward(self, X: np.ndarray) -> np.ndarray:
-        return self._columns(X, lambda j, y: self._value(j, y)[0])
+        return self._values(X)[0]
 
     @by_numpy
     def log_slopes(self, X: np.ndarray) -> np.ndarray:
-        return self._columns(X, lambda j, y: self._value(j, y)[1]) - np.log(self.unit)
+        return self._values(X)[1]
 
     @by_numpy
     def log_slope_gradients(self, X: np.ndarray) -> np.ndarray:
-        return self._columns(X, lambda j, y: self._value(j, y)[2]) / self.unit
+        return self._values(X)[2]
 
-    def _columns(self, X: np.ndarray, function: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+    def _values(self, X: np.ndarray) -> np.ndarray:
+        """Return t, log t' and the derivative of log t' of each cell, (3, n, d)."""
         with np.errstate(over="ignore"):
             Y = limited((X - self.shift) / self.unit)
-        return _by_column(function, Y)
+        out = np.empty((3, *Y.shape))
+        for part in slices(self.dim, _BLOCK // max(1, len(Y))):
+            columns = np.arange(self.dim)[part]
+            found = self._value(np.repeat(columns, len(Y)), np.ascontiguousarray(Y[:, part].T).ravel())
+            out[:, :, part] = found.reshape(3, len(columns), len(Y)).transpose(0, 2, 1)
+        out[1] -= np.log(self.unit)
+        out[2] /= self.unit
+        return out
 
-    def _value(self, j: int, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return t, log t' and the derivative of log t' in y of one column."""
-        knots = self.knots[j]
-        t, log_slope, bend = np.empty(len(y)), np.empty(len(y)), np.empty(len(y))
-        far = ~((y >= knots[0]) & (y <= knots[-1]))  # also NaN
-        t[far], log_slope[far], bend[far] = self._tail(j, y[far])
-        near = y[~far]
-        place = np.clip(np.searchsorted(knots, near, side="right") - 1, 0, len(knots) - 2)
-        width = knots[place + 1] - knots[place]
-        t[~far], log_slope[~far], bend[~far] = self._between(j, place, (near - knots[place]) / width)
-        return t, log_slope, bend
+    def _value(self, j: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return t, log t' and the derivative of log t' in y of values of columns `j`, which are sorted by these."""
+        out = np.empty((3, len(y)))
+        far = ~((y >= self.knots[j, 0]) & (y <= self.knots[j, -1]))  # also NaN
+        out[:, far] = self._tail(j[far], y[far])
+        j, near = j[~far], y[~far]
+        place = np.empty(len(near), dtype=np.intp)
+        ends = np.searchsorted(j, np.arange(self.dim + 1))
+        for column in np.unique(j):
+            own = slice(ends[column], ends[column + 1])
+            place[own] = np.searchsorted(self.knots[column], near[own], side="right") - 1
+        place = np.clip(place, 0, self.knots.shape[1] - 2)
+        start = self.knots[j, place]
+        out[:, ~far] = self._between(j, place, (near - start) / (self.knots[j, place + 1] - start))
+        return out
 
-    def _tail(self, j: int, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _tail(self, j: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return value, log slope and its derivative beyond the knots, where the column has normal tails."""
         r = (y - self.tail_mean[j]) / self.tail_deviation[j]
         sign = np.sign(r)
         u = -ndtri_exp(self.log_tail[j] + log_ndtr(-np.abs(r)))  # |t|
         # By the hazard of the normal distribution, because the logarithms of the densities would cancel.
-        log_slope = _log_hazard(np.abs(r)) - _log_hazard(u) - math.log(self.tail_deviation[j])
+        log_slope = _log_hazard(np.abs(r)) - _log_hazard(u) - np.log(self.tail_deviation[j])
         return sign * u, log_slope, sign * (u * np.exp(log_slope) - np.abs(r) / self.tail_deviation[j])
 
-    def _between(self, j: int, place: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return t, log t' and its derivative at the fraction `s` of the intervals that begin at knots `place`."""
-        width = self.knots[j, place + 1] - self.knots[j, place]
-        spline = _Cubic.of(self.log_density[j], self.slopes[j], place, width)
+    def _between(self, j: Any, place: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return t, log t' and its derivative at the fraction `s` of the intervals that begin at knots `place` of columns `j`."""
+        after, width = place + 1, self.knots[j, place + 1] - self.knots[j, place]
+        values, slopes = self.log_density, self.slopes
+        spline = _Cubic.of(values[j, place], values[j, after], slopes[j, place], slopes[j, after], width)
         low = self.below[j, place] < self.above[j, place]
         start, length = np.where(low, 0.0, s), np.where(low, s, 1.0 - s)
         inside = _log_integral(spline, start, length) + np.log(width)
@@ -440,22 +491,23 @@ class Marginal(Frame):
 
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> MarginalMap:
         narrow = deviations(rows, weights) < self.least_deviation
-        columns = [
-            _tabulate(
-                Values.of(np.median(column) + _NORMAL, np.ones(len(_NORMAL))) if flat else Values.of(column, weights)
-            )
-            for column, flat in zip(rows.T, narrow, strict=True)
-        ]
+        columns: list[tuple[Any, ...]] = []
+        for place in slices(rows.shape[1], _BLOCK // len(rows)):
+            check_stopped()
+            values = Values.of_columns(rows[:, place], weights)
+            for j in np.flatnonzero(narrow[place]):
+                normal = (np.median(rows[:, place][:, j]) + _NORMAL)[:, None]
+                (values[j],) = Values.of_columns(normal, np.ones(len(_NORMAL)))
+            columns += map(_tabulate, values, BandwidthMixture.of_columns(values))
         return MarginalMap(*(np.stack(parts) for parts in zip(*columns, strict=True)))
 
 
-def _tabulate(values: Values) -> tuple[Any, ...]:
+def _tabulate(values: Values, mixture: BandwidthMixture) -> tuple[Any, ...]:
     """Return the parameters of the map of one column."""
-    mixture = BandwidthMixture.of(values)
     knots = _knots(mixture)
     log_density, slopes = mixture.log_density(knots)
     width = np.diff(knots)
-    spline = _Cubic.of(log_density, slopes, np.arange(len(width)), width)
+    spline = _Cubic.of(log_density[:-1], log_density[1:], slopes[:-1], slopes[1:], width)
     inside = _log_integral(spline, np.zeros(len(width)), np.ones(len(width))) + np.log(width)
     tau, mean, deviation = mixture.tail
     ends = math.log(tau) + log_ndtr([(knots[0] - mean) / deviation, (mean - knots[-1]) / deviation])
@@ -494,10 +546,10 @@ class _Cubic:
     d: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray, slopes: np.ndarray, place: np.ndarray, width: np.ndarray) -> _Cubic:
-        v, v1, b, b1 = values[place], values[place + 1], slopes[place] * width, slopes[place + 1] * width
-        rise = v1 - v
-        return cls(v, b, 3.0 * rise - 2.0 * b - b1, b + b1 - 2.0 * rise)
+    def of(cls, left: np.ndarray, right: np.ndarray, slope: np.ndarray, last: np.ndarray, width: np.ndarray) -> _Cubic:
+        """Return those of these values and slopes at both ends of intervals of a width."""
+        b, b1, rise = slope * width, last * width, right - left
+        return cls(left, b, 3.0 * rise - 2.0 * b - b1, b + b1 - 2.0 * rise)
 
     def __call__(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return values and derivatives in s."""
