@@ -231,7 +231,7 @@ class FrameCandidates:
             maps = fit_maps(rough.frames, train[:, keep], w)
             here, there = Mapped(train[:, keep]), Mapped(rows[fold][:, keep])
             found = []
-            for name, fitted in maps.items():
+            for fitted in maps.values():
                 t, place = here.at(fitted).rows, there.at(fitted)
                 logs = []
                 for one in rough.log_densities(t, w, place.rows, self.factors[::-1], backend):
