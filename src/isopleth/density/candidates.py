@@ -229,6 +229,7 @@ class FrameCandidates:
             if not keep.any():
                 return np.zeros((int(fold.sum()), len(pairs)))
             maps = fit_maps(rough.frames, train[:, keep], w)
+            tick(len(pairs))  # of tables with many columns, this takes most of the time
             here, there = Mapped(train[:, keep]), Mapped(rows[fold][:, keep])
             found = []
             for fitted in maps.values():
@@ -243,7 +244,7 @@ class FrameCandidates:
                     tick()
             return np.stack(found, axis=1)
 
-        with Progress("choice of weights", len(folds) * len(pairs), self.verbose) as tick:
+        with Progress("choice of weights", 2 * len(folds) * len(pairs), self.verbose) as tick:
             found = map_threads(judge, folds, max(1, min(workers, len(folds))))
         for fold, logs in zip(folds, found, strict=True):
             out[fold] = logs

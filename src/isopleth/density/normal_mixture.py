@@ -149,7 +149,10 @@ def _mixture(z: np.ndarray, weights: np.ndarray, columns: int) -> NormalMixture:
     blocks = list(_products(some, w))
     for step in range(_STEPS):
         check_stopped()
+        several = len(found.shares) > 1
         found = found.improved(blocks, most * min(1.0, 2.0 * step / _STEPS))
+        if not several:  # all rows belong to the only component, so that no further step changes it
+            break
     if len(rows) < len(z):
         w = weights / weights.sum()
         for _ in range(_LAST_STEPS):

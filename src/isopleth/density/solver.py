@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.core.errors import warn_user
+from isopleth.core.progress import Progress
 from isopleth.core.scales import RULES, Rule
 from isopleth.core.threads import ROWS_OF_ONE_THREAD, check_stopped, effective_n_jobs
 from isopleth.density.column_density import ColumnDensity
@@ -28,6 +29,7 @@ from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
 from isopleth.solvers import SCALING_SOLVERS
+from isopleth.solvers.scaling import products_of_fixed_point
 
 # Most rows with kernels in other frames than that of scaled columns.
 MOST_KERNELS = 4096
@@ -193,6 +195,7 @@ class RootSolver(RowSolver):
 
     method: str = "auto"  # name of a solver of the equations
     tol: float = 1e-8
+    verbose: bool | int = False
 
     density: ClassVar[type[ExpansionDensity]] = RootDensity
     squared: ClassVar[bool] = True
@@ -209,7 +212,9 @@ class RootSolver(RowSolver):
     ) -> tuple[Array, dict[str, Any]]:
         op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         op = op.store() if matrix is None else op.keep(matrix)
-        solution = SCALING_SOLVERS[self.method](op, shares, self.tol)
+        with Progress("equations of the coefficients", self._most_products(kernel), self.verbose) as tick:
+            op.after_product = tick
+            solution = SCALING_SOLVERS[self.method](op, shares, self.tol)
         if not solution.converged(self.tol):
             warn_user(
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
@@ -217,3 +222,8 @@ class RootSolver(RowSolver):
                 ConvergenceWarning,
             )
         return solution.coefficients, {"residual": solution.residual, "n_iter": solution.n_iter}
+
+    def _most_products(self, kernel: Kernel) -> int:
+        """Return about how many products with the matrix a solution takes: for most solvers a number that is seldom reached."""
+        fast = kernel.nonnegative and self.method in ("auto", "fixed_point")
+        return products_of_fixed_point(self.tol) if fast else 500

@@ -178,7 +178,7 @@ class SOSREP(RowKernelDensity):
         self.verbose = verbose
 
     def _solver(self) -> RootSolver:
-        return RootSolver(self.memory_limit, self.n_jobs, self.solver, self.tol)
+        return RootSolver(self.memory_limit, self.n_jobs, self.solver, self.tol, self.verbose)
 
     def _complete_for(self) -> str | None:
         return None if self.landmarks is None else "landmarks"

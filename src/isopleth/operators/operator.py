@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from isopleth.core.arrays import Array, full_precision, host_view, namespace, refuse_gradient
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.progress import unheard
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
 from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
@@ -87,6 +89,7 @@ class Operator:
         self.kernel = kernel.bind(x.shape[1] if dim is None else dim)
         self.block = block
         self.memory_limit = memory_limit
+        self.after_product: Callable[[], None] = unheard  # called after each product, to show progress
         self._n_jobs = n_jobs
         self._library = namespace(x)
         self._matrix: Any = None
@@ -152,9 +155,12 @@ class Operator:
         refuse_gradient(v, "v")
         v = host_view(v)
         if self._matrix is None:
-            return self._backend(self._sweep.run(v))
-        with full_precision(v), ONE_BLAS_THREAD:
-            return self._backend(self._stored_product(v))
+            found = self._sweep.run(v)
+        else:
+            with full_precision(v), ONE_BLAS_THREAD:
+                found = self._stored_product(v)
+        self.after_product()
+        return self._backend(found)
 
     def matvecs(self, v: Array) -> Array:
         """Return the sums of a vector block for several arrays of coefficients, of shape (k, m, d), in one stack."""

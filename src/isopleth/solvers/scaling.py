@@ -81,6 +81,11 @@ _MOMENTUM = _RATE**2
 _DAMPING = (1.0 + _MOMENTUM) / 0.75
 
 
+def products_of_fixed_point(tol: float) -> int:
+    """Return about how many products :func:`fixed_point` takes: by its rate, and a few to begin with."""
+    return 4 + max(0, math.ceil(math.log(tol) / math.log(_RATE)))
+
+
 def fixed_point(op: Operator, w: Array, tol: float = 1e-8, max_iter: int = 500) -> ScalingSolution:
     r"""Damped fixed point of :math:`\alpha \leftarrow \sqrt{w\alpha / K\alpha}`, for kernels without negative values.
 
