@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import OAS, ledoit_wolf_shrinkage
 
-from isopleth.core.covariance import ledoit_wolf, oracle_shrinkage, oracle_shrunk_correlation
+from isopleth.core.covariance import ledoit_wolf, oracle_shrinkage, oracle_shrunk_correlation, row_space
 
 ROWS = np.random.default_rng(0).normal(size=(25, 6)) @ np.diag([1, 2, 3, 1, 1, 0.5])
 ROWS -= ROWS.mean(axis=0)
@@ -43,3 +43,14 @@ def test_a_correlation_is_shrunk_by_the_formula_of_the_paper():
     rho = ((1 - 2 / p) * square + p**2) / ((n + 1 - 2 / p) * (square - p**2 / p))
     np.testing.assert_allclose(oracle_shrunk_correlation(R, n), (1 - min(rho, 1)) * R + min(rho, 1) * np.eye(p))
     np.testing.assert_array_equal(oracle_shrunk_correlation(np.eye(3), 10), np.eye(3))
+
+
+def test_coordinates_in_the_space_of_the_rows_give_the_covariance_of_all_columns():
+    few = ROWS[:4] - ROWS[:4].mean(axis=0)
+    share, basis = np.full(4, 0.25), row_space(few)
+    S, delta = ledoit_wolf(few, share)
+    inner, again = ledoit_wolf(few @ basis, share, columns=6)
+    level = np.trace(few.T @ few) / 4 / 6
+    assert again == pytest.approx(delta)
+    np.testing.assert_allclose(basis @ inner @ basis.T + delta * level * (np.eye(6) - basis @ basis.T), S, atol=1e-12)
+    assert row_space(ROWS) is None

@@ -102,6 +102,9 @@ def test_an_error_leaves_no_message_of_success(at_once, capsys):
         (KDE(length_scale=Search(cv=0.3), frame="scale"), "search of a length scale"),
         (KernelScore(), "search of a length scale and base"),
         (SOSREP(length_scale=Search(cv=0.3), n_jobs=3, frame="scale"), "search of a length scale"),
+        (SOSREP(frame="scale"), "equations of the coefficients"),
+        (SOSREP(), "choice of weights"),
+        (KDE(), "fits in frames"),
     ],
 )
 def test_searches_report_when_asked(at_once, capsys, model, label):

@@ -8,7 +8,15 @@ from scipy.stats import multivariate_normal
 from sklearn.covariance import ledoit_wolf
 
 from isopleth import KDE, SOSREP
-from isopleth.density.normal_mixture import NormalMixture, _products, fit_normal_mixture, shrunken_normal
+from isopleth.density.normal_mixture import (
+    NormalMixture,
+    _mixture,
+    _products,
+    _shrunken,
+    fit_normal_mixture,
+    held_out_normals,
+    shrunken_normal,
+)
 from isopleth.density.stack_columns import StackColumns
 from isopleth.tasks import make_rows
 
@@ -140,3 +148,21 @@ def test_draws_of_normal_densities_name_a_near_row() -> None:
     apart = np.linalg.norm(rows[:, None] - table.density.centers, axis=2)
     assert np.mean(apart[np.arange(50), first] <= np.quantile(apart, 0.1, axis=1)) > 0.95
     assert make_rows(model, 30, random_state=0).shape == (30, 2)
+
+
+def test_few_rows_of_many_columns_are_a_problem_in_the_space_of_the_rows():
+    """By the steps of EM in all columns, for the fit and for rows that were held out."""
+    rng = np.random.default_rng(0)
+    X, fresh, w = rng.normal(size=(25, 40)), rng.normal(size=(6, 40)), rng.integers(1, 3, size=25).astype(float)
+    X[:12] += 3.0
+    middle = w @ X / w.sum()
+    for fit, slow in (
+        (fit_normal_mixture, lambda: _mixture(X - middle, w, 40)),
+        (shrunken_normal, lambda: _shrunken(X - middle, w, 40)[0]),
+    ):
+        expected = slow().log_density(fresh - middle)
+        np.testing.assert_allclose(fit(X, w).log_density(fresh), expected, rtol=1e-9)
+        np.testing.assert_allclose(held_out_normals(X, w, fresh, fit is shrunken_normal), expected, rtol=1e-9)
+    # More rows than columns together, fewer in the fit.
+    many = rng.normal(size=(30, 40))
+    np.testing.assert_allclose(held_out_normals(X, w, many, True), shrunken_normal(X, w).log_density(many), rtol=1e-9)

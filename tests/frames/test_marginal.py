@@ -189,3 +189,19 @@ def test_inner_layers_do_not_stretch_directions_without_rows():
     moved[:, 3] += 1e-12 * X[:, 0].std() * np.random.default_rng(0).normal(size=200)
     Q = np.c_[table(50, 3, seed=1), table(50, 3, seed=1)[:, 0]]
     np.testing.assert_allclose(Gaussianize(4).fit(moved, np.ones(200)).log_volume(Q), four.log_volume(Q), atol=1e-5)
+
+
+def test_columns_do_not_depend_on_the_columns_beside_them():
+    """Columns of as many values are fitted at once, with ties and without, in blocks."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 700))
+    X[:, ::3] = X[:, ::3].round(1)
+    w = rng.integers(1, 4, size=90).astype(float)
+    together, some = Marginal().fit(X, w), [0, 1, 363, 699]
+    rows = rng.normal(size=(40, 700)) * 3.0
+    alone = [Marginal().fit(X[:, [j]], w).at(rows[:, [j]]) for j in some]
+    found = together.at(rows)
+    np.testing.assert_allclose(found.rows[:, some], np.concatenate([one.rows for one in alone], axis=1), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.grad_log_volume[:, some], np.concatenate([one.grad_log_volume for one in alone], axis=1), rtol=1e-9
+    )

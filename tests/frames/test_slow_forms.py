@@ -24,6 +24,16 @@ def test_whitening_by_the_root_of_the_correlation_matrix(ridge):
     np.testing.assert_allclose(z - z[0], expected, atol=1e-8)
 
 
+@pytest.mark.parametrize("components", [False, True])
+def test_whitening_of_fewer_rows_than_columns(components):
+    X = np.random.default_rng(0).normal(size=(5, 9))
+    fitted = Whiten(ridge=0.01, components=components).fit(X, np.ones(5))
+    expected = np.corrcoef(X.T) + 0.01 * np.eye(9)  # A^T A is the inverse of this, for every root A
+    np.testing.assert_allclose(fitted.matrix.T @ fitted.matrix, inv(expected), atol=1e-9)
+    np.testing.assert_allclose(fitted.matrix @ fitted.matrix_inverse, np.eye(9), atol=1e-11)
+    assert fitted.log_determinant == pytest.approx(-0.5 * np.linalg.slogdet(expected)[1])
+
+
 @pytest.mark.parametrize("levels", [QUARTILES, ENDS, np.array([0.0, 1.0]), np.linspace(0, 1, 8)])
 def test_means_between_quantiles_of_many_repeated_rows(levels):
     rng = np.random.default_rng(0)

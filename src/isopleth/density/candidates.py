@@ -18,7 +18,6 @@ from isopleth.core.scales import resolve_length_scale
 from isopleth.core.threads import check_stopped, map_threads
 from isopleth.density.choices import Choices
 from isopleth.density.frame_density import FrameDensity
-from isopleth.density.landmarks import mass_near
 from isopleth.density.normal_mixture import fit_normal_mixture, held_out_normals, shrunken_normal
 from isopleth.density.search import Search, smallest_loss, warn_of_choice
 from isopleth.density.solver import Solver
@@ -121,10 +120,11 @@ class Recipe:
         chosen, mass = (np.arange(len(rows)), weights) if with_kernels is None else with_kernels
         found, reports = [], []
         names = {name for name, _, _ in self.members}
-        maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
         everywhere = Mapped(rows)
         mapped = everywhere if len(chosen) == len(rows) else Mapped(rows[chosen])
-        with Progress("fits in frames", len(self.members), verbose if len(self.members) > 1 else False) as tick:
+        with Progress("fits in frames", 2 * len(self.members), verbose if len(self.members) > 1 else False) as tick:
+            maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
+            tick(len(self.members))
             for name, factor, share in self.members:
                 if math.isnan(factor):
                     one = _normals(name, maps[name], everywhere.at(maps[name]).rows, weights, wider)
@@ -333,17 +333,6 @@ def _with_kernels(shares: np.ndarray, means: np.ndarray, kernels: np.ndarray) ->
     lacking = max(0.0, NEGLIGIBLE - float(shares[kernels].sum()))
     best = np.argmax(np.where(kernels, means, -np.inf))
     return (1.0 - lacking) * shares + lacking * (np.arange(len(shares)) == best)
-
-
-def rows_with_kernels(
-    y: np.ndarray, weights: np.ndarray, most: int, memory_limit: float, n_jobs: int | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows have kernels, and their weights: those of the rows that they are nearest to."""
-    chosen = sample_places(len(y), most)
-    if len(chosen) == len(y):
-        return chosen, weights
-    mass = mass_near(y[chosen], y, weights, memory_limit, n_jobs)
-    return chosen, mass * (len(chosen) / mass.sum())
 
 
 def _joined(reports: list[dict[str, Any]]) -> dict[str, Any]:

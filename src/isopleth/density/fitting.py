@@ -82,7 +82,7 @@ def fit_numbers(model: Any, asked: Asked, solver: Solver, table: CheckedRows) ->
     y, verbose = frame.enter(rows.real), model.verbose
     candidates = FrameCandidates.of(model.length_scale, frames, kernel, solver, y, rows.weights, verbose)
     recipe, path = candidates.chosen(y, rows.weights, frame.log_volume, rows.backend)
-    chosen, mass = _with_kernels(y, rows.weights, solver)
+    chosen, mass = _with_kernels(y, rows.weights, solver, verbose)
     density, facts = recipe.fit(y, rows.weights, rows.backend, (chosen, mass), verbose=verbose)
     return solver.finished(
         rows.fitted(
@@ -148,12 +148,14 @@ def _scale(rows: RealRows, kernel: Kernel, solver: Solver, model: Any) -> tuple[
     return path.best_factor * scale, unit, {"search_path": path}
 
 
-def _with_kernels(y: np.ndarray, weights: np.ndarray, solver: Solver) -> tuple[np.ndarray, np.ndarray]:
+def _with_kernels(
+    y: np.ndarray, weights: np.ndarray, solver: Solver, verbose: bool | int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows have kernels, and their weights: those of the rows that they are nearest to."""
     chosen = sample_places(len(y), solver.most_kernels)
     if len(chosen) == len(y):
         return chosen, weights
-    mass = mass_near(y[chosen], y, weights, solver.memory_limit, solver.n_jobs)
+    mass = mass_near(y[chosen], y, weights, solver.memory_limit, solver.n_jobs, verbose)
     return chosen, mass * (len(chosen) / mass.sum())
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.parts import ColumnMoments, Parts, RowSample, positive_weight
+from isopleth.core.progress import Progress
 from isopleth.core.rows import merge_equal
 from isopleth.core.scales import bounded
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
@@ -54,10 +55,15 @@ def choose_landmarks(
 
 
 def mass_near(
-    landmarks: np.ndarray, rows: np.ndarray, weights: np.ndarray, memory_limit: float, n_jobs: int | None
+    landmarks: np.ndarray,
+    rows: np.ndarray,
+    weights: np.ndarray,
+    memory_limit: float,
+    n_jobs: int | None,
+    verbose: bool | int = False,
 ) -> np.ndarray:
     """Return the summed weights of the rows nearest to each landmark, by Euclidean distances."""
-    return _Near(np.asarray, landmarks, memory_limit, n_jobs).mass(rows, weights)
+    return _Near(np.asarray, landmarks, memory_limit, n_jobs).mass(rows, weights, verbose)
 
 
 @dataclass(frozen=True)
@@ -139,7 +145,7 @@ class _Near:
         each = 17.0 * (len(landmarks) + landmarks.shape[1]) * self._workers
         self._step = min(_CHUNK, 0.5 * memory_limit / each)
 
-    def mass(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def mass(self, rows: np.ndarray, weights: np.ndarray, verbose: bool | int = False) -> np.ndarray:
         """Return the summed weight of the rows nearest to each landmark; landmarks equally near up to rounding share it."""
 
         def find(part: slice) -> np.ndarray:
@@ -151,11 +157,13 @@ class _Near:
             own = 0.5 * (y * y).sum(axis=1)
             near = gaps <= (least + _ROUNDING * (own + self._half[nearest]))[:, None]
             several = near.sum(axis=1)
+            tick()
             alone = several == 1
             mass = np.bincount(nearest[alone], w[alone], minlength=len(self._half))
             tied = np.flatnonzero(~alone)
             return mass + (w[tied] / several[tied]) @ near[tied] if len(tied) else mass
 
         parts = slices(len(rows), self._step)
-        masses = map_threads(find, parts, max(1, min(self._workers, len(parts))))
+        with Progress("rows near those with kernels", len(parts), verbose) as tick:
+            masses = map_threads(find, parts, max(1, min(self._workers, len(parts))))
         return np.sum([np.zeros(len(self._half)), *masses], axis=0)
