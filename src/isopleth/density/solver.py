@@ -212,9 +212,12 @@ class RootSolver(RowSolver):
     ) -> tuple[Array, dict[str, Any]]:
         op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
         op = op.store() if matrix is None else op.keep(matrix)
-        with Progress("equations of the coefficients", self._most_products(kernel), self.verbose) as tick:
-            op.after_product = tick
+        most = self._most_products(kernel)
+        left = iter(range(most - 1))  # the last step is the end, after whatever number of products
+        with Progress("equations of the coefficients", most, self.verbose) as tick:
+            op.after_product = lambda: tick(next(left, None) is not None)
             solution = SCALING_SOLVERS[self.method](op, shares, self.tol)
+            tick(1 + len(list(left)))
         if not solution.converged(self.tol):
             warn_user(
                 f"the residual {solution.residual:.1e} is above tol = {self.tol:g} after {solution.n_iter} products; a smaller "
