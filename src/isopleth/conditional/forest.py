@@ -55,12 +55,14 @@ class Forest:
         trees: int = 100,
         leaf: int = 2,
         columns: float = 0.7,
+        bootstrap: bool = True,
+        random_splits: bool = False,
         seed: int = 0,
         copies: np.ndarray | None = None,
         n_jobs: int | None = 1,
         tick: Callable[[int], None] = unheard,
     ) -> Self:
-        """Grow trees on bootstrap samples of the rows.
+        """Grow trees on bootstrap samples of the rows, or on all of them.
 
         Parameters
         ----------
@@ -72,21 +74,26 @@ class Forest:
             Weight of each row; their sum is the number of rows that are drawn for a tree.
         trees, leaf, columns : int, int, float
             Number of trees, fewest rows of a leaf, and share of the columns that a node compares.
+        bootstrap : bool
+            Whether each tree sees a sample of the rows; there are no rows out of bag else.
+        random_splits : bool
+            Whether a node compares one random threshold of a column in place of all (extremely randomised trees), which takes a
+            third of the time.
         seed, n_jobs, tick
             Seed of bags and columns, threads, and a function that is called after each tree.
         copies : array of shape (n,), optional
             Number of equal rows that each stands for, one of which a tree may not have seen; the weights by default.
         """
-        drawn = round(float(weights.sum()))
+        drawn, splitter = round(float(weights.sum())), "random" if random_splits else "best"
         target = np.ascontiguousarray(np.rint(target / _STEP) * _STEP).reshape(len(X), -1)
         share = weights / weights.sum()
 
         def grow(t: int) -> tuple[Any, np.ndarray, np.ndarray]:
             check_stopped()
             rng = np.random.default_rng([seed, t])
-            bag = rng.multinomial(drawn, share)
+            bag = rng.multinomial(drawn, share) if bootstrap else weights
             tree = DecisionTreeRegressor(
-                min_samples_leaf=leaf, max_features=columns, random_state=int(rng.integers(2**31))
+                splitter=splitter, min_samples_leaf=leaf, max_features=columns, random_state=int(rng.integers(2**31))
             ).fit(X, target, sample_weight=bag.astype(np.float64))
             tick(1)
             return tree.tree_, bag, tree.tree_.apply(X)

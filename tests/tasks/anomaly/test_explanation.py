@@ -224,7 +224,7 @@ def test_evidence_adds_up_and_the_strongest_is_named(rows):
     assert explanation.leading_evidence()[1] == "covariance"  # a broken relation of two columns
     clean = AnomalyDetector(novelty=True).fit(rows[10:]).explain(X[:3])
     np.testing.assert_allclose(-sum(clean.evidence.values()), clean.scores)
-    assert list(clean.evidence) == ["density", "rank density", "rank neighbours", "conditionals"]
+    assert list(clean.evidence) == ["density", "rank density", "rank neighbours", "new values", "conditionals"]
     assert clean.top(1)[2] == ["column 3"]
 
 

@@ -43,12 +43,11 @@ def test_training_rows_are_judged_without_their_group():
     assert rule.centers.fold.max() == 11  # a fold for each group
     for g in range(12):
         own = groups == g
-        without = [
-            rule.centers.space(rule.centers.fold == rule.fold[known[own][0]], normal) for normal in (False, True)
-        ]
+        fold = rule.centers.fold == rule.fold[known[own][0]]
+        without = [rule.centers.space(fold, ranked) for ranked in (None, rule.centers.ranked)]
         # Nothing of a row that is judged is in the coordinates: they are those of a fit to the other groups.
         alone, _ = ReferenceRule.fit(TrainingTable.of(rows[~own]), 0, False, detector._budget)
-        whole = [alone.centers.space(alone.centers.fold == NO_FOLD, normal) for normal in (False, True)]
+        whole = [alone.centers.space(alone.centers.fold == NO_FOLD, ranked) for ranked in (None, alone.centers.ranked)]
         for space, other, of_all in zip(without, whole, rule.spaces, strict=True):
             np.testing.assert_allclose(space.enter(rows), other.enter(rows))
             same = replace(other, width=of_all.width)

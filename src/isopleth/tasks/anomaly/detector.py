@@ -83,10 +83,14 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
       distance between nearest neighbours;
     - *rank density*: the same for the normal scores of the ranks in each column;
     - *rank neighbours*: the mean distance there to the five nearest training rows;
-    - *conditionals*: the sum over columns of minus the log density of the cell given the other cells, in normal scores, by
-      extremely randomised trees [5]_; of more than 20 columns 20 are drawn. ``fast=True`` leaves it out.
+    - *new values*: the sum of :math:`\log(n + 1)` over the numbers outside the range of the n other rows, and the largest
+      :math:`\log((n + 1)/(s + 1))` of a cell within the range whose value no other row holds, s being the number of rows with a
+      value of their own in its column [5]_: about 0 where numbers are measured, and large in columns of codes;
+    - *conditionals*: the sum over columns of minus the log density of the cell given the other cells [6]_, in normal scores, by
+      extremely randomised trees [7]_; of more than 20 columns 20 are drawn. ``fast=True`` leaves it out.
 
-    Of more than 2,000 distinct rows, 2,000 drawn at random represent all. The score is again the sum of the log tail shares.
+    Of more than 2,000 distinct rows, 2,000 drawn at random represent all, except for the new values. The score is again the
+    sum of the log tail shares.
 
     In either case a training row is judged without itself, and a row that equals a training row gets the same score
     as that row. Rows that are repeated a few times are one observation and count once, unless ``novelty=True``; very
@@ -162,7 +166,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     .. [3] Y. Chen, A. Wiesel, Y. C. Eldar, A. O. Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", IEEE
        Transactions on Signal Processing 58, 2010.
     .. [4] J. Pickands, "Statistical Inference Using Extreme Order Statistics", Annals of Statistics 3, 1975.
-    .. [5] P. Geurts, D. Ernst, L. Wehenkel, "Extremely Randomized Trees", Machine Learning 63, 2006.
+    .. [5] I. J. Good, "The Population Frequencies of Species and the Estimation of Population Parameters", Biometrika 40, 1953.
+    .. [6] J. Besag, "Statistical Analysis of Non-Lattice Data", The Statistician 24, 1975.
+    .. [7] P. Geurts, D. Ernst, L. Wehenkel, "Extremely Randomized Trees", Machine Learning 63, 2006.
 
     Examples
     --------

@@ -119,7 +119,7 @@ class Explanation(Result):
         -------
         list of str
             For each row "joint", "covariance" or "columns"; for a detector with ``novelty=True`` "density", "rank density",
-            "rank neighbours" or "conditionals".
+            "rank neighbours", "new values" or "conditionals".
         """
         kinds = list(self.evidence)
         return [kinds[falling(adds)[0]] for adds in np.stack(list(self.evidence.values()), axis=1)]

@@ -6,105 +6,19 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from sklearn.tree import ExtraTreeRegressor
+from scipy.special import ndtri
 
+from isopleth.conditional.pseudo_likelihood import PseudoLikelihood
 from isopleth.core.budget import Budget
-from isopleth.core.laws import EmpiricalLaw
-from isopleth.core.rows import columns_by_key, keys_by_rank, row_keys, without_rounding
+from isopleth.core.rows import columns_by_key, differ, keys_by_rank, row_keys, without_rounding
 from isopleth.core.scales import bounded, deviations
 from isopleth.core.tails import Tail
-from isopleth.core.threads import map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
+from isopleth.tasks.anomaly.new_values import NewValues
 from isopleth.tasks.anomaly.training_table import NEW, TrainingTable, distances_between
 
-MOST_COLUMNS = 20  # of more columns, this many are drawn, whose cells are judged by all others
-TREES = 12
-LEAF = 3  # fewest rows in a leaf
-DEPTH = 20
-VALUES = 64  # most values of a column of numbers that its rows in the leaves are rounded to
-WIDTHS = (0.05, 0.5)  # of the two kernels around these values, which count alike
-OVERALL = 0.05  # share of the law of all rows that is mixed in
-FARTHEST = 300.0  # deviations; no density is 0
 ROWS = 1024  # judged at once, so that they stay in the processor's cache
-# Trees see multiples of this share of a deviation: their sums have no rounding errors then, which would choose between columns
-# that divide the rows of a node alike.
-STEP = 2.0**-16
-NEAR = 1e-9  # distances that differ by less are equal
-
-
-@dataclass(frozen=True)
-class ConditionalLaw:
-    r"""Law of one column given the others: the mean over the leaves of a row in the trees of Geurts et al. (2006).
-
-    Numbers have a kernel :math:`\frac12 \sum_h e^{-|t|/h}/(2h)` around each value.
-    """
-
-    target: int
-    word: bool
-    roots: np.ndarray  # (t,): first node of each tree
-    depth: int
-    feature: np.ndarray  # (nodes,): column that is compared
-    threshold: np.ndarray  # (nodes,): infinite for leaves
-    child: np.ndarray  # (2, nodes): next node of rows up to the threshold, and beyond it; leaves lead to themselves
-    law: np.ndarray  # (leaves, b): share of each value in each leaf; the last line is that of all rows
-    place: np.ndarray  # (nodes,): line of each leaf
-    values: np.ndarray  # (b,)
-
-    @classmethod
-    def fit(cls, z: np.ndarray, target: int, word: bool, copies: np.ndarray, seed: int) -> Self:
-        """Fit to rows that occur `copies` times."""
-        y, others = z[:, target], np.delete(np.arange(z.shape[1]), target)
-        x, rounded = z[:, others].astype(np.float32), np.rint(y / STEP) * STEP
-        values = np.unique(y)
-        if not word and len(values) > VALUES:
-            values = np.unique(np.quantile(y, (np.arange(VALUES) + 0.5) / VALUES))
-        most = min(len(others), max(8, min(24, len(others) // 2)))
-        trees = [
-            ExtraTreeRegressor(min_samples_leaf=LEAF, max_depth=DEPTH, max_features=most, random_state=seed + t)
-            .fit(x, rounded, sample_weight=copies, check_input=False)
-            .tree_
-            for t in range(TREES)
-        ]
-        roots = np.cumsum([0, *(tree.node_count for tree in trees)])
-        feature = np.concatenate([tree.feature for tree in trees])
-        child = np.concatenate(
-            [[tree.children_left, tree.children_right] + r for tree, r in zip(trees, roots, strict=False)], 1
-        )
-        leaf = feature < 0
-        child[:, leaf] = np.flatnonzero(leaf)
-        place = np.cumsum(leaf) - 1
-        away = np.abs(y[:, None] - values)
-        near = (away <= away.min(axis=1, keepdims=True) + NEAR).argmax(axis=1)  # of two as near the first
-        cells = [place[tree.apply(x) + r] * len(values) + near for tree, r in zip(trees, roots, strict=False)]
-        cells.append((place[-1] + 1) * len(values) + near)  # the law of all rows is one more leaf
-        law = np.bincount(np.concatenate(cells), np.tile(copies, TREES + 1)).astype(np.float32)
-        law = np.append(law, np.zeros(-len(law) % len(values), dtype=np.float32)).reshape(-1, len(values))
-        law /= law.sum(axis=1, keepdims=True)
-        threshold = np.where(leaf, np.inf, np.concatenate([tree.threshold for tree in trees]))
-        feature = np.where(leaf, 0, others[np.where(leaf, 0, feature)])
-        depth = max(tree.max_depth for tree in trees)
-        child, place = child.astype(np.int32), place.astype(np.int32)
-        return cls(target, word, roots[:-1], depth, feature, threshold, child, law, place, values)
-
-    def evidence(self, z: np.ndarray) -> np.ndarray:
-        """Return minus the log density of the cells of rows."""
-        x, node = z.astype(np.float32), np.tile(self.roots, (len(z), 1))
-        for _ in range(self.depth):
-            beyond = np.take_along_axis(x, self.feature[node], axis=1) > self.threshold[node]
-            node = self.child[beyond.astype(np.intp), node]
-        kernel = self._kernel(z[:, self.target])
-        density = np.zeros(len(z))
-        for leaf in self.place[node].T:
-            density += np.einsum("nb,nb->n", self.law[leaf], kernel)
-        return -np.log((1.0 - OVERALL) / TREES * density + OVERALL * np.einsum("nb,b->n", kernel, self.law[-1]))
-
-    def _kernel(self, y: np.ndarray) -> np.ndarray:
-        """Return the kernel of cells at each value of the law."""
-        away = np.abs(y[:, None] - self.values)
-        if self.word:  # a word that no training row has is as likely as a thousandth of a row
-            return np.where(away == 0.0, 1.0, 1e-3 / len(self.law)).astype(np.float32)
-        away = np.minimum(away, FARTHEST)
-        return sum(np.exp(-away / h) / (4.0 * h) for h in WIDTHS)
+LEAF_ROWS = 32  # rows in the leaves of a row, for an estimate of memory
 
 
 @dataclass(frozen=True)
@@ -114,28 +28,21 @@ class Conditionals:
     space: CenterSpace
     columns: np.ndarray  # (d,): columns in an order that does not depend on theirs in the table
     seed: int
-    laws: list[ConditionalLaw]
+    law: PseudoLikelihood
 
     @classmethod
     def fit(cls, space: CenterSpace, columns: np.ndarray, n_numeric: int, seed: int, budget: Budget) -> Self:
         """Fit to the rows of a space; its columns after the first `n_numeric` are codes."""
-        z = space.rows[:, columns]
-
-        def law(i: int) -> ConditionalLaw:
-            return ConditionalLaw.fit(z, i, bool(columns[i] >= n_numeric), space.copies, seed % 2**31 + TREES * i)
-
-        count = min(len(columns), MOST_COLUMNS) if len(columns) > 1 else 0
-        return cls(space, columns, seed, map_threads(law, range(count), budget.threads))
+        z, words = space.rows[:, columns], columns >= n_numeric
+        return cls(space, columns, seed, PseudoLikelihood.fit(z, words, space.copies, seed, budget.threads))
 
     def evidence(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
-        """Return the sum over the columns of minus the log densities of complete rows."""
+        """Return minus the log pseudolikelihood of complete rows."""
         return self._evidence(self.space.enter(rows)[:, self.columns], budget)
 
     def _evidence(self, z: np.ndarray, budget: Budget) -> np.ndarray:
-        def total(part: slice) -> np.ndarray:
-            return np.sum([law.evidence(z[part]) for law in self.laws], axis=0) + np.zeros(len(z[part]))
-
-        return np.concatenate(budget.map("conditional laws", total, budget.blocks(len(z), 8.0 * 4 * VALUES, ROWS)))
+        parts = budget.blocks(len(z), 8.0 * (4 * LEAF_ROWS + z.shape[1]), ROWS)
+        return np.concatenate(budget.map("conditional laws", lambda part: self.law.evidence(z[part]), parts))
 
 
 WIDTH = 1 / 4  # width of the kernel over the median distance between nearest neighbours
@@ -150,7 +57,7 @@ FEWEST_FOLDS = 20
 NO_FOLD = -2
 FOREST_FOLDS = 5  # folds of the conditional laws: each has a fifth of the others
 
-KINDS = ("density", "rank density", "rank neighbours", "conditionals")
+KINDS = ("density", "rank density", "rank neighbours", "new values", "conditionals")
 
 
 @dataclass(frozen=True)
@@ -165,13 +72,6 @@ class NormalScores:
     scores: list[np.ndarray]
     spread: np.ndarray  # (p,): standard deviation of each column
 
-    @classmethod
-    def of(cls, columns: np.ndarray, copies: np.ndarray) -> Self:
-        """Fit to columns of shape (m, p) whose rows occur `copies` times."""
-        laws = [EmpiricalLaw.of(column, copies) for column in columns.T]
-        spread = deviations(columns, copies)
-        return cls([law.values for law in laws], [law.scores for law in laws], np.where(spread > 0.0, spread, 1.0))
-
     def __call__(self, rows: np.ndarray) -> np.ndarray:
         """Return rows with the scores of the first p columns; the others, codes of categories, stay."""
         out = rows.copy()
@@ -181,6 +81,42 @@ class NormalScores:
             far = np.log1p(above / self.spread[j]) - np.log1p(below / self.spread[j])
             out[:, j] = np.interp(x, values, scores) + far
         return out
+
+
+@dataclass(frozen=True)
+class RankedColumns:
+    """Columns of numbers and the places of their values in ascending order, which serve the scores without any of the folds."""
+
+    columns: np.ndarray  # (m, p)
+    values: list[np.ndarray]  # distinct values of each column, rising
+    place: np.ndarray  # (m, p): index of each cell among them
+
+    @classmethod
+    def of(cls, columns: np.ndarray) -> Self:
+        """Sort each column; values that differ by rounding are one."""
+        place, values = np.empty(columns.shape, dtype=np.intp), []
+        for j, x in enumerate(columns.T):
+            order = np.argsort(x, kind="stable")
+            ordered = x[order]
+            last = np.append(differ(ordered), True)
+            place[order, j] = np.cumsum(last) - last
+            values.append(ordered[last])
+        return cls(columns, values, place)
+
+    def normal_scores(self, copies: np.ndarray) -> tuple[NormalScores, np.ndarray]:
+        """Return the map of rows that occur `copies` times, and the scores of those that occur at all."""
+        some = copies > 0.0
+        place, left = self.place[some], copies[some]
+        found, values, scores = np.empty(place.shape), [], []
+        for j, distinct in enumerate(self.values):
+            weight = np.bincount(place[:, j], left, len(distinct))
+            up_to = np.cumsum(weight)
+            score = ndtri((up_to - 0.5 * weight) / up_to[-1])
+            found[:, j] = score[place[:, j]]
+            values.append(distinct[weight > 0.0])
+            scores.append(score[weight > 0.0])
+        spread = deviations(self.columns[some], left)
+        return NormalScores(values, scores, np.where(spread > 0.0, spread, 1.0)), found
 
 
 @dataclass(frozen=True)
@@ -199,12 +135,13 @@ class CenterSpace:
     width: float = 1.0  # width h
 
     @classmethod
-    def of(cls, centers: Centers, copies: np.ndarray, normal: bool) -> Self:
-        """Fit the coordinates to the centres that have copies."""
-        rows, copies = centers.rows[copies > 0.0], copies[copies > 0.0]
-        scores = NormalScores.of(rows[:, : centers.n_numeric], copies) if normal else None
-        if scores is not None:
-            rows = scores(rows)
+    def of(cls, centers: Centers, copies: np.ndarray, ranked: RankedColumns | None) -> Self:
+        """Fit the coordinates to the centres that have copies; normal scores if their columns are ranked."""
+        scores, rows = None, centers.rows[copies > 0.0]
+        if ranked is not None:
+            scores, numbers = ranked.normal_scores(copies)
+            rows[:, : centers.n_numeric] = numbers
+        copies = copies[copies > 0.0]
         # Ordinary rows have no extreme values, so the plain standard deviation is used.
         share = copies / copies.sum()
         scale = np.sqrt(share @ (rows - share @ rows) ** 2)
@@ -272,9 +209,15 @@ class Centers:
     fold: np.ndarray  # (m,): fold of each; NEW for rows that are judged like new ones
     grouped: bool  # folds consist of whole groups
 
-    def space(self, left_out: np.ndarray, normal: bool) -> CenterSpace:
+    @property
+    def ranked(self) -> RankedColumns:
+        """Columns of numbers with the places of their values."""
+        return RankedColumns.of(self.rows[:, : self.n_numeric])
+
+    def space(self, left_out: np.ndarray, ranked: RankedColumns | None) -> CenterSpace:
         """Return coordinates without one copy of some rows, or without these at all if they are of groups."""
-        return CenterSpace.of(self, np.where(left_out, 0.0 if self.grouped else self.copies - 1.0, self.copies), normal)
+        copies = np.where(left_out, 0.0 if self.grouped else self.copies - 1.0, self.copies)
+        return CenterSpace.of(self, copies, ranked)
 
 
 def _folds(table: TrainingTable, order: np.ndarray) -> np.ndarray:
@@ -308,6 +251,7 @@ class ReferenceRule:
     # fitted without one fold, as those that judge training rows, so that evidence of both has the same law
     spaces: list[CenterSpace]
     conditionals: Conditionals | None
+    new_values: NewValues
     left_out: int  # this fold; none if there are so few rows or groups that one of them makes a difference
     keys: np.ndarray  # (n,): `row_keys` of the distinct training rows, which tell them from rows with other cells
     fold: np.ndarray  # (n,): fold of each distinct training row
@@ -318,7 +262,7 @@ class ReferenceRule:
     @classmethod
     def fit(cls, table: TrainingTable, seed: int, fast: bool, budget: Budget) -> tuple[Self, np.ndarray]:
         """Fit to distinct rows, without conditional laws if `fast`. Returns the rule and their :meth:`surprises`."""
-        filler, keys = None, row_keys(table.rows)
+        filler, keys, given = None, row_keys(table.rows), table
         if table.has_gaps:
             filler = CovarianceEvidence.fit(table, budget)
             table = table.filled(without_rounding(filler.fill(table.rows, budget)))
@@ -330,16 +274,17 @@ class ReferenceRule:
         some = np.arange(min(len(drawn), WIDTH_ROWS))
         groups = None if table.groups is None else table.groups[drawn]
         left_out = 0 if fold.max() + 1 >= FEWEST_FOLDS else NO_FOLD
-        spaces = []
-        for normal in (False, True):
-            width = CenterSpace.of(centers, centers.copies, normal).width_of(some, groups, budget)
-            spaces.append(replace(centers.space(centers.fold == left_out, normal), width=width))
-        rule = cls(centers, spaces, None, left_out, keys, fold, np.empty(0), [], filler)
+        new_values = NewValues.of(given, next(iter(order[fold[order] == left_out].tolist()), NEW))
+        spaces, ranked = [], centers.ranked
+        for coordinates in (None, ranked):
+            width = CenterSpace.of(centers, centers.copies, coordinates).width_of(some, groups, budget)
+            spaces.append(replace(centers.space(centers.fold == left_out, coordinates), width=width))
+        rule = cls(centers, spaces, None, new_values, left_out, keys, fold, np.empty(0), [], filler)
         if not fast:
             columns = columns_by_key(table.rows[order])
-            space = centers.space(_large(centers.fold) == left_out, normal=True)
+            space = centers.space(_large(centers.fold) == left_out, ranked)
             rule = replace(rule, conditionals=Conditionals.fit(space, columns, centers.n_numeric, seed, budget))
-        own = rule._judged(table.rows, fold, budget)
+        own = rule._judged(table.rows, fold, new_values.evidence(given.rows, given.known), budget)
         tails = [Tail.of(values, table.copies).smooth() for values in own.T]
         rule = replace(rule, own=own, tails=tails)
         return rule, rule.surprise_of(own)
@@ -355,31 +300,32 @@ class ReferenceRule:
             return self.filler.fill(rows, budget)
         return np.where(np.isnan(rows), 0.0, rows)
 
-    def _spaces(self, fold: int) -> list[CenterSpace]:
+    def _spaces(self, fold: int, ranked: RankedColumns) -> list[CenterSpace]:
         """Return the coordinates that judge the rows of a fold."""
         if fold in (NEW, self.left_out):
             return self.spaces
-        own = self.centers.fold == fold
-        return [replace(self.centers.space(own, s.scores is not None), width=s.width) for s in self.spaces]
+        own, both = self.centers.fold == fold, zip((None, ranked), self.spaces, strict=True)
+        return [replace(self.centers.space(own, coordinates), width=s.width) for coordinates, s in both]
 
     def _laws(self, fold: int, laws: Conditionals, budget: Budget) -> Conditionals:
         """Return the conditional laws that judge the rows of a large fold."""
         if fold in (NEW, self.left_out):
             return laws
-        space = self.centers.space(_large(self.centers.fold) == fold, normal=True)
+        space = self.centers.space(_large(self.centers.fold) == fold, self.centers.ranked)
         return Conditionals.fit(space, laws.columns, self.centers.n_numeric, laws.seed, budget)
 
-    def _judged(self, rows: np.ndarray, fold: np.ndarray, budget: Budget) -> np.ndarray:
-        """Return evidence of complete rows of some folds."""
+    def _judged(self, rows: np.ndarray, fold: np.ndarray, unseen: np.ndarray, budget: Budget) -> np.ndarray:
+        """Return evidence of complete rows of some folds; `unseen` is that of new values."""
         found = np.empty((len(rows), len(self.kinds)))
-        m = len(self.centers.rows)
+        found[:, 3] = unseen
+        m, ranked = len(self.centers.rows), self.centers.ranked
         few = max(1, AT_ONCE // m)
         new = np.flatnonzero(fold == NEW)
         order = np.argsort(fold, kind="stable")[len(new) :]
         each = np.split(order, np.flatnonzero(np.diff(fold[order])) + 1) if len(order) else []
 
         def judge(part: np.ndarray) -> None:
-            spaces = self._spaces(int(fold[part[0]]))
+            spaces = self._spaces(int(fold[part[0]]), ranked)
             for some in np.split(part, range(few, len(part), few)):
                 found[some, :3] = np.concatenate([space.evidence(rows[some]) for space in spaces], axis=1)
 
@@ -389,7 +335,7 @@ class ReferenceRule:
             large = _large(fold)
             for k in np.unique(large):
                 some = np.flatnonzero(large == k)
-                found[some, 3] = self._laws(int(k), self.conditionals, budget).evidence(rows[some], budget)
+                found[some, 4] = self._laws(int(k), self.conditionals, budget).evidence(rows[some], budget)
         return found
 
     def evidence(self, rows: np.ndarray, known: np.ndarray, budget: Budget) -> np.ndarray:
@@ -397,7 +343,8 @@ class ReferenceRule:
         out = self.own[known]
         other = (known == NEW) | (row_keys(rows) != self.keys[known])
         fold = np.where(known == NEW, NEW, self.fold[known])[other]
-        out[other] = self._judged(self.complete(rows[other], budget), fold, budget)
+        unseen = self.new_values.evidence(rows[other], known[other])
+        out[other] = self._judged(self.complete(rows[other], budget), fold, unseen, budget)
         return out
 
     def surprise_of(self, evidence: np.ndarray) -> np.ndarray:
