@@ -19,6 +19,7 @@ from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_use
 from isopleth.files.file_table import FileTable
 from isopleth.files.new_cells import form_of_column
 from isopleth.io import load
+from isopleth.results.result import ShownCells
 from isopleth.tables.cells import is_missing
 from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -119,7 +120,19 @@ def judged(detector: AnomalyDetector, table: FileTable, where: dict[str, np.ndar
     found = detector.anomalies(table.frame, fdr)
     if (by := found.decided_by) is not None:
         found = replace(found, decided_by=type(by)(table.names[found.names.index(by.name)], *by[1:]))
-    return replace(found, names=table.names, values=table.with_limits(table.values), where=where)
+    return replace(found, names=table.names, values=cells_of(table), where=where)
+
+
+def cells_of(table: FileTable) -> Any:
+    """Return the cells of a table as they are shown, made when they are asked for; numbers stay an array."""
+    if table.schema.only_numbers and not len(table.odd):
+        return table.values
+
+    def shown(rows: np.ndarray) -> np.ndarray:
+        some = table.take(rows)
+        return some.with_limits(some.values)
+
+    return ShownCells(table.shape, object, shown)
 
 
 def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top: int, *, flagged: bool) -> Anomalies:

@@ -161,10 +161,9 @@ class FileTable:
     @property
     def missing(self) -> np.ndarray:
         """Mask of the missing cells of the columns that are used; cells that say a limit are not missing."""
-        if self.values.dtype != object:
-            found = np.isnan(self.values)
-        else:
-            found = np.array([[cell is None for cell in row] for row in self.values]).reshape(self.shape)
+        rows = self.encoded().rows
+        found = np.empty(rows.shape, dtype=bool)
+        found[:, self.schema.order] = np.isnan(rows)
         return found & ~self.limited
 
     @property

@@ -86,6 +86,9 @@ class Member:
     ) -> Self:
         """Fit to the first rows of the `sampled` ones of `z`, of each of the `sizes`; a row sampled twice counts twice."""
         centers, _, place = merge_rows(z[sampled][:, columns], np.ones(len(sampled)))
+        if len(sizes) > 1:  # those of small samples first
+            order = np.argsort(np.unique(place, return_index=True)[1], kind="stable")
+            centers, place = centers[order], np.argsort(order)[place]
         mismatch = categories.mismatch[columns[columns >= categories.n_numeric] - categories.n_numeric]
         if len(mismatch):
             distances = squareform(distances_between(centers, centers, mismatch), checks=False)
@@ -121,9 +124,11 @@ class Member:
         """Return :meth:`log_density` at distances whose first axis is the centres; overwrites `distances`."""
         exponents = np.multiply(distances, -1.0 / self.length_scale, out=distances)
         kernels = np.exp(exponents)
-        mean = _log_root(kernels, exponents, self.coefficients[0])
-        for alpha in self.coefficients[1:]:
-            mean += _log_root(kernels, exponents, alpha)
+        roots = []
+        for alpha in self.coefficients:
+            used = slice(int(np.flatnonzero(alpha)[-1]) + 1)
+            roots.append(_log_root(kernels[used], exponents[used], alpha[used]))
+        mean = roots[0] if len(roots) == 1 else sum(roots)
         return 2.0 / len(self.coefficients) * mean
 
 
@@ -134,10 +139,9 @@ def _log_root(kernels: np.ndarray, exponents: np.ndarray, alpha: np.ndarray) -> 
     far = total < UNDERFLOW
     out = np.asarray(np.log(np.maximum(total, UNDERFLOW)))
     if far.any():
-        here = np.flatnonzero(alpha)
-        terms = exponents[here][:, far]
+        terms = exponents[:, far]
         nearest = terms.max(axis=0)
-        out[far] = np.log(np.einsum("mn,m->n", np.exp(terms - nearest), alpha[here])) + nearest
+        out[far] = np.log(np.einsum("mn,m->n", np.exp(terms - nearest), alpha)) + nearest
     return out
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from isopleth.core.errors import InputError
+from isopleth.core.rows import sample_places
 from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots, extreme_columns, robust_range, some
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
@@ -399,6 +400,8 @@ class Anomalies(Result):
 
 
 _MOST_DOTS, _MOST_FLAGGED = 2000, 800
+# Rows with which the values of a row are compared for its text.
+_COMPARED = 20_000
 # Values in the text of a dot, and dots that carry their rank.
 _VALUES, _MOST_NUMBERED = 5, 20
 # So many rows are marked where none is flagged.
@@ -567,32 +570,32 @@ def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
 
 def values_text(found: Anomalies, rows: np.ndarray, most: int = _VALUES) -> list[str]:
     """Return the most extreme values of rows as text."""
+    cells = found.values[rows]
     return [
         "  ".join(
-            f"{found.names[j]}={cell_text(found.values[i, j])}"
-            for j in np.argsort(-z, kind="stable")[:most]
-            if z[j] >= 0.0
+            f"{found.names[j]}={cell_text(row[j])}" for j in np.argsort(-z, kind="stable")[:most] if z[j] >= 0.0
         )
-        for i, z in zip(rows, _deviations(found.values, rows), strict=True)
+        for row, z in zip(cells, _deviations(cells, found.values[sample_places(len(found), _COMPARED)]), strict=True)
     ]
 
 
-def _deviations(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return how extreme the cells of some rows are: in robust deviations; for words, the deviation of a normal law as rare.
+def _deviations(cells: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return how extreme cells are among other rows: in robust deviations; for words, the deviation of a normal law as rare.
 
     Cells of a column of one word have -1, since they are never extreme.
     """
-    out = np.zeros((len(rows), values.shape[1]))
-    for j, column in enumerate(values.T):
-        numbers = column if column.dtype != object else _numbers(column)
-        if numbers is None:
-            words, place, counts = np.unique([str(cell) for cell in column], return_inverse=True, return_counts=True)
-            share = counts[place.ravel()][rows] / len(column)
-            out[:, j] = ndtri(1.0 - 0.5 * share) if len(words) > 1 else -1.0
+    out = np.zeros(cells.shape)
+    for j, (column, beside) in enumerate(zip(cells.T, others.T, strict=True)):
+        numbers, known = (x if x.dtype != object else _numbers(x) for x in (column, beside))
+        if numbers is None or known is None:
+            words, counts = np.unique([str(cell) for cell in beside], return_counts=True)
+            share = dict(zip(words.tolist(), counts / len(beside), strict=True))
+            rare = np.array([share.get(str(cell), 0.5 / len(beside)) for cell in column])
+            out[:, j] = ndtri(1.0 - 0.5 * rare) if len(words) > 1 else -1.0
         else:
-            known = numbers[np.isfinite(numbers)]
+            known = known[np.isfinite(known)]
             if len(known):
-                out[:, j] = np.nan_to_num(np.abs(deviations_of(numbers[rows, None], known[:, None])[:, 0]))
+                out[:, j] = np.nan_to_num(np.abs(deviations_of(numbers[:, None], known[:, None])[:, 0]))
     return out
 
 
