@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
+from isopleth.cli.many_rows import SomeRows, is_read_in_parts, judged_in_parts, refuse_with_patterns
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
 from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user
@@ -48,35 +49,51 @@ def anomalies(
     explains = explain or run.report is not None  # a page explains the rows that it shows first
     as_text = explain and run.out is not None and run.out.suffix.lower() == ".csv"
     run.stage("reading")
+    refuse_with_patterns(file, model=model, reference=reference, plot=run.plot, report=run.report)
+    table: FileTable | SomeRows
     with of_this_version(model) if model else nullcontext():
         if model:
             detector = load_detector(model)
             table = run.read_for(file, schema_of(detector), cells=as_text)
+            found = judged(detector, table, run.places(len(table), table.lines), fdr)
+        elif reference or run.plot or run.report or not is_read_in_parts(file):
+            detector, table = fitted(run, file, reference, contamination, as_text)
+            run.stage("scoring")
+            found = judged(detector, table, run.places(len(table), table.lines), fdr)
         else:
-            first = table = run.read(reference or file, constants=True, cells=as_text)
-            if reference:
-                first, table = without_times_apart(run, first, run.read_for(file, first.schema, cells=as_text))
-            run.stage("fitting")
-            run.sources["X"] = first  # the table that errors of the fit are about
-            detector = fit(first, contamination, novelty=reference is not None)
-            run.sources["X"] = table
-        run.stage("scoring")
-        found = judged(detector, table, run.places(len(table), table.lines), fdr)
+            detector, table, found = judged_in_parts(
+                run, file, contamination, fdr, top, explain and run.out is not None
+            )
         # No density sees that a total is not price times quantity where every one of the three is usual.
         for words in relations_in_words(broken_relations_of(table)):
-            say(f"{table.source}: {words}")
+            say(f"{file if isinstance(table, SomeRows) else table.source}: {words}")
         if not model and not reference:
-            place, where = next(iter(found.where.items()))
+            place, where = list(found.where.items())[-1]
             flagged = found.order[found.flagged[found.order]]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
                 found = replace(found, of_cells=cells_of_flagged(table, flagged, where, place))
         if explains:
+            run.stage("explaining")
             found = explained(detector, table, found, top, flagged=explain and run.out is not None)
     run.stage("writing")
     shown = found if explain else replace(found, explanation=None, explained_rows=None)
     run.write(shown, columns(shown, table), detector, paged=found)
     run.answer(found if run.as_json else shown, top)
+
+
+def fitted(
+    run: Run, file: Path, reference: Path | None, contamination: float | None, as_text: bool
+) -> tuple[AnomalyDetector, FileTable]:
+    """Return a detector fitted to a file, or to a reference for the rows of the file, and the table of the file."""
+    first = table = run.read(reference or file, constants=True, cells=as_text)
+    if reference:
+        first, table = without_times_apart(run, first, run.read_for(file, first.schema, cells=as_text))
+    run.stage("fitting")
+    run.sources["X"] = first  # the table that errors of the fit are about
+    detector = fit(first, contamination, novelty=reference is not None)
+    run.sources["X"] = table
+    return detector, table
 
 
 def without_times_apart(run: Run, reference: FileTable, table: FileTable) -> tuple[FileTable, FileTable]:
@@ -135,7 +152,9 @@ def cells_of(table: FileTable) -> Any:
     return ShownCells(table.shape, object, shown)
 
 
-def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top: int, *, flagged: bool) -> Anomalies:
+def explained(
+    detector: AnomalyDetector, table: FileTable | SomeRows, found: Anomalies, top: int, *, flagged: bool
+) -> Anomalies:
     """Return the anomalies with an explanation of the `top` least likely rows and, if asked for, of all flagged ones."""
     count = int(found.flagged.sum())
     # Flagged rows are the least likely ones, so they come first in this order. A detector needs at least one row.
@@ -149,7 +168,7 @@ def explained(detector: AnomalyDetector, table: FileTable, found: Anomalies, top
     return replace(found, explanation=explanation, explained_rows=rows)
 
 
-def columns(found: Anomalies, table: FileTable | None = None) -> dict[str, np.ndarray]:
+def columns(found: Anomalies, table: FileTable | SomeRows | None = None) -> dict[str, np.ndarray]:
     """Return the columns of --out, in the order of the table; usual values as the cells of a `table` of text are written."""
     judged = {"score": found.scores, "pvalue": found.p_values}
     judged |= {"label": found.flagged.astype(np.int64), "certain": found.certain.astype(np.int64)}
@@ -176,9 +195,9 @@ def columns(found: Anomalies, table: FileTable | None = None) -> dict[str, np.nd
     return out | reasons
 
 
-def _written(table: FileTable | None) -> Callable[[str, Any], str]:
+def _written(table: FileTable | SomeRows | None) -> Callable[[str, Any], str]:
     """Return a function that writes a number, word or time as the cells of its column are written, if they are text."""
-    if table is None or table.header is None:
+    if not isinstance(table, FileTable) or table.header is None:
         return lambda name, value: cell_text(value, repr)
     form = cache(partial(form_of_column, table))
 

@@ -307,9 +307,9 @@ _confidence_option = click.option(
 
 @click.command(
     cls=Command,
-    stages="reading fitting scoring writing",
+    stages="reading fitting scoring explaining writing",
     short_help="Show the least likely rows of a table.",
-    reads={"file": "file", "reference": "file", "model": "model file"},
+    reads={"file": "files", "reference": "file", "model": "model file"},
 )
 @click.argument("file", type=_PATH)
 @_file_option(
@@ -348,6 +348,8 @@ _confidence_option = click.option(
 @json_option
 def anomalies() -> None:
     """Show the least likely rows of FILE, a table (isopleth --help lists the formats).
+
+    FILE may be a quoted pattern for many files, as in 'folder/*.parquet'. These, and large files, are read in parts.
 
     The table may have words, times and missing cells; a line on standard error says what its columns were taken as.
 

@@ -7,6 +7,7 @@ import errno
 import shlex
 import shutil
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ import click
 
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.core.errors import DataWarning, InputError, MissingExtraError, Wording, printable
+from isopleth.core.hearing import listen
 from isopleth.io.output_files import is_for_want_of_room
 
 if TYPE_CHECKING:
@@ -131,28 +133,53 @@ def worded_for_the_shell() -> Iterator[None]:
 
 
 class Stages:
-    """Progress bar of named stages on standard error; nothing is shown where that is no terminal."""
+    """Progress bar of named stages on standard error; nothing is shown where that is no terminal.
+
+    It hears of computations too, whose names, shares and estimates of what is left stand behind the stage that they are part of.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
         self._visible = sys.stderr.isatty() and not _is_quiet()
-        self._shown = ""
+        self._shown, self._stage, self._since = "", "", 0.0
+        if self._visible:
+            listen(self.heard)
 
     def __call__(self, name: str, share: float | None = None) -> None:
+        """Show a stage, and what share of it is done."""
         if not self._visible:
             return
-        done = self._names.index(name)
-        bar = "#" * done + "-" * (len(self._names) - done)
-        line = f"[{bar}] {name}" + ("" if share is None else f" {share:.0%}")
+        now = time.monotonic()
+        if name != self._stage:
+            self._stage, self._since = name, now
+        spent = now - self._since
+        self._show("" if share is None else share_and_rest(share, spent))
+
+    def heard(self, label: str, share: float, spent: float) -> None:
+        """Show a computation in the stage: what it does, which share is done, after so many seconds."""
+        self._show(f": {label}{share_and_rest(share, spent)}")
+
+    def _show(self, words: str) -> None:
+        done = self._names.index(self._stage) if self._stage in self._names else 0
+        line = f"[{'#' * done + '-' * (len(self._names) - done)}] {self._stage}{words}"
         if line != self._shown:
-            click.echo(f"{_ERASE}{line}", err=True, nl=False)
+            most = shutil.get_terminal_size().columns - 1
+            click.echo(f"{_ERASE}{line[:most]}", err=True, nl=False)
             self._shown = line
 
     def end(self) -> None:
         """Erase the bar."""
+        if self._visible:
+            listen(None)
         if self._shown:
             click.echo(_ERASE, err=True, nl=False)
             self._shown = ""
+
+
+def share_and_rest(share: float, spent: float) -> str:
+    """Return a share in words and, from a second on, an estimate of the seconds that are left."""
+    left = f", {spent * (1.0 - share) / share:.0f} s left" if share > 0.0 and spent >= 1.0 else ""
+    return f" {share:.0%}{left}"
 
 
 _WRONG_INPUT = 2

@@ -21,7 +21,7 @@ from isopleth.core.errors import Hint, InputError, quoted, warn_user
 from isopleth.files.file_table import FileTable, refuse_odd_cells, together
 from isopleth.files.new_cells import as_written
 from isopleth.files.read import Reader, Reading
-from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_frame, write_table
+from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_blocks, write_frame
 from isopleth.io.output_files import check_target
 from isopleth.results import Result
 from isopleth.results.result import plain
@@ -32,6 +32,7 @@ from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 
 # What --out may be, by what a command writes there; a model has any name.
+_BLOCK = 65_536  # rows that are written at once
 _SUFFIXES = {"table": TABLE_SUFFIXES, "frame": FRAME_SUFFIXES, "answers": (*TABLE_SUFFIXES, ".npy")}
 
 
@@ -235,7 +236,8 @@ class Run:
         # Draw first, so that an error in drawing leaves no other files.
         axes: Any = result.plot() if self.plot else None
         if self.out and columns is not None:
-            write_table(self.out, columns, raw_text=self.raw_text)
+            check_table_target(self.out)
+            write_blocks(self.out, self._blocks(columns), raw_text=self.raw_text)
         if self.save_to:
             from isopleth.io import save
 
@@ -250,6 +252,13 @@ class Run:
             files = ", ".join(str(path) for path in self.inputs.values() if path)
             command = shlex.join(["isopleth", *self.arguments])
             write_report(paged or result, self.report, Context(command, files, self.used, [*notes, *self._odd()]))
+
+    def _blocks(self, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Yield columns in blocks of rows, as they are written, and show the share that is."""
+        n = len(next(iter(columns.values())))
+        for first in range(0, max(n, 1), _BLOCK):
+            self.stage("writing", first / max(n, 1))
+            yield {name: column[first : first + _BLOCK] for name, column in columns.items()}
 
     def _odd(self) -> list[str]:
         """Return what is odd about the tables that were read."""

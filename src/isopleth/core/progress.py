@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from isopleth.core.errors import InputError
+from isopleth.core.hearing import Hearer, hearer
 
 if TYPE_CHECKING:
     from sklearn.callback import CallbackSupportMixin
@@ -106,15 +107,17 @@ class Progress:
         self._estimator: Any = None
         self._task: Any = None
         self._seen = 0
+        self._hearer: Hearer | None = None
 
     def __enter__(self) -> Self:
         inside, under = _REPORTING.get(), _UNDER_CALLBACKS.get()
         self._visible = self._visible and not inside
+        self._hearer = None if inside or self._visible else hearer()
         if under is not None and not inside:
             self._estimator, context = under
             self._task = context.subcontext(task_name=self._label, max_subtasks=min(self._total, _SEEN))
             self._task.call_on_fit_task_begin(estimator=self._estimator)
-        if self._visible or self._task is not None:
+        if self._visible or self._hearer is not None or self._task is not None:
             self._token = _REPORTING.set(True)
         self._start = time.monotonic()
         self._next = self._start + PATIENCE
@@ -122,15 +125,19 @@ class Progress:
 
     def __call__(self, steps: int = 1) -> None:
         """Count steps that are done."""
-        if not self._visible and self._task is None:
+        if not self._visible and self._hearer is None and self._task is None:
             return
         with self._lock:
             self._done = min(self._total, self._done + steps)
             self._tell_callbacks()
-            if not self._visible:
+            if not self._visible and self._hearer is None:
                 return
             now = time.monotonic()
             if now < self._next:
+                return
+            if self._hearer is not None:
+                self._next = now + ON_TERMINAL
+                self._hearer(self._label, self._done / self._total, now - self._start)
                 return
             terminal = sys.stderr.isatty()
             self._next = now + (ON_TERMINAL if terminal else IN_LOG)

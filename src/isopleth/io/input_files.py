@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
+from glob import has_magic
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -14,9 +15,18 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+def is_pattern(path: Path) -> bool:
+    """Return whether a name is a pattern for many files, and not that of a file."""
+    return has_magic(str(path)) and not path.exists()
+
+
 def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
-    """Check before any work that a file can be read."""
+    """Check before any work that a file can be read; `what` is "files" where a pattern may stand for many."""
     source = Path(path)
+    if what == "files":
+        if is_pattern(source):
+            return source
+        what = "file"
     if what == "file" and str(source) == "-":
         return source
     try:

@@ -23,16 +23,26 @@ from isopleth.tables.schema import EncodedTable, Schema
 from isopleth.tables.unread import CensoredCells
 
 
-class ReadTable(Protocol):
+class PlacedRows(Protocol):
+    """Rows as numbers and codes, their schema, and where they stand."""
+
+    @property
+    def schema(self) -> Schema:
+        """What each column is used as."""
+
+    def encoded(self) -> EncodedTable:
+        """Return its columns as numbers and codes."""
+
+    def place(self, row: int) -> str:
+        """Return where a row stands."""
+
+
+class ReadTable(PlacedRows, Protocol):
     """Table that was read, as by :func:`isopleth.read_table`: its cells, its schema, and where its rows stand."""
 
     @property
     def data(self) -> Any:
         """All columns, as a ``pyarrow.Table``."""
-
-    @property
-    def schema(self) -> Schema:
-        """What each column is used as."""
 
     @property
     def source(self) -> Any:
@@ -44,14 +54,8 @@ class ReadTable(Protocol):
 
     def __len__(self) -> int: ...
 
-    def encoded(self) -> EncodedTable:
-        """Return its columns as numbers and codes."""
 
-    def place(self, row: int) -> str:
-        """Return where a row stands."""
-
-
-def broken_relations_of(table: ReadTable) -> dict[str, list[str]]:
+def broken_relations_of(table: PlacedRows) -> dict[str, list[str]]:
     """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
     measured = [column for column in table.schema.columns if column.kind != "categorical"]
     cells = zip(measured, table.encoded().numeric.T, strict=True)

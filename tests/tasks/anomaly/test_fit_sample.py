@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import AnomalyDetector
-from isopleth.tasks.anomaly.fit_sample import FirstLook, FitSample
+from isopleth import AnomalyDetector, InputError
+from isopleth.tasks.anomaly.detector import fit_parts
+from isopleth.tasks.anomaly.fit_sample import CodedRows, FirstLook, FitSample
+from isopleth.tasks.anomaly.training_table import discounted
 
 N, SIZE = 3000, 500
 
@@ -63,8 +65,6 @@ def test_common_rows_are_never_left_out_and_sums_have_the_right_expectation():
         assert set(map(tuple, common)) <= set(map(tuple, rows))
         assert len(rows) == 400
         estimates.append(weights[copies == 400].sum() / weights.sum())
-    from isopleth.tasks.anomaly.training_table import discounted
-
     true = 5 * discounted(400) / (5 * discounted(400) + 4000)
     assert np.mean(estimates) == pytest.approx(true, abs=0.01)
 
@@ -127,3 +127,34 @@ def test_the_stated_standard_error_is_that_of_the_share_that_is_flagged():
     expected = np.sqrt(1 / 30 * 29 / 30 / 400)
     assert 0.65 * expected < np.std(shares, ddof=1) < 1.5 * expected
     assert np.mean(shares) == pytest.approx(1 / 30, abs=3 * expected / 5)
+
+
+class Blocks(CodedRows):
+    """Rows in blocks of a length, as from a file."""
+
+    length = 700
+
+    def sums(self, start, add):
+        total = start()
+        for first in range(0, len(self.rows), self.length):
+            total = total.merge(add(start(), self.rows[first : first + self.length], None))
+        return total
+
+
+@pytest.mark.parametrize("most", [SIZE, 2 * N])
+def test_a_fit_to_rows_in_parts_is_that_in_memory(most):
+    X = np.nan_to_num(rows_with_gaps())
+    parts = fit_parts(AnomalyDetector(max_fit_rows=most, random_state=0), Blocks(X))
+    memory = AnomalyDetector(max_fit_rows=most, random_state=0).fit(X)
+    np.testing.assert_allclose(parts.training_scores_, memory.training_scores_, rtol=1e-9)
+    np.testing.assert_allclose(parts.p_values_, memory.p_values_, rtol=1e-9)
+    assert parts.offset_ == pytest.approx(memory.offset_, rel=1e-9)
+    np.testing.assert_allclose(parts.score_samples(X[:9]), memory.score_samples(X[:9]), rtol=1e-9)
+    assert len(parts.anomalies(X).p_values) == N
+
+
+def test_a_fit_to_parts_refuses_what_it_cannot_use():
+    with pytest.raises(InputError, match="novelty=True is fitted to a reference in memory"):
+        fit_parts(AnomalyDetector(novelty=True), Blocks(np.zeros((5, 2))))
+    with pytest.raises(InputError, match="X has 1 rows"):
+        fit_parts(AnomalyDetector(), Blocks(np.zeros((1, 2))))

@@ -17,7 +17,7 @@ from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, probability, warn_user
 from isopleth.core.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
-from isopleth.core.parts import Parts
+from isopleth.core.parts import Parts, take_columns
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import Rounding
 from isopleth.core.scales import ScaledColumns, medians
@@ -40,7 +40,15 @@ from isopleth.tables.checks import (
 from isopleth.tables.schema import Schema
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, Explanation
-from isopleth.tasks.anomaly.fit_sample import AllScores, CodedRows, FirstLook, FitSample, digest_of, distinct_places
+from isopleth.tasks.anomaly.fit_sample import (
+    AllRows,
+    AllScores,
+    CodedRows,
+    FirstLook,
+    FitSample,
+    digest_of,
+    distinct_places,
+)
 from isopleth.tasks.anomaly.pooled_rule import PooledRule
 from isopleth.tasks.anomaly.reasons import Reasons
 from isopleth.tasks.anomaly.reference_rule import ReferenceRule
@@ -151,8 +159,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     training_labels_ : array of shape (n_samples,), int
         -1 for flagged training rows, 1 for the others; the same as :meth:`predict` of the training rows.
     n_samples_fit_ : int
-        Number of rows that the rule is fitted to: all of them up to `max_fit_rows`. Of a sample it is that of independent rows
-        whose weights would be as uncertain: p-values of all rows, near p, have a standard error of :math:`\sqrt{p(1-p)/n}`.
+        Number of rows that the rule is fitted to: all of them up to `max_fit_rows`, or so many distinct ones. Of a sample it is the
+        number n by which p-values of all rows have a standard error of about :math:`\sqrt{p(1-p)/n}`; common rows count as often
+        as they occur in such a sample.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -256,7 +265,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         look = FirstLook(entered.rows.shape[1], self._most_common if sampled else 0).add(entered.rows)
         seed = self._begin(look, entered.columns)
         if sampled:
-            self._fit_sample(CodedRows(self._coded(entered), self.verbose), look, entered.columns, seed)
+            self._fit_sample(CodedRows(entered.rows, self.verbose), look, entered.columns, seed)
             return entered.finish(self)
         X = self._coded(entered)
         surprises, table = self._fit_rule(X, entered.columns, seed)
@@ -313,8 +322,6 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
                 table,
             )
         self._index, self.n_samples_fit_ = table.index, len(X)
-        if weights is not None:
-            self.n_samples_fit_ = int(weights.sum() ** 2 / (weights**2).sum())
         return surprises.sum(axis=1), table
 
     @property
@@ -328,17 +335,24 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         return int(self._frame.keep[: self._n_numeric].sum())
 
     def _fit_sample(self, parts: Parts, look: FirstLook, columns: Schema | None, seed: int) -> None:
-        """Fit the rule to a sample of coded rows, and judge all rows by it, in two more passes over their parts."""
+        """Fit the rule to a sample of the rows, and judge all rows by it, in two more passes over their parts."""
         size = int(self.max_fit_rows)
-        drawn, copies, weights = parts.sums(lambda: FitSample(size, seed, look), FitSample.add).drawn
+        found = parts.sums(lambda: FitSample(size, seed, look), self._add_to_sample)
+        drawn, copies, weights = found.drawn
         surprises, table = self._fit_rule(drawn, columns, seed, copies, weights)
-        found = parts.sums(AllScores, self._add_scores)
-        self._digest_of_fit = found.digest
-        self._judge(surprises, table, found.all)
+        every = found.complete and len(drawn) <= size
+        self.n_samples_fit_ = look.n_rows if every else min(round(float(weights.sum())), look.n_rows)
+        scores = parts.sums(AllScores, self._add_scores)
+        self._digest_of_fit = scores.digest
+        self._judge(surprises, table, scores.all)
+
+    def _add_to_sample(self, found: FitSample, rows: np.ndarray, weights: np.ndarray | None) -> FitSample:
+        found.add(self._with_gap_codes(rows))
+        return found
 
     def _add_scores(self, found: AllScores, rows: np.ndarray, weights: np.ndarray | None) -> AllScores:
-        """Add the scores of coded rows."""
-        in_frame = self._frame.enter(self._rounding.apply(rows))
+        """Add the scores of rows."""
+        in_frame = self._frame.enter(self._rounding.apply(self._with_gap_codes(rows)))
         first, place = distinct_places(in_frame)
         once = in_frame if len(first) == len(rows) else in_frame[first]
         scores = -self._rule.surprises(once, self._index.find(once), self._budget).sum(axis=1)
@@ -357,11 +371,15 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
 
     def _coded(self, table: CheckedRows) -> np.ndarray:
         """Return rows with a code for missing words, that of the most frequent word if no training row had a gap."""
-        rows, gaps, numeric = table.rows, table.missing, table.n_numeric
-        if not gaps.any():
+        return self._with_gap_codes(table.rows)
+
+    def _with_gap_codes(self, rows: np.ndarray) -> np.ndarray:
+        """Return rows of numbers and codes with a code for missing words."""
+        gaps, numeric = np.isnan(rows), self._n_numeric
+        if not gaps[:, numeric:].any():
             return rows
-        words = np.where(gaps[:, numeric:], np.nan_to_num(self._gap_codes), table.codes)
-        return np.column_stack([np.where(gaps, np.nan, rows)[:, :numeric], words])
+        words = np.where(gaps[:, numeric:], np.nan_to_num(self._gap_codes), rows[:, numeric:])
+        return np.column_stack([rows[:, :numeric], words])
 
     def _codes_of(self, X: np.ndarray) -> np.ndarray:
         """Return how many codes each column of words can have: words, unseen ones, and gaps where they count as a word."""
@@ -729,18 +747,18 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """
         table, rows = self._enter(X, warn=False)  # `select` warns
         own, scores = self._is_of_fit(rows), self._score(rows)
-        p_values = to_numpy(self.p_values_) if own else self._p_values(rows)
-        labels = np.where(scores < self.offset_, -1, 1)
-        certain = to_numpy(self.select(None if own else X, fdr=fdr))
         cells, names = shown_cells(X, table.rows, plain_names(self))
-        resolution = resolution_of(self.n_samples_fit_) if own else 1.0 / (self._references() + 1)
-        rule = self._rule_of_flags(own=own)
-        judged = (names, cells, scores, p_values, labels, certain, float(fdr), rule)
-        sampled = self.n_samples_fit_ if self.n_samples_fit_ < len(self.training_scores_) else None
-        found = Anomalies(*judged, where=index_of(X), resolution=resolution, new=not own, sampled=sampled)
+        if own:
+            found = self.anomalies_of_fit(names, cells, fdr)
+        else:
+            labels = np.where(scores < self.offset_, -1, 1)
+            judged = (names, cells, scores, self._p_values(rows), labels, to_numpy(self.select(X, fdr=fdr)), float(fdr))
+            found = Anomalies(*judged, self._rule_of_flags(own=False), new=True, sampled=self._sampled)
+            found = replace(found, resolution=1.0 / (self._references() + 1))
+        found = replace(found, where=index_of(X) or found.where)
         if table.columns is not None or table.missing.any():
             found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
-        if not own and len(some := rows_to_explain(certain)):
+        if not own and len(some := rows_to_explain(found.certain)):
             found = replace(found, decided_by=deciding_column(self.explain(chosen_rows(X, some)), names))
         if self.novelty and not own and self._split is not None:
             certificate = self._split.certificate(rows, self._budget)
@@ -749,6 +767,32 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             chosen = found.order[:explain]
             found = replace(found, explanation=self.explain(chosen_rows(X, chosen)), explained_rows=chosen)
         return found.like(X)
+
+    def anomalies_of_fit(self, names: list[str], cells: Any, fdr: float = 0.1) -> Anomalies:
+        """Return the answer about the rows of the fit, whose cells need not be in memory.
+
+        Parameters
+        ----------
+        names : list of str
+            Names of the columns.
+        cells : array-like of shape (n_samples, n_features)
+            The rows as they are to be shown.
+        fdr : float, default=0.1
+            False discovery rate of the rows that are `certain`; see :meth:`select`.
+
+        Returns
+        -------
+        Anomalies
+        """
+        certain, labels = to_numpy(self.select(fdr=fdr)), to_numpy(self.training_labels_)
+        judged = (names, cells, to_numpy(self.training_scores_), to_numpy(self.p_values_), labels, certain, float(fdr))
+        resolution = resolution_of(self.n_samples_fit_)
+        return Anomalies(*judged, self._rule_of_flags(own=True), resolution=resolution, sampled=self._sampled)
+
+    @property
+    def _sampled(self) -> int | None:
+        """Number of rows that the rule is fitted to, if these are a sample."""
+        return self.n_samples_fit_ if self.n_samples_fit_ < len(self.training_scores_) else None
 
     def _rule_of_flags(self, *, own: bool) -> str:
         """Return what a flag means, in a few words; `own` for the rows of the fit."""
@@ -801,3 +845,51 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             If matplotlib is not installed.
         """
         return self.anomalies(X).plot(ax)
+
+
+def fit_parts(detector: AnomalyDetector, parts: Parts, columns: Schema | None = None) -> AnomalyDetector:
+    """Fit a detector to rows in parts, in three passes; the answers are those of a fit in memory.
+
+    Parameters
+    ----------
+    detector : AnomalyDetector
+        The detector; without ``novelty=True``, which takes its reference in memory.
+    parts : Parts
+        Rows: numbers, then codes of categories, NaN where a cell is missing.
+    columns : Schema, optional
+        What the columns are used as; numbers by default.
+
+    Returns
+    -------
+    AnomalyDetector
+        The detector itself, with the scores of all rows in memory.
+
+    Raises
+    ------
+    InputError
+        If the rows or parameters cannot be used.
+    """
+    detector._validate_params()
+    detector.__dict__.pop("offset_", None)
+    detector.__dict__.pop("schema_", None)
+    if detector.novelty:
+        raise InputError(
+            "novelty=True is fitted to a reference in memory; pass a part of the rows as an array or frame."
+        )
+    take_columns(detector, parts)
+    if columns is not None:
+        detector.schema_ = columns
+    detector._groups = None
+    most = detector._most_common
+    look = parts.sums(lambda: FirstLook(parts.n_features, most), FirstLook.add)
+    if look.n_rows < 2:
+        raise InputError(f"X has {look.n_rows} rows; at least 2 are needed.")
+    seed = detector._begin(look, columns)
+    if look.n_rows > detector.max_fit_rows:
+        detector._fit_sample(parts, look, columns, seed)
+        return detector
+    rows = parts.sums(AllRows, AllRows.add).all
+    surprises, table = detector._fit_rule(detector._with_gap_codes(rows), columns, seed)
+    detector._digest_of_fit = digest_of(detector._frame.enter(detector._rounding.apply(rows))).hexdigest()
+    detector._judge(surprises, table, -surprises[table.place])
+    return detector

@@ -208,6 +208,28 @@ class AllScores:
         return {"scores": self.scores}
 
 
+class AllRows:
+    """All rows, part by part in their order."""
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+
+    def add(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Add rows."""
+        self.rows.append(rows)
+        return self
+
+    def merge(self, other: AllRows) -> Self:
+        """Add the rows of the parts that follow, and return this one."""
+        self.rows += other.rows
+        return self
+
+    @property
+    def all(self) -> np.ndarray:
+        """Rows of all parts."""
+        return np.concatenate(self.rows)
+
+
 class CodedRows(Parts):
     """Checked rows in memory, numbers before codes and NaN where a cell is missing, in blocks."""
 

@@ -128,8 +128,8 @@ class Member:
         for alpha in self.coefficients:
             used = slice(int(np.flatnonzero(alpha)[-1]) + 1)
             roots.append(_log_root(kernels[used], exponents[used], alpha[used]))
-        mean = roots[0] if len(roots) == 1 else sum(roots)
-        return 2.0 / len(self.coefficients) * mean
+        mean = roots[0] if len(roots) == 1 else np.sum(roots, axis=0)
+        return np.asarray(2.0 / len(self.coefficients) * mean)
 
 
 def _log_root(kernels: np.ndarray, exponents: np.ndarray, alpha: np.ndarray) -> np.ndarray:

@@ -401,7 +401,7 @@ class Anomalies(Result):
 
 _MOST_DOTS, _MOST_FLAGGED = 2000, 800
 # Rows with which the values of a row are compared for its text.
-_COMPARED = 20_000
+COMPARED_ROWS = 20_000
 # Values in the text of a dot, and dots that carry their rank.
 _VALUES, _MOST_NUMBERED = 5, 20
 # So many rows are marked where none is flagged.
@@ -572,10 +572,10 @@ def values_text(found: Anomalies, rows: np.ndarray, most: int = _VALUES) -> list
     """Return the most extreme values of rows as text."""
     cells = found.values[rows]
     return [
-        "  ".join(
-            f"{found.names[j]}={cell_text(row[j])}" for j in np.argsort(-z, kind="stable")[:most] if z[j] >= 0.0
+        "  ".join(f"{found.names[j]}={cell_text(row[j])}" for j in np.argsort(-z, kind="stable")[:most] if z[j] >= 0.0)
+        for row, z in zip(
+            cells, _deviations(cells, found.values[sample_places(len(found), COMPARED_ROWS)]), strict=True
         )
-        for row, z in zip(cells, _deviations(cells, found.values[sample_places(len(found), _COMPARED)]), strict=True)
     ]
 
 

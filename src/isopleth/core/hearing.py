@@ -1,0 +1,21 @@
+"""Who is told of the progress of computations, besides those who asked for it by `verbose`; it imports nothing large."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+
+# Told what is computed, which share of it is done, and after how many seconds.
+Hearer = Callable[[str, float, float], None]
+
+_HEARER: ContextVar[Hearer | None] = ContextVar("_HEARER", default=None)
+
+
+def listen(hearer: Hearer | None) -> None:
+    """Tell `hearer` of all computations from now on; the shell does, for its bar."""
+    _HEARER.set(hearer)
+
+
+def hearer() -> Hearer | None:
+    """Return who is told of computations."""
+    return _HEARER.get()

@@ -1,0 +1,105 @@
+"""Tables in one file or in many, read again in chunks for each pass over their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from isopleth.core.errors import InputError
+from isopleth.core.parts import Add, Parts, S
+from isopleth.files.file_table import FileTable
+from isopleth.files.read import Reader, Reading
+from isopleth.files.stream import FileRows
+from isopleth.io.input_files import check_source, is_pattern
+from isopleth.tables.schema import Schema
+
+
+def files_of(path: Path) -> list[Path]:
+    """Return the files that a name stands for: those that match it, in the order of their names, if it is a pattern."""
+    if not is_pattern(path):
+        return [path]
+    found = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
+    if not found:
+        raise InputError(f"no file matches {path}; check the folder and the pattern.")
+    return [check_source(name) for name in found]
+
+
+class TableParts(Parts):
+    """Rows of tables in files with the same columns, of all kinds: numbers, then codes, NaN where a cell is missing.
+
+    The first rows of the first file decide what each column is used as.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        how: Reading,
+        of_first: Callable[[Schema], Schema] = lambda schema: schema,
+        progress: Callable[[float], None] = lambda share: None,
+    ) -> None:
+        self.paths, self.progress, self._how = list(paths), progress, how
+        reader = Reader(self.paths[0], how)
+        first = reader.first()
+        self.first = first.using(of_first(first.schema))
+        self.schema: Schema = self.first.schema
+        self.dialect = reader.dialect
+        self.names, self.n_features = self.first.names, len(self.first.names)
+        self._rows = [FileRows(path, how.of_schema(self.schema), self.schema) for path in self.paths]
+        self.lines: list[
+            np.ndarray
+        ] = []  # of the rows of text files, and how many rows each file has, after the first pass
+        self.counts = np.zeros(0, dtype=np.int64)
+        self.passes = 0  # that have begun
+
+    def tables(self) -> Iterator[tuple[int, FileTable]]:
+        """Yield the rows in order, chunk by chunk, with the number of their file."""
+        self.passes += 1
+        sizes = np.array([path.stat().st_size for path in self.paths], dtype=np.float64)
+        before = np.append(0.0, np.cumsum(sizes)) / max(float(sizes.sum()), 1.0)
+        for number, rows in enumerate(self._rows):
+            done = 0
+            for table in rows.tables():
+                yield number, table
+                done += len(table)
+                self.progress(float(before[number] + (before[number + 1] - before[number]) * rows.file.share_of(done)))
+
+    def sums(self, start: Callable[[], S], add: Add[S]) -> S:
+        """Return sums over all rows; see :meth:`isopleth.core.parts.Parts.sums`."""
+        total, first, counts = start(), not len(self.counts), np.zeros(len(self.paths), dtype=np.int64)
+        for number, table in self.tables():
+            total = add(total, table.encoded().rows, None)
+            counts[number] += len(table)
+            if first and table.lines is not None:
+                self.lines.append(table.lines.astype(np.int64))
+        self.counts = counts
+        return total
+
+    def take(self, rows: np.ndarray) -> FileTable:
+        """Return the rows at some rising positions, of all rows of the files, in one pass."""
+        found: list[FileTable] = []
+        before = 0
+        for _, table in self.tables():
+            here = rows[np.searchsorted(rows, before) : np.searchsorted(rows, before + len(table))] - before
+            if len(here):
+                found.append(table.take(here))
+            before += len(table)
+        data = pa.concat_tables([table.data for table in found]).combine_chunks()
+        lines = None if found[0].lines is None else np.concatenate([table.lines for table in found])
+        return replace(found[0], data=data, lines=lines, before=0, schema=self.schema)
+
+    @property
+    def notes(self) -> list[Any]:
+        """What counted as missing in the files that were read, since it could not be read."""
+        return [note for rows in self._rows for note in rows.odd.notes(rows.source)]
+
+    @property
+    def unseen(self) -> dict[str, int]:
+        """Number of cells of the last pass with words that the first rows do not have, by column."""
+        names = {name for rows in self._rows for name in rows.unseen}
+        return {name: sum(rows.unseen[name] for rows in self._rows) for name in sorted(names)}

@@ -1,0 +1,108 @@
+"""``isopleth anomalies`` of large files and of many: what is read in parts answers as what is read at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import forked
+from cli import shell
+from cli.shell import fine, refused
+from cli.test_terminal import run_in_terminal
+from isopleth.cli import many_rows
+
+found = partial(shell.found, "anomalies")
+N = 400
+
+
+def table(n=N):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=n), "b": rng.exponential(size=n).round(2), "town": rng.choice(["x", "y", "z"], n)}
+    )
+    frame.loc[7, "b"] = np.nan
+    frame.loc[n // 2, ["a", "b"]] = [9.0, 80.0]
+    return frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("many")
+    frame = table()
+    frame.to_parquet(path / "all.parquet")
+    frame.to_csv(path / "all.csv", index=False)
+    for k, rows in enumerate(np.array_split(np.arange(N), 3)):
+        frame.iloc[rows].to_parquet(path / f"part{k}.parquet")
+    return path
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    monkeypatch.setattr(many_rows, "_CELLS", 0)
+    monkeypatch.setattr(many_rows, "_BYTES", 0)
+
+
+@pytest.mark.parametrize("name", ["all.parquet", "all.csv"])
+def test_a_file_that_is_read_in_parts_answers_as_one_that_is_read_at_once(name, folder, tmp_path, monkeypatch):
+    at_once, out = found(folder / name, "--explain", "--out", tmp_path / "one.csv"), tmp_path / "two.csv"
+    monkeypatch.setattr(many_rows, "_CELLS", 0)
+    monkeypatch.setattr(many_rows, "_BYTES", 0)
+    other = found(folder / name, "--explain", "--out", out)
+    assert other["table"][0]["score"] == pytest.approx(at_once["table"][0]["score"], rel=1e-9)
+    for key in ("rows", "flagged", "certain", "fdr", "columns"):
+        assert other[key] == at_once[key]
+    assert [row["explained_by"] for row in other["table"]] == [row["explained_by"] for row in at_once["table"]]
+    one, two = pd.read_csv(tmp_path / "one.csv"), pd.read_csv(out)
+    assert list(one.columns) == list(two.columns)
+    np.testing.assert_allclose(two["score"], one["score"], rtol=1e-9)
+    assert (two["explained_by"].fillna("") == one["explained_by"].fillna("")).all()
+
+
+def test_a_pattern_stands_for_many_files(folder, tmp_path):
+    one = found(folder / "all.parquet")
+    many = found(folder / "part*.parquet", "--out", tmp_path / "out.parquet")
+    assert many["flagged"] == one["flagged"]
+    first = many["table"][0]
+    assert (first["file"], first["row"]) == ("part1.parquet", N // 2 - 134 + 1)
+    written = pd.read_parquet(tmp_path / "out.parquet")
+    assert written["file"].tolist() == ["part0.parquet"] * 134 + ["part1.parquet"] * 133 + ["part2.parquet"] * 133
+    assert written["score"].idxmin() == N // 2
+
+
+def test_patterns_are_refused_in_a_sentence_where_one_file_is_needed(folder):
+    assert "no file matches" in refused("anomalies", folder / "none*.parquet")
+    assert "--plot takes one file" in refused("anomalies", folder / "part*.parquet", "--plot", folder / "p.png")
+
+
+def test_rows_in_parts_say_what_they_were_taken_as(folder, in_parts):
+    said = fine("anomalies", folder / "all.parquet").stderr
+    assert "400 rows: 2 numbers, 1 category" in said
+    assert "read in parts" in said
+
+
+def test_an_interrupt_leaves_no_file_and_says_a_sentence(folder, tmp_path, monkeypatch):
+    def killed(*_, **__):
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+
+    monkeypatch.setattr("isopleth.cli.anomalies.explained", killed)
+    ended = forked.run(["anomalies", str(folder / "part*.parquet"), "--explain", "--out", str(tmp_path / "o.csv")])
+    assert ended.returncode == 130
+    assert ended.stderr.splitlines()[-1].startswith("isopleth: interrupted")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_bar_has_the_stage_the_share_and_what_is_left(folder, monkeypatch):
+    monkeypatch.setattr("isopleth.cli.program.share_and_rest", lambda share, spent: f" {share:.0%}, left")
+    monkeypatch.setattr("isopleth.core.progress.PATIENCE", -1.0)
+    monkeypatch.setattr("isopleth.core.progress.ON_TERMINAL", 0.0)
+    code, received = run_in_terminal(["anomalies", str(folder / "part*.parquet"), "--explain"], 120, None)
+    assert code == 0, received
+    for stage in ("reading", "fitting", "scoring"):
+        assert f"] {stage} 100%, left" in received
+    assert "] explaining: values that explain rows" in received
