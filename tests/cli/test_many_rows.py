@@ -105,4 +105,4 @@ def test_the_bar_has_the_stage_the_share_and_what_is_left(folder, monkeypatch):
     assert code == 0, received
     for stage in ("reading", "fitting", "scoring"):
         assert f"] {stage} 100%, left" in received
-    assert "] explaining: values that explain rows" in received
+    assert "] explaining: laws of columns" in received

@@ -160,6 +160,7 @@ class Stages:
         self._show(f": {label}{share_and_rest(share, spent)}")
 
     def _show(self, words: str) -> None:
+        """Show the stages that are done, and the one that runs with some words, in the width of the terminal."""
         done = self._names.index(self._stage) if self._stage in self._names else 0
         line = f"[{'#' * done + '-' * (len(self._names) - done)}] {self._stage}{words}"
         if line != self._shown:

@@ -159,9 +159,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
     training_labels_ : array of shape (n_samples,), int
         -1 for flagged training rows, 1 for the others; the same as :meth:`predict` of the training rows.
     n_samples_fit_ : int
-        Number of rows that the rule is fitted to: all of them up to `max_fit_rows`, or so many distinct ones. Of a sample it is the
-        number n by which p-values of all rows have a standard error of about :math:`\sqrt{p(1-p)/n}`; common rows count as often
-        as they occur in such a sample.
+        Number of rows that the rule is fitted to: all of them up to `max_fit_rows`, or so many distinct ones. Of a sample it is
+        the number n by which p-values of all rows have a standard error of about :math:`\sqrt{p(1-p)/n}`; common rows count as
+        often as they occur in such a sample.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
