@@ -871,7 +871,8 @@ def fit_parts(detector: AnomalyDetector, parts: Parts, columns: Schema | None = 
     """
     detector._validate_params()
     detector.__dict__.pop("offset_", None)
-    detector.__dict__.pop("schema_", None)
+    for name in ("schema_", "_stretches"):  # of an earlier fit
+        detector.__dict__.pop(name, None)
     if detector.novelty:
         raise InputError(
             "novelty=True is fitted to a reference in memory; pass a part of the rows as an array or frame."
