@@ -42,7 +42,8 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: 
     known |= dict(zip(used, ~missing.T, strict=True))
     run.write_rows(filled.replace_schema_metadata(None), table, known, ends)
     left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
-    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left, kept)
+    within = int((missing & table.limited).sum())
+    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left, kept, within)
     run.write(found)
     run.answer(found, out=str(run.out))
 

@@ -134,6 +134,8 @@ class FilledCells(Result):
         Columns with gaps that could not be filled, because they are not used.
     limits : dict of str to int
         Cells that say a limit and stay as they are, by column.
+    within : int
+        Number of those that were filled with a number inside their limit; they count in `filled`.
 
     Examples
     --------
@@ -150,6 +152,7 @@ class FilledCells(Result):
     n_rows: int
     left: list[str]
     limits: Mapping[str, int] = field(default_factory=dict)
+    within: int = 0
 
     kind = "filled_cells"
     title = "Filled cells"
@@ -161,6 +164,7 @@ class FilledCells(Result):
         "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
         "filled": Fact("integer", "cells that were filled", lambda found: int(found.filled.sum())),
         "left": Fact("list of string", "columns with gaps that are not used", lambda found: found.left),
+        "limits_filled": Fact("integer", "cells with a limit that were filled inside it", lambda found: found.within),
         "limits_kept": Fact(
             "object", "cells that say a limit and stay as they are, by column", lambda found: dict(found.limits)
         ),
@@ -172,7 +176,9 @@ class FilledCells(Result):
     }
 
     def _sentences(self) -> list[str]:
-        cells = f"{counted(int(self.filled.sum()), 'missing cell')} of {counted(self.n_rows, 'row')}"
+        cells = counted(int(self.filled.sum()) - self.within, "missing cell")
+        cells += f" and {counted(self.within, 'cell')} with a limit" if self.within else ""
+        cells += f" of {counted(self.n_rows, 'row')}"
         some = f"{np.count_nonzero(self.filled)} of {counted(len(self.names), 'column')}"
         verb = "was" if self.filled.sum() == 1 else "were"
         left = [f"Not filled, since they are not used: {in_words(self.left)}."] * bool(self.left)
