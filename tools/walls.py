@@ -237,7 +237,7 @@ PACKAGES = (
         "cells and rows in context",
         uses=(*_SUMS, "results"),
         declared=("density", "conditional"),
-        offers=("ranks", "residuals"),
+        offers=("bent", "ranks", "residuals"),
         layer=7,
         place=0.87,
         first=(

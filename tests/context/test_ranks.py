@@ -33,9 +33,9 @@ def test_working_days_go_together_and_scores_are_normal(ranks, reference):
     assert len(set(ranks.groups[5:])) == 1
     assert ranks.groups[0] != ranks.groups[6]
     found = ranks.scores(*reference, own_day=True)
-    np.testing.assert_allclose([found.mean(), found.std()], [0.0, 1.0], atol=0.08)
+    np.testing.assert_allclose([found.mean(), found.std()], [0.0, 1.0], atol=0.1)  # of fewer days
     later = ranks.scores(*days(14, 1))
-    np.testing.assert_allclose([later.mean(), later.std()], [0.0, 1.0], atol=0.08)
+    np.testing.assert_allclose([later.mean(), later.std()], [0.0, 1.0], atol=0.1)
 
 
 def test_a_score_is_that_of_the_weighted_rank_without_the_own_day(ranks, reference):
@@ -47,7 +47,15 @@ def test_a_score_is_that_of_the_weighted_rank_without_the_own_day(ranks, referen
         weights = np.maximum(1.0 - np.minimum(away, 24.0 - away) / ranks.width, 0.0)
         weights *= ranks.groups[contexts.kind] == ranks.groups[contexts.kind[i]]
         weights[contexts.day == contexts.day[i]] = 0.0
-        share = weights[rows[:, 0] < rows[i, 0]].sum() / weights.sum()
+        lag = (contexts.hour - centre + 12.0) % 24.0 - 12.0
+        used = weights > 0.0
+        low, middle, high = np.quantile(rows[used, 0], [0.25, 0.5, 0.75])
+        inner = np.clip(rows[used, 0], middle - 1.5 * (high - low), middle + 1.5 * (high - low))
+        line = np.polyfit(
+            lag[used], inner, 1, w=np.sqrt(weights[used])
+        )  # its weights multiply residuals, not their squares
+        level = rows[:, 0] - line[0] * lag
+        share = weights[level < level[i]].sum() / weights.sum()
         assert found[i, 0] == pytest.approx(ndtri(share), abs=1e-9)
 
 
@@ -71,3 +79,34 @@ def test_rows_are_judged_one_by_one_and_equal_values_have_uniform_ranks(ranks):
     found = both.scores(distinct, flat[1].take(np.arange(200)))[:, 0]
     assert equal.width == np.inf
     assert found.std() == pytest.approx(1.0, abs=0.2)
+
+
+def test_a_line_in_the_clock_leaves_no_trace_of_the_time_of_day():
+    """Half an hour of a steep rise would widen the law of a cell; brought to one time of day it is that of the noise."""
+    rng, place = np.random.default_rng(0), np.arange(20 * 96)
+    hour, day = (place % 96) / 4.0, place // 96
+    saw = 10.0 * np.abs(hour - 12.0)[:, None]  # ten units an hour, and noise of one
+    contexts = RowContexts(hour, np.zeros(len(place), dtype=np.intp), day)
+    noise = rng.normal(size=(len(place), 1))
+    ranks = ContextRanks.of(saw + noise, contexts, 1, clock=True)
+    found = ranks.scores(saw + noise, contexts, own_day=True)[:, 0]
+    inner = np.abs(np.abs(hour - 12.0) - 6.0) < 5.0  # away from both corners
+    assert np.corrcoef(found[inner], noise[inner, 0])[0, 1] > 0.97
+    far = ranks.scores(saw + 8.0, contexts)[inner, 0]
+    assert far.min() > 6.0
+
+
+def test_an_incident_in_the_reference_does_not_tilt_the_line():
+    rng, place = np.random.default_rng(0), np.arange(14 * 96)
+    hour, day = (place % 96) / 4.0, place // 96
+    rows = rng.normal(size=(len(place), 1))
+    contexts = RowContexts(hour, np.zeros(len(place), dtype=np.intp), day)
+    clean = ContextRanks.of(rows, contexts, 1, clock=True)
+    spoilt = rows.copy()
+    spoilt[5 * 96 + 47 : 5 * 96 + 50] += 30.0
+    asked = RowContexts(hour[:96], contexts.kind[:96], contexts.day[:96] + 100)
+    one, two = (
+        ContextRanks(each, hour, contexts.kind, day, clean.groups, 1.0, clean.unit).scores(rows[:96], asked)
+        for each in (rows, spoilt)
+    )
+    assert np.abs(one - two)[np.abs(one) < 1.5].max() < 0.25

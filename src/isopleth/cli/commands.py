@@ -606,6 +606,11 @@ def fit() -> None:
     help="Judge each cell given this column: times (hour and weekday), hour, weekday, or words such as a holiday; several times. "
     "By default the times of a reference of a week or more; none compares windows.",
 )
+@click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Zone whose clock counts for --context, such as Europe/Berlin; times without a zone are in UTC then.",
+)
 @table_options("--columns", "Use these columns only.")
 @ignore_missing_option
 @_file_option(

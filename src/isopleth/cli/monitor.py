@@ -43,6 +43,7 @@ def monitor(
     window: int,
     expected_run_length: float,
     context: tuple[str, ...],
+    timezone: str | None,
     ignore_missing: bool,
     metrics: Path | None,
 ) -> None:
@@ -53,6 +54,7 @@ def monitor(
     run.stage("fitting")
     how: dict[str, Any] = {
         "context": chosen_context(table, context),
+        "timezone": timezone,
         "window": window,
         "expected_run_length": expected_run_length,
         "compare_missing": not ignore_missing,
@@ -167,6 +169,7 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
     if had != how:
         ignored = "" if had["compare_missing"] else " --ignore-missing"
         ignored += "".join(f" --context {name}" for name in had["context"] or ())
+        ignored += f" --timezone {had['timezone']}" if had["timezone"] else ""
         raise InputError(
             f"{state} was made with --window {had['window']} --run-length {had['expected_run_length']:g}{ignored}; give the same "
             "ones, or another file."

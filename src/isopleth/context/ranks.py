@@ -1,7 +1,8 @@
 """Ranks of cells given the context of their rows: the time of day, the day of the week, and columns that name a kind of row.
 
 A stream of minutes or hours has days and weeks. A value that is ordinary at noon may be far out at night, so each cell is
-ranked among the rows of a reference at about the same time of day, on the same kind of day.
+ranked among the rows of a reference at about the same time of day, on the same kind of day. Where a column rises or falls with
+the clock, rows half an hour apart differ by that; so cells are brought to one time of day along a line (local linear regression).
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ _WIDTHS = (0.5, 1.0, 2.0)
 _ROWS_OF_CHOICE, _LEVELS, _EXCESS = 600, (0.1, 0.5, 0.9), 1.01
 # Parts of a day by which profiles of the kinds are compared.
 _PARTS_OF_PROFILE = 12
+# Cells that a slope needs; fewer have a level only.
+_FEWEST_OF_SLOPE = 12
 # A normal law has this many standard deviations between its quartiles.
 _QUARTILES = 1.35
+# Cells this many quartile distances from the median are moved to there before a slope is fitted: an incident has no part in it.
+_REACH_OF_SLOPE = 1.5
 # Scores beyond all rows of a context, in these units, and the least unit as a share of that of the column.
 _FARTHEST, _LEAST_UNIT = 30.0, 1e-3
 
@@ -87,6 +92,13 @@ class ContextRanks:
         found = np.flatnonzero((weights > 0.0) & (self.groups[self.kind] == group))
         return found, weights[found]
 
+    def _away(self, hour: np.ndarray, part: int) -> np.ndarray:
+        """Return how many hours times of day are after the middle of a part of the day; 0 without a clock."""
+        if np.isinf(self.width):
+            return np.zeros(len(hour))
+        away = hour - (part + 0.5) * _DAY / _PARTS_OF_DAY
+        return np.asarray((away + 0.5 * _DAY) % _DAY - 0.5 * _DAY)
+
     def _loss(self, chosen: np.ndarray) -> float:
         """Return the mean quantile loss at some rows of the reference, whose own days are left out."""
         contexts, loss, count = RowContexts(self.hour, self.kind, self.day), 0.0, 0
@@ -95,10 +107,13 @@ class ContextRanks:
             kept = self.day[found] != day
             if not kept.any():
                 return np.inf
-            values = self.rows[chosen[asked]]
+            values, weights = self.rows[chosen[asked]], weights[kept]
+            away, own = self._away(self.hour[found[kept]], part), self._away(self.hour[chosen[asked]], part)
             for j, column in enumerate(self.rows[found[kept]].T):
-                known, total = _sorted(column, weights[kept])
-                cells = values[~np.isnan(values[:, j]), j]
+                slope = _slope(column, weights, away)
+                known, total = _sorted(column - slope * away, weights)
+                cells = values[:, j] - slope * own
+                cells = cells[~np.isnan(cells)]
                 if not len(known) or not len(cells):
                     continue
                 places = np.searchsorted(total[1:] / total[-1], _LEVELS)
@@ -133,12 +148,15 @@ class ContextRanks:
             if own_day:
                 kept = self.day[found] != day
                 found, weights = found[kept], weights[kept]
+            away, own = self._away(self.hour[found], part), self._away(contexts.hour[asked], part)
             for j, column in enumerate(self.rows[found].T):
-                known, total = _sorted(column, weights)
+                slope = _slope(column, weights, away)
+                known, total = _sorted(column - slope * away, weights)
                 if not len(known):
                     continue
                 ties = mixed(keys[asked], j) / 2.0**64
-                out[asked, j] = self._scores_of_cells(rows[asked, j], known, total, ties, self.unit[j])
+                cells = rows[asked, j] - slope * own
+                out[asked, j] = self._scores_of_cells(cells, known, total, ties, self.unit[j])
         return np.where(np.isnan(rows), 0.0, out)
 
     @staticmethod
@@ -154,6 +172,20 @@ class ContextRanks:
         unit = max((quartiles[1] - quartiles[0]) / _QUARTILES, _LEAST_UNIT * unit)
         above, below = (cells - known[-1]) / unit, (known[0] - cells) / unit
         return np.asarray(score + np.clip(above, 0.0, _FARTHEST) - np.clip(below, 0.0, _FARTHEST))
+
+
+def _slope(column: np.ndarray, weights: np.ndarray, away: np.ndarray) -> float:
+    """Return the slope of the known cells of a column against hours, by weighted least squares of cells that are not far out."""
+    known = ~np.isnan(column)
+    if known.sum() < _FEWEST_OF_SLOPE or not away.any():
+        return 0.0
+    x, y, w = away[known], column[known], weights[known]
+    low, middle, high = np.quantile(y, (0.25, 0.5, 0.75))
+    reach = _REACH_OF_SLOPE * (high - low)
+    y = np.clip(y, middle - reach, middle + reach)
+    x = x - w @ x / w.sum()
+    spread = float(w @ x**2)
+    return float(w @ (x * y)) / spread if spread > 0.0 else 0.0
 
 
 def _sorted(column: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

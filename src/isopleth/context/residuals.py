@@ -78,12 +78,16 @@ class Residuals:
         weights = _regressions(correlation, names)
         return type(self)(ranks, self.centre[kept], self.spread[kept], names, correlation, weights)
 
+    def scores(self, rows: np.ndarray) -> np.ndarray:
+        """Return the standardised scores of rows, of shape (n, p), of which residuals are made."""
+        return np.asarray((_scores(self.ranks, rows) - self.centre) / self.spread)
+
     def __call__(self, rows: np.ndarray, *, one_by_one: bool = False) -> np.ndarray:
         """Return the residuals of rows, of shape (n, p), in units of their standard deviations at the rows of the fit.
 
         Computed `one_by_one`, the residuals of a row have the same bits whatever rows come with it.
         """
-        scores = (_scores(self.ranks, rows) - self.centre) / self.spread
+        scores = self.scores(rows)
         return np.asarray(np.matmul(scores[:, None, :], self.weights)[:, 0] if one_by_one else scores @ self.weights)
 
 

@@ -35,6 +35,9 @@ from isopleth.tasks.density_families import FittedFamily, family_of, is_family
 # covariance, and of smooth families narrow ones show little: fewer scales have more power.
 _FACTORS, _FITTED_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0), (0.5, 1.0, 4.0)
 
+# Weight of the mean of the scores where the largest ones are equal.
+_TIES = 1e-6
+
 # Pairs of rows that a thread takes at once.
 _PAIRS = 2**18
 
@@ -141,10 +144,12 @@ class SteinTestResult(Result):
             "integer", "number of random vectors of signs, or of samples", lambda found: found.n_resamples
         ),
         "family": Fact("string or null", "family that was fitted; null for a known score", lambda found: found.family),
-        "length_scale": Fact("number", "the length scale with the largest score", lambda found: found.length_scale),
+        "length_scale": Fact(
+            NUMBER, "the length scale with the largest score; null for distances", lambda found: found.length_scale
+        ),
     }
     row_keys: ClassVar[dict[str, Key]] = {
-        "length_scale": Key("number", "length scale of the kernel"),
+        "length_scale": Key(NUMBER, "length scale of the kernel; null for distances from the centre"),
         "discrepancy": Key(NUMBER, "kernel Stein discrepancy"),
         "score": Key(NUMBER, "the discrepancy in standard deviations of those of random signs or samples"),
     }
@@ -158,7 +163,9 @@ class SteinTestResult(Result):
         return [
             f"The sample of {rows} is not from {density}{' with this score' if self.family is None else ', as fitted to it'}: "
             f"p = {self.pvalue:.3g}.",
-            f"The difference is clearest at a length scale of {self.length_scale:.3g}.",
+            f"The difference is clearest at a length scale of {self.length_scale:.3g}."
+            if np.isfinite(self.length_scale)
+            else "The difference is clearest in how many rows are near to the centre and far from it.",
         ]
 
     def _tables(self) -> list[ShownTable]:
@@ -183,10 +190,11 @@ class SteinTestResult(Result):
         title = f"{verdict}: p = {self.pvalue:.3g}"
         charts = [Chart(title, "statistic", those, [signs, sample], about, lines=lines)]
         if len(self.length_scales) > 1:
-            both = zip(self.length_scales, self.kernel_scores, strict=True)
-            notes = [f"length scale {x:.4g}: score {y:.4g}" for x, y in both]
-            dots = Series("score", self.length_scales, self.kernel_scores, "dots", "blue", notes, strong=True)
-            title = f"The largest score is that of length scale {self.length_scale:.3g}"
+            kernel = np.isfinite(self.length_scales)
+            scales, scores = self.length_scales[kernel], self.kernel_scores[kernel]
+            notes = [f"length scale {x:.4g}: score {y:.4g}" for x, y in zip(scales, scores, strict=True)]
+            dots = Series("score", scales, scores, "dots", "blue", notes, strong=True)
+            title = f"The largest score of a kernel is that of length scale {scales[np.argmax(scores)]:.3g}"
             charts.append(Chart(title, "length scale", "score", [dots], log_x=True))
         return charts
 
@@ -226,7 +234,8 @@ def stein_test(
 
     A family, such as the normal densities, is fitted to the rows. Signs would not know that the fit follows the sample: it is
     compared with samples of the fitted density, to each of which the family is fitted anew (parametric bootstrap [4]_). Three
-    length scales are compared then.
+    length scales are compared then, and the squared mean of :math:`s \cdot z |z|^2 + (d + 2) |z|^2`, Stein's operator at a field
+    that knows how far rows are from the centre; its length scale is infinite in the result.
 
     Parameters
     ----------
@@ -380,7 +389,8 @@ class FittedTest:
         with Progress("samples of the fitted density", resamples, shown) as tick:
             others = map_threads(resampled, [int(seed) for seed in seeds], min(effective_n_jobs(n_jobs), resamples))
         normal = _normal_scores(np.column_stack([observed, *others]))
-        statistics = normal.max(axis=0)
+        # Of few samples, each scale's largest has the same score: the mean decides among them.
+        statistics = normal.max(axis=0) + _TIES * normal.mean(axis=0)
         return SteinTestResult(
             statistic=float(statistics[0]),
             pvalue=permutation_pvalue(statistics),
@@ -401,7 +411,19 @@ class FittedTest:
         scales, n = _length_scales(self.length_scale, z, _FITTED_FACTORS), len(z)
         sums, diagonal = _sums(self.kernel, z, pull, scales, np.ones((n, 1)), self.memory_limit, 1)
         each = rows_of_one(np.column_stack([z, pull - pull.mean(axis=0)]))
-        return scales, (sums[:, 0] - diagonal) / (n * (n - 1.0)), each
+        found = (sums[:, 0] - diagonal) / (n * (n - 1.0))
+        if is_auto(self.length_scale):
+            scales, found = np.append(scales, np.inf), np.append(found, _radial(z, pull))
+        return scales, found, each
+
+
+def _radial(z: np.ndarray, pull: np.ndarray) -> float:
+    """Return the squared mean of Stein's operator at the field z |z|^2: how many rows are near to the centre and far from it.
+
+    In many columns no kernel of pairs sees that the tails are light, as those of uniform columns.
+    """
+    squares = np.sum(z * z, axis=1)
+    return float(np.mean(squares * (np.sum(z * pull, axis=1) + z.shape[1] + 2.0)) ** 2)
 
 
 def rows_of_one(values: np.ndarray) -> float:

@@ -174,3 +174,47 @@ def test_an_autoregression_is_found_and_runs_are_of_one_sign():
     np.testing.assert_allclose(autoregression(z / z.std())[:1], [0.6], atol=0.06)
     assert len(autoregression(noise)) == 0
     np.testing.assert_allclose(least_in_run(np.array([1.0, 2.0, 3.0, -4.0, -5.0, -6.0]))[[2, 5]], [1.0, 4.0])
+
+
+def test_hours_are_those_of_the_zone_also_where_its_clock_is_set_back():
+    """The week before 30 March 2025 Berlin was an hour ahead of UTC, then two; in October the clock was set back."""
+    when = pd.date_range("2025-03-20", "2025-04-10", freq="30min", inclusive="left")
+    noise = np.random.default_rng(0).normal(size=len(when))
+    fitted = []
+    for zone, given in (
+        ("Europe/Berlin", when),
+        (None, when.tz_localize("UTC").tz_convert("Europe/Berlin")),
+        (None, when),
+    ):
+        rows = pd.DataFrame({"x": noise, "time": given})
+        fitted.append(DriftMonitor(context="time", timezone=zone, expected_run_length=1000).fit(rows)._watch.columns)
+    local, aware, plain = fitted
+    instants = pd.to_datetime(
+        ["2025-03-29 12:00", "2025-03-31 12:00", "2025-10-26 00:30", "2025-10-26 01:30"]
+    ).to_series()
+    rows = np.zeros((4, 2))
+    rows[:, local.time] = (instants - pd.Timestamp(0)).dt.total_seconds() - local.origin
+    assert local.of_rows(rows).hour.tolist() == [13.0, 14.0, 2.5, 2.5]
+    assert aware.of_rows(rows).hour.tolist() == [13.0, 14.0, 2.5, 2.5]
+    assert plain.of_rows(rows).hour.tolist() == [12.0, 12.0, 0.5, 1.5]
+    with pytest.raises(InputError, match="timezone = 'Berlin': expected the name of a time zone"):
+        DriftMonitor(context="time", timezone="Berlin").fit(REFERENCE)
+    with pytest.raises(InputError, match="timezone is for the hours of a context"):
+        DriftMonitor(timezone="Europe/Berlin").fit(REFERENCE)
+
+
+def test_windows_of_rows_with_a_day_are_advised_to_judge_rows_in_their_context():
+    """More rows or a shorter window would not tell a change from the time of day."""
+    with pytest.warns(match="columns left out"), pytest.raises(InputError, match="depend on the time of day") as error:
+        DriftMonitor(random_state=0).fit(stream("2025-01-06", 8, 0))
+    assert "context=['hour', 'weekday'], with two weeks of rows" in str(error.value)
+    assert "give" not in str(error.value)
+
+
+def test_an_incident_is_found_at_the_hour_at_which_the_level_rises_fastest():
+    rows = stream("2025-01-27", 4, 3)
+    steep = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(REFERENCE)
+    noon = 2 * PER_DAY + 24
+    rows.loc[noon : noon + 3, "load"] += 8.0
+    found = [page for page in steep.update(rows).opened if page.kind == "incident"]
+    assert [page.columns for page in found if 0 <= page.row - noon < 6] == [(0,)]

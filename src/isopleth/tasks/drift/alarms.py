@@ -285,7 +285,7 @@ class ReferenceColumns:
 
 
 # Why columns of times are not compared.
-_CLOCKS = "times, which are later in the stream"
+CLOCKS = "times, which are later in the stream"
 # Rows that are processed together, so that memory does not grow with the rows of a call.
 _AT_ONCE = 1024
 
@@ -337,10 +337,10 @@ class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
         }
         if not clocks or len(clocks) == len(schema.columns):
             return table
-        names = listed([f"{str(name)!r} ({_CLOCKS})" for name in clocks.values()])
+        names = listed([f"{str(name)!r} ({CLOCKS})" for name in clocks.values()])
         hint = None if read is None else Hint("{time_columns} uses them", time_columns=list(map(str, clocks.values())))
         warn_user(f"columns left out: {names}", hint=hint or "pass them as numbers if they are to be compared")
-        self.schema_ = schema.without(clocks.values(), _CLOCKS)
+        self.schema_ = schema.without(clocks.values(), CLOCKS)
         return replace(table, rows=np.delete(table.rows, list(clocks), axis=1), columns=self.schema_)
 
     def _rows_of_stream(self, X: Any) -> np.ndarray:

@@ -22,6 +22,9 @@ KINDS = ("level", "given", "spread", "together")
 _SHARES = (0.35, 0.25, 0.2, 0.2)
 # Largest order of an autoregression, and bounds of the scores that it and the evidence see.
 _MOST_LAGS, _LARGEST_SCORE, _LARGEST_STATISTIC = 6, 3.5, 3.0
+# Standard errors of the mean of the reference that evidence loses a row. A whole one would make false pages less than half as
+# frequent as asked for, since the sums pass their bar with steps to spare.
+_DOUBT = 0.1
 # Rows of one sign that make an incident, the share of the false pages that incidents may take, and their quantiles.
 RUN, _SHARE_OF_INCIDENTS, _TAIL = 3, 0.1, (0.8, 0.9, 0.95)
 _LEAST_TAIL = 0.05
@@ -143,7 +146,8 @@ def _ratios(standard: np.ndarray, d: int, per_day: int) -> tuple[np.ndarray, ...
     kind, f = kinds[statistic], factor[statistic]
     seen = np.log(np.mean(np.exp(standard[:, statistic] * slope), axis=0))
     # The mean of a statistic over the reference errs, too.
-    loss = np.maximum(f * seen, f * slope**2 / 2.0) + np.abs(slope) * np.sqrt(f / len(standard))
+    doubt = _DOUBT * np.sqrt(f / len(standard))
+    loss = np.maximum(f * seen, f * slope**2 / 2.0) + np.abs(slope) * doubt
     counts = np.bincount(kind, minlength=4)
     shares = np.where(counts > 0, _SHARES, 0.0)
     share = (shares / shares.sum() / np.maximum(counts, 1))[kind]

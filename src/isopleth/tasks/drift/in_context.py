@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -17,7 +19,7 @@ from isopleth.tasks.drift.causes import CauseModel, CauseState, CauseWatch
 
 # Words for parts of a time, which name no column.
 PARTS_OF_TIME = ("hour", "weekday")
-_DAY, _HOUR = 86400.0, 3600.0
+_DAY, _HOUR, _QUARTER = 86400.0, 3600.0, 900.0
 # 1970-01-01 was a Thursday.
 _FIRST_WEEKDAY = 3
 # A column of numbers with more values does not name kinds of rows, and a reference has no days for more kinds.
@@ -40,9 +42,10 @@ class ContextColumns:
     origin: float  # seconds that the times are counted from
     kinds: tuple[int, ...]  # places of columns that name kinds of rows
     values: tuple[np.ndarray, ...]  # their known values
+    zone: str | None = None  # time zone whose clock counts; None if times are taken as they are written
 
     @classmethod
-    def of(cls, table: CheckedRows, every: Sequence[Column], asked: Sequence[Any]) -> Self:
+    def of(cls, table: CheckedRows, every: Sequence[Column], asked: Sequence[Any], zone: str | None = None) -> Self:
         """Find the columns of the context among `every` column, in the order of the rows."""
         places = {column.name: j for j, column in enumerate(every)}
         times = [j for j, column in enumerate(every) if column.kind == "time"]
@@ -89,6 +92,7 @@ class ContextColumns:
             every[time].origin if time >= 0 else 0.0,
             kinds,
             values,
+            _zone_of(every[time].zone if time >= 0 else None, zone, has_times=time >= 0),
         )
 
     @property
@@ -97,8 +101,11 @@ class ContextColumns:
         return int(np.prod([7 if self.weekday else 1, *map(len, self.values)]))
 
     def seconds(self, rows: np.ndarray) -> np.ndarray:
-        """Return the times of rows in seconds since 1970; NaN without times."""
-        return rows[:, self.time] + self.origin if self.time >= 0 else np.full(len(rows), np.nan)
+        """Return the times of rows by the clock of the zone, in seconds since 1970; NaN without times."""
+        if self.time < 0:
+            return np.full(len(rows), np.nan)
+        seconds = rows[:, self.time] + self.origin
+        return seconds if self.zone is None else seconds + _offsets(seconds, ZoneInfo(self.zone))
 
     def of_rows(self, rows: np.ndarray) -> RowContexts:
         """Return the contexts of rows; the kind of rows whose context is missing or new is -1."""
@@ -125,6 +132,38 @@ class ContextColumns:
         if self.hour >= 0:
             return np.concatenate([[0], np.cumsum(np.diff(hour) < -12.0)]).astype(np.intp)
         return np.arange(len(hour)) * _PARTS // max(len(hour), 1)
+
+
+def _zone_of(own: str | None, asked: str | None, *, has_times: bool) -> str | None:
+    """Return the zone whose clock counts: the one asked for, or that of the times; None for that of the times as written."""
+    if asked is None:
+        return own if own is not None and _is_zone(own) else None
+    if not has_times:
+        raise InputError("timezone: the context has no column of times.", parameter="timezone")
+    if not _is_zone(asked):
+        raise InputError(
+            f"timezone = {asked!r}: expected the name of a time zone, such as 'Europe/Berlin'.", parameter="timezone"
+        )
+    return asked
+
+
+def _is_zone(name: str) -> bool:
+    """Tell whether a name is that of a time zone; the offset of a time is none."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def _offsets(seconds: np.ndarray, zone: ZoneInfo) -> np.ndarray:
+    """Return by how many seconds a clock of the zone is ahead of UTC, which changes at quarters of an hour only; NaN for NaN."""
+    out = np.full(len(seconds), np.nan)
+    known = np.isfinite(seconds)
+    quarters, place = np.unique(np.floor(seconds[known] / _QUARTER), return_inverse=True)
+    ahead = [datetime.fromtimestamp(float(q) * _QUARTER, zone).utcoffset() or timedelta() for q in quarters]
+    out[known] = np.array([each.total_seconds() for each in ahead])[place.ravel()]
+    return out
 
 
 def _are_hours(name: Any, values: np.ndarray) -> bool:
@@ -154,10 +193,10 @@ class WatchInContext:
     key: int
 
     @classmethod
-    def of(cls, estimator: Any, table: CheckedRows, asked: Any, run_length: float) -> Self:
+    def of(cls, estimator: Any, table: CheckedRows, asked: Any, run_length: float, zone: str | None = None) -> Self:
         """Learn from a reference, whose rows are in the order in which they arrived."""
         every = columns_of(estimator, table)
-        columns = ContextColumns.of(table, every, [asked] if isinstance(asked, str) else list(asked))
+        columns = ContextColumns.of(table, every, [asked] if isinstance(asked, str) else list(asked), zone)
         contexts = columns.of_rows(table.rows)
         days = len(np.unique(contexts.day))
         if days < _FEWEST_DAYS or len(table.rows) < _FEWEST_ROWS:

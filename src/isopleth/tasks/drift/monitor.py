@@ -26,7 +26,7 @@ from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, slices
 from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_groups, plain_names
 from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import ReferenceColumns, StreamMonitor, in_order_of_rows
+from isopleth.tasks.drift.alarms import CLOCKS, ReferenceColumns, StreamMonitor, in_order_of_rows
 from isopleth.tasks.drift.calibration import (
     DriftFeatures,
     RowBlocks,
@@ -91,6 +91,9 @@ class DriftMonitor(StreamMonitor):
         of the only column of times, hours as numbers from 0 to 24, and columns of up to 31 words or numbers that name kinds of
         rows, such as holidays. :meth:`update` then returns :class:`DriftPages`, one page a cause; see Notes. Parameters from
         `window` to `min_effect`, and `compare_missing`, have no meaning then and keep their defaults.
+    timezone : str, optional
+        Name of the time zone whose clock counts in a context, such as "Europe/Berlin"; times without a zone are in UTC then. By
+        default the clock is that of the zone of the times, and times without a zone are taken as they are written.
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories.
     compare_missing : bool, default=True
@@ -152,7 +155,8 @@ class DriftMonitor(StreamMonitor):
     its regression on the others, in normal scores of the ranks in the reference, stand beside the columns.
 
     With a `context` each cell is ranked among the reference rows of its context, weighted by a triangular kernel in the time of
-    day; which days of the week go together and the width of the kernel are chosen from the reference, days left out in turn.
+    day and brought to one time of day along a line; which days of the week go together and the width of the kernel are chosen
+    from the reference, days left out in turn.
     What autoregressions leave of the normal scores is watched by Shiryaev-Roberts sums of likelihood ratios [2]_ for level, level
     given the other columns, spread, and products of two columns; their weighted sum less the number of rows is a martingale, so
     the mean number of rows until a false page is at least about `expected_run_length`, without simulations. Three rows in
@@ -193,6 +197,7 @@ class DriftMonitor(StreamMonitor):
         "centers": [Interval(Integral, 1, None, closed="left")],
         "min_effect": [Interval(Real, 0, 1, closed="left")],
         "context": [None, str, Integral, "array-like"],
+        "timezone": [None, str],
         "categorical": [None, str, "array-like"],
         "compare_missing": ["boolean"],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
@@ -210,6 +215,7 @@ class DriftMonitor(StreamMonitor):
         centers: int = 100,
         min_effect: float = 0.0,
         context: Any = None,
+        timezone: str | None = None,
         categorical: Any = None,
         compare_missing: bool = True,
         memory_limit: float = DEFAULT_MEMORY_LIMIT,
@@ -224,6 +230,7 @@ class DriftMonitor(StreamMonitor):
         self.centers = centers
         self.min_effect = min_effect
         self.context = context
+        self.timezone = timezone
         self.categorical = categorical
         self.compare_missing = compare_missing
         self.memory_limit = memory_limit
@@ -256,6 +263,8 @@ class DriftMonitor(StreamMonitor):
             each other.
         """
         self._check_parameters()
+        if self.timezone is not None and self.context is None:
+            raise InputError("timezone is for the hours of a context; name a context, too.", parameter="timezone")
         self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
         table = enter(self, X, reset=True, min_samples=2, missing=True)
         if self.context is not None:
@@ -272,7 +281,7 @@ class DriftMonitor(StreamMonitor):
         if changed or groups is not None:
             named = listed([*changed, *(["groups"] * (groups is not None))])
             raise InputError(f"with a context no windows are compared: leave out {named}.", parameter="context")
-        self._watch = WatchInContext.of(self, table, self.context, float(self.expected_run_length))
+        self._watch = WatchInContext.of(self, table, self.context, float(self.expected_run_length), self.timezone)
         self.state_, self.threshold_ = self._watch.empty(), float(np.log(self.expected_run_length))
         self._reference_key = self._watch.key
 
@@ -382,6 +391,14 @@ class DriftMonitor(StreamMonitor):
             in_quotes(name) for name, values in zip(names, table.rows.T, strict=False) if in_order_of_rows(values)
         ]
         without = len(counting) < table.rows.shape[1] and counting
+        in_context = "judge rows in their context, as in context=['hour', 'weekday']"
+        left_out = table.columns is not None and CLOCKS in table.columns.left_out.values()
+        if left_out and found.period:  # the time says what the season is, and windows of rows do not know it
+            raise InputError(
+                f"the rows of the reference depend on the time of day{season}, which windows of rows do not tell from a change",
+                parameter="X",
+                hint=f"{in_context}, with two weeks of rows",
+            )
         raise InputError(
             f"the rows of the reference depend on each other: about {found.rows:.1f} of them say as much as one independent "
             f"row{season}. Its {n} rows are too few to calibrate windows of {self.window} rows",
@@ -389,7 +406,7 @@ class DriftMonitor(StreamMonitor):
             hint=(f"leave out {listed(counting)}, which only rises or falls; or " if without else "")
             + f"give {needed[-1]} rows or more"
             + (f", a window of {shorter} rows or fewer" if shorter > 1 else "")
-            + ", judge rows in their context, as in context=['hour', 'weekday'] of a column of times with two weeks of rows"
+            + f", {in_context} of a column of times with two weeks of rows"
             + ", or give rows in random order if their order means nothing",
         )
 

@@ -55,6 +55,11 @@ class GivenOthers:
             chosen = np.flatnonzero(np.isin(columns, left))
             found = every.among(left)(problem.unit_rows[:, chosen])
             squares = contrasts(problem, found)
+            if len(left) == len(np.unique(columns)) and problem.bent_residuals is not None:
+                bent = contrasts(problem, problem.bent_residuals)
+                clearer = bent[0] > squares[0]
+                squares = np.maximum(squares, bent)
+                found = np.where(clearer, problem.bent_residuals, found)
             blocks = [np.flatnonzero(columns[chosen] == column) for column in left]
             scores = moment_scores(np.stack([squares[:, block].max(axis=1) for block in blocks]))
             p_values = np.maximum(adjusted_p_values(scores.T), floor)

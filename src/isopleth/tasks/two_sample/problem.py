@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from isopleth.context.bent import forest_residuals
 from isopleth.context.residuals import Residuals
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.laws import normal_scores_of_ranks
@@ -386,11 +387,19 @@ class TwoSampleProblem:
         """Regressions of the columns on each other."""
         return fitted_residuals(self)
 
+    @cached_property
+    def bent_residuals(self) -> np.ndarray | None:
+        """Residuals of the units by forests, where relations bend and the table is small enough; None elsewhere."""
+        found = self.residuals
+        return forest_residuals(found.scores(self.unit_rows), found(self.unit_rows), self.columns_of_coordinates)
+
     def _in_context(self) -> np.ndarray:
         """Return the largest contrast of a column given the others, (1 + B,); of a single column, its distribution functions."""
         if self._is_of_one_column:
             return column_steps(self.unit_rows, self.pooled, self.units, self.labels).max(axis=1)
-        return contrasts(self, self.residuals(self.unit_rows)).max(axis=1)
+        found = contrasts(self, self.residuals(self.unit_rows)).max(axis=1)
+        bent = self.bent_residuals
+        return found if bent is None else np.maximum(found, contrasts(self, bent).max(axis=1))
 
     @property
     def _is_of_one_column(self) -> bool:
