@@ -1,6 +1,6 @@
 r"""Laws of the cells of all columns at once, on bins, sturdy against wrong cells among the rows of the fit.
 
-:class:`NumberLaw` and :class:`WordLaw` spend two forests and forty-eight kernels on one column. Where every column has to be
+:class:`NumberLaw` and :class:`WordLaw` spend two forests and fifty-four kernels on one column. Where every column has to be
 judged, this is the cheaper form of the same rule: a forest, a line and frequencies, each without the row that is judged, pooled
 by EM. The coordinates and the line are chosen so that a few giants or wrong cells of the table do not set the scale.
 """

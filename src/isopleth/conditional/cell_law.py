@@ -189,7 +189,8 @@ class Cut:
 def means(y: np.ndarray, F: np.ndarray) -> np.ndarray:
     """Return the means, (n, 1), of distribution functions that are linear between places."""
     total = (np.diff(F, axis=1) * 0.5 * (y[:, 1:] + y[:, :-1])).sum(axis=1)
-    return np.asarray(total / (F[:, -1] - F[:, 0]))[:, None]
+    # Rounding must not put the mean of one value, or of values at a limit, beyond it.
+    return np.clip(total / (F[:, -1] - F[:, 0]), y[:, 0], y[:, -1])[:, None]
 
 
 def medians(y: np.ndarray, F: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
 from isopleth.core.progress import unheard
@@ -86,7 +87,8 @@ class Forest:
         """
         drawn, splitter = round(float(weights.sum())), "random" if random_splits else "best"
         target = np.ascontiguousarray(np.rint(target / _STEP) * _STEP).reshape(len(X), -1)
-        share = weights / weights.sum()
+        share, gaps = weights / weights.sum(), bool(np.isnan(X).any())
+        X = np.ascontiguousarray(X, dtype=np.float32)
 
         def grow(t: int) -> tuple[Any, np.ndarray, np.ndarray]:
             check_stopped()
@@ -94,7 +96,10 @@ class Forest:
             bag = rng.multinomial(drawn, share) if bootstrap else weights
             tree = DecisionTreeRegressor(
                 splitter=splitter, min_samples_leaf=leaf, max_features=columns, random_state=int(rng.integers(2**31))
-            ).fit(X, target, sample_weight=bag.astype(np.float64))
+            )
+            # The checks of scikit-learn take a quarter of the time of a tree, and see the same rows each time.
+            with config_context(assume_finite=not gaps, skip_parameter_validation=True):
+                tree.fit(X, target, sample_weight=bag.astype(np.float64), check_input=gaps)
             tick(1)
             return tree.tree_, bag, tree.tree_.apply(X)
 

@@ -2,7 +2,7 @@ r"""Law of a number given the other cells of its row: a stack of kernel estimate
 
 A law is :math:`F(y \mid x) = \sum_i w_i(x) \Phi((S(y) - m(x) - r_i)/h)`: S maps the target (as it is, or by its marginal
 frame), m is a trend, r_i is the residual of row i from the trend that does not know row i, w are weights of the rows of the fit
-and h is a width. Eight of them, with six widths each, are pooled; the weights of the pool maximise the likelihood of the
+and h is a width. Nine of them, with six widths each, are pooled; the weights of the pool maximise the likelihood of the
 recorded cells of the fit, each predicted without its row.
 """
 
@@ -19,6 +19,7 @@ from scipy.special import betainc, log_ndtr, ndtr
 from isopleth.conditional.completed import CompletedTarget, spread_over
 from isopleth.conditional.forest import Forest, squared
 from isopleth.conditional.inputs import Inputs, Sample
+from isopleth.conditional.kernel_ridge import KernelRidge
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
 from isopleth.core.interval_laws import CensoredRegression
@@ -30,6 +31,8 @@ from isopleth.frames.marginal import Marginal, MarginalMap
 WIDTHS = np.array([0.03, 0.07, 0.15, 0.3, 0.5, 0.8])
 # Width of the kernels of repeated values, which stay sharp; they occur so often, and in such a share of the rows.
 _SHARP, _OFTEN, _SHARE = 1e-4, 5, 0.02
+# Fewest rows of a trend by kernels.
+_SMOOTHED = 20
 # Rows whose cells choose the weights of the pool.
 _JUDGED = 2000
 # Nodes that the centres are rounded to, and places at which the tables of distribution functions hold values.
@@ -63,9 +66,9 @@ class Law(NamedTuple):
     power: int = 1
 
 
-# Frames and trends: marginal frame without trend, line in the target as it is, line in the marginal frame, mean of the forest
-# in it.
-PLAIN, LINE, CURVED_LINE, FOREST_MEAN = range(4)
+# Frames and trends: marginal frame without trend, line in the target as it is, line in the marginal frame, and in it the mean
+# of the forest and of the line with kernels.
+PLAIN, LINE, CURVED_LINE, BLEND = range(4)
 LAWS = (
     Law(PLAIN, "equal"),
     Law(LINE, "equal"),
@@ -74,7 +77,8 @@ LAWS = (
     Law(PLAIN, "target", 2),
     Law(CURVED_LINE, "residual"),
     Law(CURVED_LINE, "residual", 2),
-    Law(FOREST_MEAN, "target", 2),
+    Law(BLEND, "target", 2),
+    Law(BLEND, "equal"),
 )
 # Whether the laws of a frame and trend follow a line beyond the data.
 FOLLOWS = np.array([False, True, True, False])
@@ -300,6 +304,8 @@ class NumberLaw:
     inputs: Inputs
     scores: ScoreTable
     lines: tuple[Ridge, Ridge]
+    smooth: KernelRidge
+    blend: float  # its share in the trend that it makes with the mean of the forest
     forests: dict[str, Forest]
     groups: tuple[Group, ...]
     equal: tuple[EqualLaw, ...]
@@ -355,7 +361,10 @@ class NumberLaw:
         forests = {"target": Forest.fit(X, _standard(z_of_rows, w), w, leaf=2, seed=seed, **how)}
         if residual_forest:
             forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, leaf=3, seed=seed + 1, **how)
+        smooth, from_smooth = KernelRidge.fit(A, from_curve, w, sample.copies)
         mean = forests["target"].out_of_bag() @ z_of_rows
+        blend = _proportion(z_of_rows - mean, from_smooth, w) if len(w) >= _SMOOTHED else 0.0
+        mean = mean + blend * (z_of_rows - from_smooth - mean)
         atoms = is_repeated(y, mass) & points.known
         none = np.zeros(len(y), dtype=bool)
         centers = (z, points.about(y, from_line), points.about(z, from_curve), z - mean[points.origin])
@@ -368,9 +377,11 @@ class NumberLaw:
             inputs,
             scores,
             (line, curve),
+            smooth,
+            blend,
             forests,
             groups,
-            tuple(EqualLaw.of(group) for group in groups[:FOREST_MEAN]),
+            tuple(EqualLaw.of(group) for group in groups),
             np.full((len(LAWS), len(WIDTHS)), 1.0 / (len(LAWS) * len(WIDTHS))),
             (1.0, 1.0),
             (float(trend.min()), float(trend.max()), _deviation(trend, w / w.sum())),
@@ -411,7 +422,9 @@ class NumberLaw:
         X, A = self.inputs.of_trees(rows), self.inputs.of_lines(rows)
         kernels = {name: self._spread(forest.weights_at(X)) for name, forest in self.forests.items()}
         line, curve = (part.predict(A) for part in self.lines)
-        trends = np.stack([np.zeros(len(rows)), line, curve, kernels["target"] @ self.groups[PLAIN].centers])
+        mean = kernels["target"] @ self.groups[PLAIN].centers
+        mean = mean + self.blend * (curve + self.smooth.predict(A) - mean)
+        trends = np.stack([np.zeros(len(rows)), line, curve, mean])
         low, high, deviation = self.reach
         beyond = np.maximum(np.maximum(low - line, line - high), 0.0) / deviation
         return At(trends, kernels, np.exp(-beyond))
@@ -600,6 +613,13 @@ def _limits(y: np.ndarray, atoms: np.ndarray) -> tuple[float, float]:
 def _deviation(x: np.ndarray, share: np.ndarray) -> float:
     """Return the standard deviation of numbers with shares of sum 1; next to nothing where all are equal."""
     return float(np.sqrt(share @ (x - share @ x) ** 2)) or _NOTHING * (float(np.abs(x).max()) or 1.0)
+
+
+def _proportion(one: np.ndarray, other: np.ndarray, w: np.ndarray) -> float:
+    """Return the share of a second function beside a first, in [0, 1], that has the least squares of their joint residuals."""
+    apart = one - other
+    square = float(w @ apart**2)
+    return float(np.clip(w @ (one * apart) / square, 0.0, 1.0)) if square > 0.0 else 0.0
 
 
 def _standard(x: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ _CLASSES = {
     "conditional.estimator": "ConditionalDensity",
     "conditional.forest": "Forest",
     "conditional.inputs": "GapLines Inputs NumberInput WordInput",
+    "conditional.kernel_ridge": "KernelRidge",
     "conditional.pseudo_likelihood": "ColumnShares PseudoLikelihood",
     "conditional.ridge": "Ridge",
     "conditional.stack": "EqualLaw Group NumberLaw ScoreTable",
