@@ -33,12 +33,12 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
 
     .. math:: F(y \mid x) = B\Big(\sum_k \pi_k \sum_i w_{ki}(x)\, \Phi\Big(\frac{S_k(y) - m_k(x) - r_{ki}}{h_k}\Big)\Big).
 
-    Nine laws with six widths h each are pooled. S is the identity or the marginal frame of the target, m a trend (none, a ridge
-    regression, or the mean of a forest and a kernel ridge regression in the proportion of least squares), :math:`r_i` the residual
-    of row i from the trend that does not know row i, and w are equal weights or those of a random forest [1]_ or their squares. The weights :math:`\pi` maximise the likelihood of the
-    recorded cells of the fit, each predicted without its row: by trees whose bag it is not in, by lines and residuals without
-    it. The pool is calibrated by the distribution function B of a beta distribution [2]_ on the same cells. A word has a pool of
-    frequencies, shares of the forest and logistic regressions.
+    Nine laws with six widths h each are pooled. S is the identity or the marginal frame of the target, and m a trend: none, a
+    ridge regression, or a blend of the mean of a forest with a kernel ridge regression. :math:`r_i` is the residual of row i from
+    the trend that does not know row i, and w are equal weights or those of a random forest [1]_ or their squares. The weights
+    :math:`\pi` maximise the likelihood of the recorded cells of the fit, each predicted without its row: by trees whose bag it is
+    not in, by lines and residuals without it. The pool is calibrated by the distribution function B of a beta distribution [2]_
+    on the same cells. A word has a pool of frequencies, shares of the forest and logistic regressions.
 
     Parameters
     ----------
