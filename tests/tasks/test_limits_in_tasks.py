@@ -15,6 +15,7 @@ from isopleth import (
     DataWarning,
     DriftMonitor,
     InputError,
+    KernelScore,
     load,
     read_table,
     save,
@@ -110,6 +111,20 @@ def test_detectors_and_differences_take_hidden_values_as_equal():
     labels = np.where(table["b"] > 0.0, "x", "y")
     with pytest.warns(DataWarning, match="count as equal"):
         ClassPriorEstimator(random_state=0).fit(table, labels)
+
+
+def test_what_takes_no_gaps_refuses_limits_of_a_file(tmp_path):
+    path = tmp_path / "lead.csv"
+    path.write_text("lead,zinc\n" + "".join(f"{'<0.5' if i % 9 == 0 else 0.6 + i / 7},{i % 11}\n" for i in range(60)))
+    table = read_table(path, warn=False)
+    with pytest.raises(InputError, match="contains NaN in 'lead'"):
+        KernelScore().fit(table)
+    new = tmp_path / "new.csv"
+    new.write_text(path.read_text().replace("<0.5", "<5"))
+    with pytest.warns(DataWarning, match="count as equal"):
+        fitted = LSDD(random_state=0).fit(table, table)
+    with pytest.raises(InputError, match="column 'lead' has the limit '<5' in row 0"):
+        fitted.predict(read_table(new, warn=False))
 
 
 def test_one_giant_limit_is_a_gap_for_a_detector():

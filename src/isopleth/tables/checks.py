@@ -139,7 +139,8 @@ def enter(
         if read is not None or (taken and given.frame is None):  # only the columns that are used; an array has no kinds
             given.refuse_kinds(times=False)
         limits = IntervalCells.none(0) if read is None else interval_cells(read.odd, used or [], len(given.table))
-        gaps = missing or bool(len(limits))
+        merged = getattr(estimator, "_use_of_limits", None) in ("merge", "merge most")
+        gaps = missing or (merged and bool(len(limits)))  # which merging fills
         rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=gaps, labels=used)
     if merge and (len(limits) or getattr(estimator, "_stretches", None)):
         rows, limits = _use_limits(estimator, rows, limits, reset=reset)
