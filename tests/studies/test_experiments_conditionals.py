@@ -114,3 +114,31 @@ def test_a_log_loss_counts_new_words_as_half_a_row(data):
     n, new = len(truth), 0.5 / (len(split.y) + 0.5)
     assert loss == pytest.approx(-(np.log(new) + (n - 1) * np.log(0.75 * (1.0 - new))) / n)
     assert wrong == pytest.approx(1 / n)
+
+
+def test_all_twenty_splits_of_the_public_layout_are_run_beside_the_published_figure(tmp_path):
+    rng = np.random.default_rng(1)
+    rows = np.column_stack([rng.normal(size=(40, 2)), np.arange(40) % 7])
+    inside = tmp_path / "data" / "yacht" / "data"
+    inside.mkdir(parents=True)
+    np.savetxt(inside / "data.txt", rows)
+    np.savetxt(inside / "index_features.txt", [0.0, 1.0])  # numbers are written with decimals there
+    np.savetxt(inside / "index_target.txt", [2.0])
+    np.savetxt(inside / "n_splits.txt", [20.0])
+    held = []
+    for k in range(20):
+        order = rng.permutation(40)
+        held.append(set(order[36:].tolist()))
+        np.savetxt(inside / f"index_train_{k}.txt", order[:36])
+        np.savetxt(inside / f"index_test_{k}.txt", order[36:])
+    table = conditionals.tables_of(tmp_path / "data", None)["yacht"]()
+    assert [set(places.tolist()) for _, places in table.splits] == held
+    out = tmp_path / "out.csv"
+    conditionals.main(["--data", str(tmp_path / "data"), "--out", str(out), "--methods", "marginal"])
+    with out.open() as file:
+        found = [row for row in csv.DictReader(file) if row["figure"] == "log likelihood"]
+    assert [int(row["split"]) for row in found] == list(range(20))
+    # Whole numbers have a density that is constant over the step of 1: it is the logarithm of a probability.
+    assert max(float(row["value"]) for row in found) < 0.0
+    line = next(line for line in conditionals.page(out).splitlines() if line.startswith("yacht"))
+    assert "-1.25" in line
