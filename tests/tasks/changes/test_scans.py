@@ -13,8 +13,10 @@ from isopleth.tasks.changes.embedding import (
     _Functions,
     _weights,
     blocks_of,
+    embedded,
     lag_windows,
     moments,
+    over_blocks,
 )
 from isopleth.tasks.changes.legs import cycles as of_cycles
 from isopleth.tasks.changes.legs.leg import Candidate, one_a_gap
@@ -23,9 +25,11 @@ from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
 from isopleth.tasks.changes.preparation import _bridge, filled_gaps
 from isopleth.tasks.changes.scan import (
     ContrastScan,
+    _components,
     _pvalue,
     _scanned,
     _whitened,
+    _whitening,
 )
 
 
@@ -61,15 +65,38 @@ def test_sums_of_functions_are_those_of_a_loop_over_windows():
             np.testing.assert_allclose(weights[:, column], weight, atol=1e-9)
 
 
-def test_means_of_too_few_windows_are_those_of_the_same_part_of_neighbours():
-    means = np.array([[1.0], [10.0], [0.0], [0.0], [3.0], [30.0]])
-    enough = np.array([[True], [True], [False], [False], [True], [True]])
-    np.testing.assert_allclose(_filled(means, enough, 2)[:, 0], [1.0, 10.0, 2.0, 20.0, 3.0, 30.0])
-    for turn in (slice(None), slice(None, None, -1)):  # beyond the first or last known block others are mirrored at it
-        means, enough = np.array([[0.0], [4.0], [7.0], [9.0]])[turn], np.array([[False], [True], [True], [True]])[turn]
-        np.testing.assert_allclose(_filled(means, enough, 1)[:, 0], np.array([7.0, 4.0, 7.0, 9.0])[turn])
-        enough[turn] = np.array([[False], [True], [False], [True]])
-        np.testing.assert_allclose(_filled(means, enough, 1)[:, 0], np.array([4.0, 4.0, 6.5, 9.0])[turn])
+def test_means_of_too_few_windows_are_those_of_the_same_part_beyond_a_chunk():
+    means = np.arange(24.0)[:, None]  # two parts of twelve blocks
+    enough = np.ones((24, 1), dtype=bool)
+    enough[[0, 1, 10, 22]] = False
+    expected = means[:, 0].copy()
+    expected[[0, 1, 10, 22]] = [10.0 + 2.0, 11.0, 20.0, 12.0]  # blocks 6, 5, 10 and 6: five away, if these are known
+    np.testing.assert_allclose(_filled(means, enough, 2)[:, 0], expected)
+    assert not _filled(means, np.zeros((24, 1), dtype=bool), 2).any()
+
+
+def test_blocks_at_the_ends_of_a_season_are_no_more_alike_than_others():
+    """Windows that do not count there were filled with those of the next blocks, so that first blocks seemed to have changed."""
+    season, blocks = np.random.default_rng(0).normal(0.0, 2.0, 12), blocks_of(468, 12.0, 12, 1000)
+    ends, inside = 0.0, 0.0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        values = np.resize(season, 468) + rng.normal(0.0, 0.3, 468)
+        parts = embedded((values / values.std())[:, None], [12], blocks, rng, normal=True)
+        white = _whitened(_components(over_blocks(parts, blocks.parts))[0][None])[0]
+        four = np.array([np.sum((white - white.mean(axis=0))[i : i + 4].sum(axis=0) ** 2) for i in range(36)])
+        ends, inside = ends + four[[0, -1]].mean(), inside + four[6:-6].mean()
+    assert ends < 1.5 * inside
+
+
+def test_only_blocks_that_are_neighbours_in_the_series_count_for_the_scatter_of_shuffled_ones():
+    rows = np.random.default_rng(5).normal(size=(1, 12, 2))
+    order = np.array([[4, 5, 6, 7, 0, 1, 2, 3, 8, 9, 10, 11]])
+    white = _whitening(rows[:, order[0]], np.diff(order) == 1)[0]
+    steps = np.concatenate([np.diff(rows[0, start : start + 4], axis=0) for start in (0, 4, 8)])
+    covariance = steps.T @ steps / (2 * len(steps))
+    covariance += 0.1 * np.trace(covariance) / 2 * np.eye(2)
+    np.testing.assert_allclose(white @ covariance @ white.T, np.eye(2), atol=1e-9)
 
 
 def test_blocks_are_as_many_as_asked_for():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.tasks.changes.legs import columns, given_others
+from isopleth.tasks.changes.legs import columns, given_others, location
 from isopleth.tasks.changes.search import changes_of
 from isopleth.tasks.changes.series import ObservedSeries
 
@@ -29,6 +29,21 @@ def test_columns_without_a_change_have_none_and_one_column_is_no_leg():
     assert not len(found(noise).steps)
     step = noise[:, :1] + 3.0 * (np.arange(300) >= 150)[:, None]
     assert not len(found(step).steps)
+
+
+def test_columns_whose_changes_are_known_are_not_tested_again(monkeypatch):
+    values = np.random.default_rng(1).normal(size=(200, 3)) + 4.0 * (np.arange(200) >= 100)[:, None] * [1.0, 1.0, 0.0]
+    values[40:, 2] += 4.0
+    tested, tests = [], columns.described
+    monkeypatch.setattr(columns, "described", lambda one, rng: tested.append(one.values) or tests(one, rng))
+    assert np.abs(found(values, (location.LEG, columns.LEG)).steps - [40, 100]).max() <= 1
+    assert not tested  # both are changes of the joint description
+    assert [one.changes[0].column for one in columns.each_alone(*told_of(values), "location")] == [0, 1]
+
+
+def told_of(values):
+    series = ObservedSeries(values, values, np.zeros(values.shape, dtype=bool), rate=0.05)
+    return series, np.array([40]), np.random.default_rng(0)
 
 
 def test_a_column_that_moves_given_the_others_is_seen_and_named():

@@ -27,6 +27,8 @@ _MOST_POINTS = 40
 # Share of a part's windows that must count for a landmark.
 _LEAST_SHARE = 0.25
 _COMPONENTS = 100
+# Blocks between one whose windows do not count and the one whose mean it gets: more than shuffles keep together.
+_FAR = 5
 # Columns of which all products are averaged.
 _MOST_PAIRED = 12
 # Share of the size of values below which differences are rounding errors, which have periods and shapes too: those of a line.
@@ -143,11 +145,14 @@ def _of_lag(
     if not len(distances):
         return
     scale = WIDEST * float(np.median(distances))
-    edges = np.clip(blocks.edges - 0.5 * (lag - 1), 0.0, count)
+    middles = blocks.edges - 0.5 * (lag - 1)
+    edges = np.clip(middles, 0.0, count)
     functions = _Functions(values, lag, normal, places, landmarks, scale)
     sums = np.diff(functions.until(edges, memory_limit), axis=0)
     weights = _weights(edges, places, lag, count)
-    enough = weights >= _LEAST_SHARE * blocks.length / blocks.parts
+    # Windows at the ends of the series are part of a cycle, and their means those of some phases only.
+    whole = (np.diff(edges) > (1.0 - _ROUNDING) * np.diff(middles))[:, None]
+    enough = whole & (weights >= _LEAST_SHARE * blocks.length / blocks.parts)
     for number in range(_SCALES):
         means = sums[:, number] / np.maximum(weights, 1e-9)
         yield _filled(means, enough, blocks.parts)
@@ -207,21 +212,21 @@ def _weights(edges: np.ndarray, places: np.ndarray, lag: int, count: int) -> np.
 
 
 def _filled(means: np.ndarray, enough: np.ndarray, parts: int) -> np.ndarray:
-    """Replace means of too few windows by mirrored ones of near blocks, which differ as much as others do."""
+    """Replace means of too few windows by those of the nearest blocks beyond a chunk.
+
+    Copies of near blocks would make the blocks at both ends of a series more alike than those of any shuffle.
+    """
     shape = (len(means) // parts, parts * means.shape[1])  # each part of the blocks and each landmark is a column
     chosen = ~enough.reshape(shape).all(axis=0)
     out = means.reshape(shape).copy()
     own, known = out[:, chosen], enough.reshape(shape)[:, chosen]
-    at, last = np.broadcast_to(np.arange(len(own))[:, None], own.shape), len(own) - 1
-    low = np.maximum.accumulate(np.where(known, at, -1))
-    high = np.minimum.accumulate(np.where(known, at, len(own))[::-1])[::-1]
-    some = known.any(axis=0)
-    low, high = np.where(low < 0, high, low) * some, np.where(high > last, low, high) * some
-    below, above = (np.take_along_axis(own, where, axis=0) for where in (low, high))
-    line = below + (above - below) * ((at - low) / np.maximum(high - low, 1))
-    mirrored = 2 * np.where(at - low <= high - at, low, high) - at
-    there = np.clip(mirrored, 0, last)
-    inside = (mirrored == there) & np.take_along_axis(known, there, axis=0)
-    filled = np.where(inside, np.take_along_axis(own, there, axis=0), line)
-    out[:, chosen] = np.where(known, own, filled * some)
+    rows = np.arange(len(own))[:, None]
+    last = np.maximum.accumulate(np.where(known, rows, -len(own)))
+    following = np.minimum.accumulate(np.where(known, rows, 2 * len(own))[::-1])[::-1]
+    far = min(_FAR, len(own) // 2)
+    low = np.concatenate([np.full((far, own.shape[1]), -len(own)), last[: len(own) - far]])
+    high = np.concatenate([following[far:], np.full((far, own.shape[1]), 2 * len(own))])
+    nearest = np.clip(np.where(rows - low <= high - rows, low, high), 0, len(own) - 1)
+    there = np.take_along_axis(known, nearest, axis=0)
+    out[:, chosen] = np.where(known, own, np.where(there, np.take_along_axis(own, nearest, axis=0), 0.0))
     return np.asarray(out.reshape(means.shape))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.fft import dct
@@ -70,8 +71,11 @@ class ContrastScan:
         alike: float = 0.1,
         remembers: bool = False,
         chunk: int = CHUNK,
+        overlaps: bool = False,
     ) -> None:
         self._parts, self._blocks, self._rng, self._remembers = parts, blocks, rng, remembers
+        # Whether neighbours are alike because windows of noise overlap both: those that a shuffle makes neighbours are not.
+        self._overlaps = overlaps
         # Blocks joined in a shuffle, and fewest blocks of a series that is scanned.
         self._chunk, self._fewest = chunk, _CHUNKS * chunk
         self._means = over_blocks(parts, blocks.parts)
@@ -190,7 +194,8 @@ class ContrastScan:
             return 0, 1.0
         place, largest = _scanned(_whitened(rows[None]), self._least)
         orders = np.array([self._shuffled(len(rows)) for _ in range(RUNS)])
-        null = _scanned(_whitened(rows[orders]), self._least)[1]
+        neighbours = np.diff(orders) == 1 if self._overlaps else None
+        null = _scanned(_whitened(rows[orders], neighbours), self._least)[1]
         return int(place[0]), _pvalue(float(largest[0]), null)
 
     def _shuffled(self, n: int) -> np.ndarray:
@@ -246,18 +251,25 @@ def _components(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return rest @ axes, axes
 
 
-def _whitening(rows: np.ndarray) -> np.ndarray:
-    """Return W of shape (runs, c, c) with W C W' = 1, C half the covariance of neighbours' differences plus a ridge."""
+def _whitening(rows: np.ndarray, neighbours: np.ndarray | None = None) -> np.ndarray:
+    """Return W of shape (runs, c, c) with W C W' = 1, C half the covariance of neighbours' differences plus a ridge.
+
+    Of shuffled blocks, `neighbours` of shape (runs, n - 1) says which are neighbours in the series: these are more alike.
+    """
     steps = np.diff(rows, axis=1)
-    covariance = np.swapaxes(steps, 1, 2) @ steps / (2.0 * steps.shape[1])
+    count: Any = steps.shape[1]
+    if neighbours is not None:
+        steps = steps * neighbours[:, :, None]
+        count = neighbours.sum(axis=1)[:, None, None]
+    covariance = np.swapaxes(steps, 1, 2) @ steps / (2.0 * count)
     size = covariance.shape[1]
     mean = np.trace(covariance, axis1=1, axis2=2)[:, None, None] / size
     covariance = covariance + (_RIDGE * mean + 1e-12 * np.mean(rows**2)) * np.eye(size)
     return np.asarray(np.linalg.inv(np.linalg.cholesky(covariance)))
 
 
-def _whitened(rows: np.ndarray) -> np.ndarray:
-    return np.asarray(rows @ np.swapaxes(_whitening(rows), 1, 2))
+def _whitened(rows: np.ndarray, neighbours: np.ndarray | None = None) -> np.ndarray:
+    return np.asarray(rows @ np.swapaxes(_whitening(rows, neighbours), 1, 2))
 
 
 def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:

@@ -105,6 +105,8 @@ class SeasonSearch:
         yield first.lines
         if first.changes > 1:
             yield _strongest(first.rest, first.found.location.changes)
+        if not any(first.seasons):  # its segments are those of the series
+            return
         plain = np.column_stack([filled_gaps(column, self.rng) for column in self.cells.T])
         yield lines_of(plain, describe(plain).location)
 

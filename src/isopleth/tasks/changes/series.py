@@ -59,8 +59,10 @@ def prepared(
     """Subtract the seasons of a series whose gaps are filled; `options` are fields of the result."""
     level = logs_of_growth(values)
     fit = _without_seasons(np.where(missing, np.nan, level), period, seconds, rng)
-    if fit is None:
-        return ObservedSeries(values, level, missing, reference=reference, **options)
+    if fit is None or not any(fit.seasons):
+        # Gaps are filled anew by the search of seasons; otherwise its description is that of the series.
+        first = None if fit is None or missing.any() else fit.found
+        return ObservedSeries(values, level, missing, reference=reference, first=first, **options)
     periods = np.unique([cycle.period for cycles in fit.seasons for cycle in cycles])
     level = np.where(missing, fit.rest + fit.season, level)
     # The scans keep a single season that was found.
@@ -86,7 +88,7 @@ def _reference(values: np.ndarray, reference: np.ndarray, seasons: Seasons) -> n
 def _without_seasons(
     cells: np.ndarray, period: Any, seconds: np.ndarray | None, rng: np.random.Generator
 ) -> Seasonal | None:
-    """Return the seasons of cells, NaN where unknown, and what they leave; None if there are none."""
+    """Return the seasons of cells, NaN where unknown, and what they leave; None if that is rounding, or none are sought."""
     search = SeasonSearch(cells, seconds, rng)
     seasons = seasons_of(cells, period, seconds)
     season = np.zeros_like(cells)
@@ -99,6 +101,5 @@ def _without_seasons(
     elif period is None:
         return None
     for first in search.fitted(seasons, season):
-        best = search.best(first) if isinstance(period, str) and period == "auto" else first
-        return best if any(best.seasons) else None
+        return search.best(first) if isinstance(period, str) and period == "auto" else first
     return None

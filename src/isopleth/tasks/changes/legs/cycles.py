@@ -29,7 +29,7 @@ _LEAST_LAG = 3
 _ALIKE = 0.5
 # Cycles that a shuffle keeps together where they are few and scanned as blocks of their own, and steps of a cycle below which it
 # keeps as many as elsewhere: windows of a short cycle are mostly noise, of which neighbouring blocks share a half.
-_FEW_TOGETHER, _SHORT = 2, 10.0
+_FEW_TOGETHER, _SHORT = 2, 20.0
 
 
 def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
@@ -39,17 +39,19 @@ def run(series: ObservedSeries, described: Described, rng: np.random.Generator) 
     """
     if described.cycle is None:
         return
+    short = described.cycle < _SHORT
     few = FEW_CYCLES <= len(series) / described.cycle < LEAST_BLOCKS
     options = [(_parts(len(series), described.cycle), CHUNK)]
     if few:
         whole = blocks_of(len(series), described.cycle, FEW_CYCLES, MOST_BLOCKS)
-        options.append((whole, CHUNK if described.cycle < _SHORT else _FEW_TOGETHER))
+        options.append((whole, CHUNK if short else _FEW_TOGETHER))
     normal, left = standardised(described.shapes), clipped(described.innovations)
     for blocks, chunk in options:
         lags = _lags(blocks, described.cycle)
         shapes = embedded(normal, lags, blocks, rng, normal=True, memory_limit=series.memory_limit)
         laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
-        scan = ContrastScan(np.concatenate([shapes, laws], axis=1), blocks, rng, _ALIKE, chunk=chunk)
+        both = np.concatenate([shapes, laws], axis=1)
+        scan = ContrastScan(both, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short)
         found = scan.changes(series.rate / len(options))
         yield LegCandidates(
             [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block

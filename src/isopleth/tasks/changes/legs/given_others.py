@@ -26,7 +26,7 @@ def run(series: ObservedSeries, model: Described, rng: np.random.Generator) -> I
     if (np.ptp(residuals, axis=0) <= 0.0).any():
         return
     given = replace(series, values=residuals, shapes=residuals, reference=None)
-    for found in each_alone(given, rng, "given"):
+    for found in each_alone(given, model.found.location.changes, rng, "given"):
         yield replace(found, described=replace(model, residuals=residuals))
 
 

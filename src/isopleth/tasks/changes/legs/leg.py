@@ -11,7 +11,7 @@ from isopleth.tasks.changes.described import Described
 from isopleth.tasks.changes.series import ObservedSeries
 
 # Reaches within which changes of two legs are the same change.
-_NEAR = 2.0
+NEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Leg:
 
 def merged(changes: list[Candidate], found: LegCandidates) -> list[Candidate]:
     """Add candidates that are farther from the changes known than twice their reach."""
-    near = _NEAR * found.reach
+    near = NEAR * found.reach
     return changes + [one for one in found.changes if all(abs(one.step - other.step) > near for other in changes)]
 
 
