@@ -214,3 +214,14 @@ def test_an_hour_that_a_clock_repeats_is_named():
     half_hours = pd.date_range("2024-01-01", periods=len(times), freq="30min")
     with pytest.raises(InputError, match="sort the rows"):
         ChangePointDetector().fit(pd.Series(values, half_hours[::-1]))
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "UTC", None])
+def test_times_of_a_column_are_shown_in_their_zone_and_days_without_midnight(zone):
+    values = np.random.default_rng(1).normal(size=90) + 4.0 * (np.arange(90) >= 50)
+    times = pd.date_range("2024-02-01", periods=90, freq="D" if zone is None else "h", tz=zone)
+    found = ChangePointDetector(random_state=0).fit(pd.DataFrame({"when": times, "value": values})).result_
+    words = {"America/New_York": "2024-02-03 02:00:00-05:00", "UTC": "2024-02-03 02:00:00+00:00", None: "2024-03-22"}[
+        zone
+    ]
+    assert f"(level, {words})" in found.text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import cycle, pairwise
 from typing import Any, ClassVar
 
@@ -15,6 +16,8 @@ from isopleth.results.text import counted, in_words
 from isopleth.tables.text_types import axis_of, time_words
 
 _MOST_CURVES = 6
+# Time of a day at which it begins, in words.
+_MIDNIGHT = " 00:00:00"
 # Descriptions of the kinds of changes.
 MEANINGS = {
     "level": "level",
@@ -156,14 +159,30 @@ class ChangePoints(Result):
         for i, (place, kind) in enumerate(zip(self.change_points, self.kinds, strict=True)):
             if place in ends and kind == "incident" and place not in starts:
                 continue
-            time = "" if self.times is None else f", {time_words(self.times[place])}"
+            time = "" if self.times is None else f", {self.words_of_time(place)}"
             if place in starts:
                 last = starts[place] - 1
-                time += "" if self.times is None else f" to {time_words(self.times[last])}"
+                time += "" if self.times is None else f" to {self.words_of_time(last)}"
                 told.append(f"{noun}s {column[place]} to {column[last]} (incident, {self._height(i)}{time})")
             else:
                 told.append(f"{noun} {column[place]} ({kind}{time})")
         return told
+
+    def words_of_time(self, step: int) -> str:
+        """Return the time of a step in words; a day without its midnight, if all times are days."""
+        if self.times is None:
+            return ""
+        words = time_words(self.times[step])
+        return words.removesuffix(_MIDNIGHT) if self._in_days else words
+
+    @cached_property
+    def _in_days(self) -> bool:
+        """Whether all times are the beginnings of days."""
+        return (
+            self.times is not None
+            and self.times.dtype.kind == "M"
+            and bool((self.times == self.times.astype("M8[D]")).all())
+        )
 
     def _height(self, number: int) -> str:
         """Return in words how far the largest column of an incident is from stretches of the same length beside it."""
@@ -238,7 +257,7 @@ def charts(found: ChangePoints) -> list[Chart]:
     axis, moments, dates = found.axis()
     when = np.full(len(moments), "")
     if found.times is not None:
-        when = np.array([f" ({time_words(t)})" for t in found.times])
+        when = np.array([f" ({found.words_of_time(step)})" for step in range(len(moments))])
     borders = [_border(moments, place) for place in found.change_points]
     lines = [
         (border, f"{noun} {where[place]}{when[place]}, {kind}")

@@ -94,12 +94,18 @@ def _numbers(column: Any) -> np.ndarray:
 
 def _holds_times(column: Any) -> bool:
     """Return whether a column holds times, or text that begins with one, as readers of CSV leave them."""
-    if column.dtype in (nw.Date, nw.Datetime):
+    if column.dtype in (nw.Date, nw.Datetime) or _has_zone(column):
         return True
     if column.dtype.is_integer():  # days such as 20240131
         return days_of(column.name, column.to_arrow()) is not None
     known = column.drop_nulls() if column.dtype == nw.String else column.head(0)
     return len(known) > 0 and moment(known[0]) is not None
+
+
+def _has_zone(column: Any) -> bool:
+    """Tell whether a column holds times of a zone; narwhals has no type for those of pandas whose names have underscores."""
+    named = str(getattr(column.to_native(), "dtype", ""))
+    return getattr(column.dtype, "time_zone", None) is not None or (named.startswith("datetime64[") and "," in named)
 
 
 def _taken(given: Given, name: str) -> tuple[Any, np.ndarray]:
@@ -109,7 +115,12 @@ def _taken(given: Given, name: str) -> tuple[Any, np.ndarray]:
         raise InputError(f"series has no column but {name!r}, which holds its times; add the values.")
     column = given.frame.get_column(name)
     days = days_of(name, column.to_arrow()) if column.dtype.is_integer() else None
-    cells = np.asarray(column.to_numpy() if days is None else days.values.to_numpy(zero_copy_only=False))
+    if days is not None:
+        cells = days.values.to_numpy(zero_copy_only=False)
+    elif _has_zone(column):  # as an array they would be in UTC
+        cells = np.array(column.to_list(), dtype=object)
+    else:
+        cells = np.asarray(column.to_numpy())
     return given.select(rest).table, ascending_times(cells, f"column {name!r}")
 
 
