@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.covariance import OAS, ledoit_wolf_shrinkage
 
-from isopleth.core.covariance import ledoit_wolf, oracle_shrinkage, oracle_shrunk_correlation, row_space
+from isopleth.core.covariance import ledoit_wolf, oracle_shrinkage, row_space
 
 ROWS = np.random.default_rng(0).normal(size=(25, 6)) @ np.diag([1, 2, 3, 1, 1, 0.5])
 ROWS -= ROWS.mean(axis=0)
@@ -41,8 +41,8 @@ def test_a_correlation_is_shrunk_by_the_formula_of_the_paper():
     R = np.corrcoef(ROWS.T)
     square, p, n = np.trace(R @ R), 6, 25
     rho = ((1 - 2 / p) * square + p**2) / ((n + 1 - 2 / p) * (square - p**2 / p))
-    np.testing.assert_allclose(oracle_shrunk_correlation(R, n), (1 - min(rho, 1)) * R + min(rho, 1) * np.eye(p))
-    np.testing.assert_array_equal(oracle_shrunk_correlation(np.eye(3), 10), np.eye(3))
+    assert oracle_shrinkage(R, n, terms=1.0) == pytest.approx(min(rho, 1))
+    assert oracle_shrinkage(np.eye(3), 10, terms=1.0) == 1.0
 
 
 def test_coordinates_in_the_space_of_the_rows_give_the_covariance_of_all_columns():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth.density.solver import MixtureSolver, RootSolver, Solver
-from isopleth.kernels import KERNELS
+from isopleth.kernels import KERNELS, Workspace
 
 rng = np.random.default_rng(0)
 ROWS, WEIGHTS = rng.normal(size=(60, 3)), rng.integers(1, 4, size=60).astype(float)
@@ -22,8 +22,8 @@ def test_log_densities_are_those_of_separate_fits(name, kind):
     if kernel.by_columns or not (kernel.square_integrable if kind is RootSolver else kernel.integrable):
         pytest.skip("the kernel has no such density")
     solver = kind(2.0**30, 1)
-    together = list(solver.log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS))
-    alone = list(Solver.log_densities(solver, kernel, ROWS, WEIGHTS, OTHERS, FACTORS))
+    together = list(solver.log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
+    alone = list(Solver.log_densities(solver, kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
     near = slice(None) if kernel.nonnegative else slice(20)  # far rows of kernels that change sign are noise
     for logs, expected in zip(together, alone, strict=True):
         np.testing.assert_allclose(logs[near], expected[near], rtol=1e-9, atol=1e-9)
@@ -31,8 +31,10 @@ def test_log_densities_are_those_of_separate_fits(name, kind):
 
 def test_what_does_not_fit_in_memory_is_fitted_one_by_one():
     kernel, limit = KERNELS["gaussian"].bind(3), 8.0 * 60 * 60 * 2
-    few = list(RootSolver(limit, 1).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS))
-    np.testing.assert_allclose(few, list(RootSolver(2.0**30, 1).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS)))
+    few = list(RootSolver(limit, 1).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
+    np.testing.assert_allclose(
+        few, list(RootSolver(2.0**30, 1).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
+    )
 
 
 @pytest.mark.parametrize("name", KERNELS)

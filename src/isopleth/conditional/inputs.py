@@ -7,7 +7,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.core.covariance import oracle_shrunk_correlation
+from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.rows import columns_by_key, differ, distinct_rows
 
 # Words of a column that have an input of their own.
@@ -104,8 +104,9 @@ class GapLines:
         for _ in range(_EM_STEPS if gone.any() else 1):
             S = Z.T @ (share[:, None] * Z) + np.diag(doubt)
             unit = np.sqrt(np.maximum(np.diag(S), 1e-12))
-            shrunk = oracle_shrunk_correlation(S / np.outer(unit, unit), 1.0 / float(share @ share))
-            P = np.linalg.inv(shrunk + _RIDGE * np.eye(len(unit))) / np.outer(unit, unit)
+            R, eye = S / np.outer(unit, unit), np.eye(len(unit))
+            rho = oracle_shrinkage(R, 1.0 / float(share @ share), terms=1.0)
+            P = np.linalg.inv((1.0 - rho) * R + (rho + _RIDGE) * eye) / np.outer(unit, unit)
             slopes = -P / np.diag(P)[:, None]
             np.fill_diagonal(slopes, 0.0)
             lines, doubt = cls(center, scale, slopes), gone / np.diag(P)

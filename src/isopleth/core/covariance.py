@@ -47,26 +47,17 @@ def ledoit_wolf(
     return S, delta
 
 
-def oracle_shrinkage(S: np.ndarray, n: float) -> float:
+def oracle_shrinkage(S: np.ndarray, n: float, terms: float = 0.0) -> float:
     r"""Return the share of the scaled identity in the oracle approximating shrinkage of the covariance S of n rows [1]_.
 
-    It leaves out terms in :math:`2/p`, as scikit-learn does, so that it holds for one column too.
+    `terms` is the share of its terms in :math:`2/p` that counts. scikit-learn leaves them out, so that it holds for one column too;
+    with 1 it is the rule of the paper.
 
     References
     ----------
     .. [1] Y. Chen, A. Wiesel, Y. C. Eldar, A. O. Hero, "Shrinkage Algorithms for MMSE Covariance Estimation", IEEE Transactions
        on Signal Processing 58, 2010.
     """
-    p = len(S)
-    level, square = np.trace(S) / p, float(np.mean(S**2))
-    distance = (n + 1.0) * (square - level**2 / p)
-    return 1.0 if distance <= 0.0 else min(1.0, (square + level**2) / distance)
-
-
-def oracle_shrunk_correlation(S: np.ndarray, n: float) -> np.ndarray:
-    """Return the oracle approximating shrinkage of the correlation matrix S of n rows, with all terms of Chen and others."""
-    p = len(S)
-    squares = float((S * S).sum())
-    excess = (n + 1.0 - 2.0 / p) * (squares - p)
-    shrinkage = min(1.0, ((1.0 - 2.0 / p) * squares + p * p) / excess) if excess > 0.0 else 1.0
-    return np.asarray((1.0 - shrinkage) * S + shrinkage * np.eye(p))
+    p, total, squares = len(S), float(np.trace(S)), float((S * S).sum())
+    distance = (n + 1.0 - 2.0 * terms / p) * (squares - total**2 / p)
+    return 1.0 if distance <= 0.0 else min(1.0, ((1.0 - 2.0 * terms / p) * squares + total**2) / distance)

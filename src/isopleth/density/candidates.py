@@ -23,7 +23,7 @@ from isopleth.density.search import Search, smallest_loss, warn_of_choice
 from isopleth.density.solver import Solver
 from isopleth.density.stack import Component, Mapped, Member, StackDensity
 from isopleth.frames import FRAMES, ComposedMap, Frame, FrameMap, Gaussianize, Marginal, ScaleMap, get_frame
-from isopleth.kernels import Gaussian, Kernel
+from isopleth.kernels import Gaussian, Kernel, Workspace
 
 # Multiples of the rule for the length scale in each frame of a stack. Half of the columns of a table may have no gaps in its
 # values, and another half nothing but gaps: no single factor suits all.
@@ -95,12 +95,18 @@ class Recipe:
         return np.asarray(np.maximum(scale, LEAST_SCALE * scale.max()))
 
     def log_densities(
-        self, t: np.ndarray, mass: np.ndarray, rows: np.ndarray, factors: Sequence[float], backend: Backend
+        self,
+        t: np.ndarray,
+        mass: np.ndarray,
+        rows: np.ndarray,
+        factors: Sequence[float],
+        backend: Backend,
+        work: Workspace,
     ) -> Iterator[np.ndarray]:
         """Yield log densities of `rows` by fits to rows `t` in a frame, at multiples of the rule for the length scale."""
         scale, kernel = self._scale(t, mass), replace(self.kernel, dim=t.shape[1])
         z, there = backend.array(t / scale), backend.array(rows / scale)
-        for logs in self.solver.log_densities(kernel, z, backend.array(mass), there, factors):
+        for logs in self.solver.log_densities(kernel, z, backend.array(mass), there, factors, work):
             yield logs - np.log(scale).sum()
 
     def fit(
@@ -231,11 +237,11 @@ class FrameCandidates:
             maps = fit_maps(rough.frames, train[:, keep], w)
             tick(len(pairs))  # of tables with many columns, this takes most of the time
             here, there = Mapped(train[:, keep]), Mapped(rows[fold][:, keep])
-            found = []
+            found, work = [], Workspace()  # matrices of all frames are in the same memory
             for fitted in maps.values():
                 t, place = here.at(fitted).rows, there.at(fitted)
                 logs = []
-                for one in rough.log_densities(t, w, place.rows, self.factors[::-1], backend):
+                for one in rough.log_densities(t, w, place.rows, self.factors[::-1], backend, work):
                     logs.append(one + place.log_volume)
                     tick()
                 found += logs[::-1]

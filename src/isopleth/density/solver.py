@@ -24,7 +24,7 @@ from isopleth.density.hot_deck import MOST_CENTERS, completed
 from isopleth.density.search import Mover
 from isopleth.density.shared_distances import SharedDistances
 from isopleth.expansion import KernelExpansion
-from isopleth.kernels import Kernel
+from isopleth.kernels import Kernel, Workspace
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch
@@ -88,9 +88,9 @@ class Solver(ABC):
         return fitted
 
     def log_densities(
-        self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float]
+        self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float], work: Workspace
     ) -> Iterator[np.ndarray]:
-        """Yield log densities of `rows` by fits to rows `z` at multiples of the length scale."""
+        """Yield log densities of `rows` by fits to rows `z` at multiples of the length scale; `work` is scratch."""
         for factor in factors:
             check_stopped()
             density = self.fit(kernel, z / factor, weights)[0]
@@ -127,16 +127,16 @@ class RowSolver(Solver):
         return self.density(KernelExpansion(kernel, z, coefficients, self.memory_limit, self.n_jobs)), facts
 
     def log_densities(
-        self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float]
+        self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float], work: Workspace
     ) -> Iterator[np.ndarray]:
-        shared = SharedDistances.of(kernel, z, rows, self.memory_limit, self.n_jobs)
+        shared = SharedDistances.of(kernel, z, rows, self.memory_limit, self.n_jobs, work)
         if shared is None:
-            yield from super().log_densities(kernel, z, weights, rows, factors)
+            yield from super().log_densities(kernel, z, weights, rows, factors, work)
             return
         shares = weights / namespace(weights).sum(weights)
         for factor in factors:
             check_stopped()
-            alpha, _ = self.coefficients(kernel, z / factor, shares, shared.own.at(factor))
+            alpha, _ = self.coefficients(kernel, z / factor, shares, shared.matrix(factor))
             logs, log_volume = shared.log_sums(factor, alpha), kernel.bound_dim * math.log(factor)
             if self.squared:
                 yield 2.0 * logs - shared.log_square_integral(factor, alpha) - log_volume

@@ -182,11 +182,11 @@ class Operator:
         workers = min(effective_n_jobs(self._n_jobs), len(blocks))
         return np.concatenate(map_threads(lambda block: self._matrix[block, :] @ v, blocks, workers))
 
-    def dense(self) -> Array:
-        """Return the whole matrix of a scalar block, whatever the memory limit."""
+    def dense(self, out: np.ndarray | None = None) -> Array:
+        """Return the whole matrix of a scalar block, whatever the memory limit; in `out`, for points in NumPy arrays."""
         if not isinstance(self.block, Matrix):
             raise TypeError(f"the {self.block!r} block has no matrix.")
-        return self.matrices()[0]
+        return self.matrices()[0] if out is None else self._sweep.matrices([out])[0]
 
     def matrices(self) -> list[Array]:
         """Return the matrices that the stored form consists of, whatever the memory limit. Do not write to them."""

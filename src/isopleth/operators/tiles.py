@@ -142,11 +142,11 @@ class Sweep:
         self._each(add_both, half=True)
         return out + sum(mirrors)
 
-    def matrices(self) -> list[Array]:
-        """Return the matrices of the block's stored form."""
+    def matrices(self, out: list[Array] | None = None) -> list[Array]:
+        """Return the matrices of the block's stored form, in the memory of `out` if it is given."""
         x = self.x.x
         shape = (x.shape[0], self.y.x.shape[0])
-        out = [namespace(x).empty(shape, dtype=x.dtype, device=x.device) for _ in range(self.block.kept)]
+        out = out or [namespace(x).empty(shape, dtype=x.dtype, device=x.device) for _ in range(self.block.kept)]
 
         half = self.block.symmetric and self.x is self.y
 
