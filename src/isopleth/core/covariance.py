@@ -50,8 +50,8 @@ def ledoit_wolf(
 def oracle_shrinkage(S: np.ndarray, n: float, terms: float = 0.0) -> float:
     r"""Return the share of the scaled identity in the oracle approximating shrinkage of the covariance S of n rows [1]_.
 
-    `terms` is the share of its terms in :math:`2/p` that counts. scikit-learn leaves them out, so that it holds for one column too;
-    with 1 it is the rule of the paper.
+    `terms` is the share of its terms in :math:`2/p` that counts: with 1 it is the rule of the paper. scikit-learn omits them,
+    so that the rule holds for one column too.
 
     References
     ----------
