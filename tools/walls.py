@@ -333,7 +333,7 @@ PACKAGES = (
         "distributed",
         "fits to files, record batches and clusters",
         uses=("tables",),
-        declared=("files", "io", *_FITTED),
+        declared=("files", "io", *_FITTED, "tasks/anomaly"),
         layer=8,
         place=3 / 6,
         first=(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from isopleth import LSDD, AnomalyDetector, InputError, NystromKEF, RandomFeatureSOSREP, Search, distributed
+from isopleth import KDE, LSDD, AnomalyDetector, InputError, NystromKEF, RandomFeatureSOSREP, Search, distributed
 from isopleth.score import Tikhonov
 
 da = pytest.importorskip("dask.array")
@@ -188,6 +188,31 @@ def test_a_killed_worker_changes_nothing(client, tmp_path):
     np.testing.assert_array_equal(found.coef_, distributed.fit(clone(model), X).coef_)
 
 
+@pytest.mark.parametrize("most", [300, 5000])
+def test_a_detector_is_that_of_one_machine_though_a_worker_is_killed(client, tmp_path, most):
+    """Rows of the sample go by their contents; a process takes its own life in the last pass, that of the scores."""
+    marker, X = tmp_path / "passes", np.concatenate([rows(), [[9.0, -30.0, 4.0]]])
+
+    def dies(block, block_id=None):
+        if block_id == (1, 0):
+            passes = int(marker.read_text()) if marker.exists() else 0
+            marker.write_text(str(passes + 1))
+            if passes == (2 if most < len(X) else 1):
+                os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    detector = AnomalyDetector(max_fit_rows=most, n_estimators=10, random_state=0)
+    blocks = da.from_array(X, chunks=(300, 3)).map_blocks(dies, dtype=float)
+    here, there = distributed.fit(clone(detector), blocks), clone(detector).fit(X)
+    assert int(marker.read_text()) > (3 if most < len(X) else 2)  # it happened
+    client.wait_for_workers(2, timeout=300)
+    np.testing.assert_allclose(here.training_scores_, there.training_scores_, rtol=1e-9)
+    np.testing.assert_allclose(here.p_values_, there.p_values_, rtol=1e-9)
+    assert here.training_scores_.argmin() == 900
+    lazy = distributed.decision_function(here, da.from_array(QUERY, chunks=(20, 3)))
+    np.testing.assert_allclose(lazy.compute(), there.decision_function(QUERY), rtol=1e-9, atol=1e-9)
+
+
 def spoiled(value, j=1):
     X = rows()
     X[600, j] = value
@@ -244,7 +269,9 @@ def test_what_cannot_be_fitted():
     X = in_parts(rows())
     refusals = [
         (lambda: distributed.fit(density(length_scale=Search()), X), "search on a sample"),
-        (lambda: distributed.fit(AnomalyDetector(), X), "AnomalyDetector is not fitted to rows in parts"),
+        (lambda: distributed.fit(KDE(), X), "KDE is not fitted to rows in parts"),
+        (lambda: distributed.fit(AnomalyDetector(novelty=True), X), "novelty=True is fitted to a reference in memory"),
+        (lambda: distributed.fit(AnomalyDetector(), X, sample_weight=X[:, 0]), "takes no weights"),
         (lambda: distributed.fit(density(), rows()), "rows in memory go to the estimator's own fit"),
         (lambda: distributed.fit(density(), X, X), "leave Y"),
         (lambda: distributed.fit(contrast(), X), "pass Y"),

@@ -24,6 +24,8 @@ from isopleth.score import NystromKEF
 from isopleth.score.nystrom import fit_parts as fit_score
 from isopleth.tables.checks import given_names
 from isopleth.tables.given import Given
+from isopleth.tasks.anomaly.detector import AnomalyDetector
+from isopleth.tasks.anomaly.detector import fit_parts as fit_detector
 
 
 def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sample_weight_y: Any = None) -> Any:
@@ -31,7 +33,7 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
 
     Parameters
     ----------
-    estimator : SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF or LSDD
+    estimator : SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF, LSDD or AnomalyDetector
         The estimator with its parameters. If `n_jobs` is negative, the default, each partition is processed by one thread.
     X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame, Parts or record batches of Arrow
         Rows. Whatever gives record batches is taken as :class:`BatchParts` describes. Dask collections are computed on the
@@ -75,9 +77,15 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
         return fit_features(estimator, as_parts(X, sample_weight, "X"))
     if isinstance(estimator, NystromKEF):
         return fit_score(estimator, as_parts(X, sample_weight, "X"))
+    if isinstance(estimator, AnomalyDetector):
+        if sample_weight is not None:
+            raise InputError(
+                "AnomalyDetector takes no weights, since copies of a row count once; leave sample_weight out."
+            )
+        return fit_detector(estimator, as_parts(X, None, "X"))
     raise InputError(
-        f"{type(estimator).__name__} is not fitted to rows in parts; use SOSREP with landmarks, RandomFeatureSOSREP, NystromKEF "
-        "or LSDD, or fit it to a sample in memory."
+        f"{type(estimator).__name__} is not fitted to rows in parts; use SOSREP with landmarks, RandomFeatureSOSREP, NystromKEF, "
+        "LSDD or AnomalyDetector, or fit it to a sample in memory."
     )
 
 

@@ -180,7 +180,7 @@ class AllScores:
 
     def __init__(self) -> None:
         self.scores: list[np.ndarray] = []
-        self._hashed = digest_of(np.empty((0, 0)))
+        self._hashed: Any = digest_of(np.empty((0, 0)))
 
     def add(self, scores: np.ndarray, rows: np.ndarray) -> Self:
         """Add the scores of rows in the frame of a model."""
@@ -189,7 +189,8 @@ class AllScores:
         return self
 
     def merge(self, other: AllScores) -> Self:
-        """Add the scores of the rows that follow, whose fingerprint is lost, and return this one."""
+        """Add the scores of the rows that follow, and return this one; the fingerprint is only that of one part."""
+        self._hashed = None if self.scores else other._hashed
         self.scores += other.scores
         return self
 
@@ -200,12 +201,12 @@ class AllScores:
 
     @property
     def digest(self) -> str:
-        """Fingerprint of the rows."""
-        return str(self._hashed.hexdigest())
+        """Fingerprint of the rows; none of rows in several parts, which are not in memory."""
+        return "" if self._hashed is None else str(self._hashed.hexdigest())
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent from a worker: a hash that is not finished cannot be."""
-        return {"scores": self.scores}
+        return {"scores": self.scores, "_hashed": None}
 
 
 class AllRows:
