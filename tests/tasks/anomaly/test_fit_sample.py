@@ -20,14 +20,25 @@ def rows_with_gaps(n=N, seed=0):
     return X
 
 
-def sample_of(blocks, size=SIZE):
+def sample_of(blocks, size=SIZE, every=True):
     look = FirstLook(blocks[0].shape[1], size // 4)
     for block in blocks:
         look = look.merge(FirstLook(block.shape[1], size // 4).add(block))
-    found = FitSample(size, 0, look)
+    found = FitSample(size, 0, look, every)
     for block in blocks:
-        found = found.merge(FitSample(size, 0, look).add(block))
+        found = found.merge(FitSample(size, 0, look, every).add(block))
     return found.drawn
+
+
+def test_rows_that_no_sample_has_are_left_out_early():
+    X = np.random.default_rng(0).normal(size=(5000, 3))
+    for one, other in zip(sample_of([X], 200, every=False), sample_of([X], 200), strict=True):
+        np.testing.assert_array_equal(one, other)
+    look = FirstLook(3, 50).add(X)
+    few, repeated = FitSample(200, 0, look).add(X[:1000]), FitSample(200, 0, look).add(np.repeat(X[:100], 50, axis=0))
+    assert 100 < len(few.drawn[0]) < 400
+    assert repeated.lacks_rows
+    assert not FitSample(200, 0, look).add(X).lacks_rows
 
 
 def in_order(drawn):

@@ -339,6 +339,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """Fit the rule to a sample of the rows, and judge all rows by it, in two more passes over their parts."""
         size = int(self.max_fit_rows)
         found = parts.sums(lambda: FitSample(size, seed, look), self._add_to_sample)
+        if found.lacks_rows:
+            found = parts.sums(lambda: FitSample(size, seed, look, every=True), self._add_to_sample)
         drawn, copies, weights = found.drawn
         surprises, table = self._fit_rule(drawn, columns, seed, copies, weights)
         every = found.complete and len(drawn) <= size

@@ -23,7 +23,7 @@ _CELLS = 2.0**20
 _BORDER, _OCTAVE = 0.381966, 1.2345678
 _LEAST, _OCTAVES = -1074, 2100  # exponent of the smallest number, and how many there are
 _GAP = -1e300  # stands for a missing cell
-_AMPLE = 4
+_AMPLE, _MARGIN = 4, 1.25
 BLOCK = 2**17  # cells of the rows that are looked at together, at most: they stay in the processor's cache
 
 
@@ -102,8 +102,11 @@ class FitSample(RowSample):
     There are up to :data:`_AMPLE` times as many as the rule is fitted to, which are drawn from them by their weights.
     """
 
-    def __init__(self, size: int, seed: int, look: FirstLook) -> None:
+    def __init__(self, size: int, seed: int, look: FirstLook, every: bool = False) -> None:
         super().__init__(_AMPLE * size, seed)
+        # Rows beyond this key are in no sample where hardly any repeat: parts of a large table then keep and send few.
+        share = 1.0 if every else min(1.0, _MARGIN * self.size / look.n_rows)
+        self._last = np.uint64(2**64 - 1) if share == 1.0 else np.uint64(share * 2.0**64)
         self.fitted, self._steps, self._n_rows = size, look.steps, look.n_rows
         self._common, self._most_common = look.common.keys, look.common.most
 
@@ -124,6 +127,19 @@ class FitSample(RowSample):
     def keys(self, rows: np.ndarray) -> np.ndarray:
         """Return the key of each row, 0 for those that may be common: they are kept."""
         return np.where(self._maybe_common(_hashed(rows)), np.uint64(0), self._own_keys(rows))
+
+    def add(self, rows: np.ndarray, weights: np.ndarray | None = None) -> Self:
+        """Add rows."""
+        if self._last < 2**64 - 1:
+            near = self.keys(rows) <= self._last
+            self.complete &= bool(near.all())
+            rows = rows[near]
+        return super().add(rows, weights) if len(rows) else self
+
+    @property
+    def lacks_rows(self) -> bool:
+        """Whether rows beyond the last key would be in the sample, since many rows repeat."""
+        return not self.complete and len(self._rows) < self.size
 
     def _merge(self, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows that differ in their cells, their summed weights, and the place of each row.
