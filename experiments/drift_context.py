@@ -62,7 +62,7 @@ def made(
     return pd.DataFrame(rows, columns=list("abcd")).assign(time=when)
 
 
-def made_streams(streams: int, correlation: float, hour: float) -> None:
+def made_streams(streams: int, correlation: float, hour: float, first: int) -> None:
     """Print false pages, and for each change at this hour of the third day the delays and the pages after it."""
     at = round((48.0 + hour) * PER_DAY / 24.0)
     false, delays, pages, right = (
@@ -71,7 +71,7 @@ def made_streams(streams: int, correlation: float, hour: float) -> None:
         dict.fromkeys(CHANGES, 0),
         dict.fromkeys(CHANGES, 0),
     )
-    for seed in range(streams):
+    for seed in range(first, first + streams):
         monitor = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(
             made("2025-01-06", 14, [seed, 0], correlation)
         )
@@ -134,10 +134,11 @@ def main() -> None:
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--correlation", type=float, default=0.7)
     parser.add_argument("--hour", type=float, default=12.0, help="hour of the day at which changes begin")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first stream")
     parser.add_argument("--data", type=Path)
     asked = parser.parse_args()
     if asked.part == "made":
-        made_streams(asked.streams, asked.correlation, asked.hour)
+        made_streams(asked.streams, asked.correlation, asked.hour, asked.first)
     elif asked.part == "given":
         given_the_others(asked.streams)
     else:
