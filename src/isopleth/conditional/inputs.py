@@ -199,6 +199,15 @@ class Sample:
         """Places of the rows, each as often as it stands for a row of its own."""
         return np.repeat(np.arange(len(self.rows)), np.floor(self.copies + 1e-9).astype(np.intp))
 
+    def repeats(self) -> dict[int, int]:
+        """Return the rows of the table that repeat an earlier one more often than independent rows do, and that one each."""
+        order = np.argsort(self.place, kind="stable")
+        start = np.searchsorted(self.place[order], np.arange(len(self.rows)))
+        number = np.arange(len(order)) - start[self.place[order]]  # of each row among its equals
+        again = np.sort(order[number >= np.floor(self.copies + 1e-9)[self.place[order]]])
+        first = order[start]
+        return dict(zip(again.tolist(), first[self.place[again]].tolist(), strict=True))
+
     @classmethod
     def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray, upper: np.ndarray | None = None) -> Self:
         """Merge rows that are equal with their targets: a copy must not tell what its original holds.

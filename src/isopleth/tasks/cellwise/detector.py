@@ -189,6 +189,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self.rules_ = find_rules(cells)
         self._word_bounds = self._bounds_of_words(table, cells)
         self._judged = judged.take(np.searchsorted(sample.independent, sample.place))
+        self._repeats = sample.repeats()
         self._unread = self._unread_of(X, table)
         varying_columns(self, table.rows, [self._names[i] for i in table.order])  # says which columns tell nothing
         self._digest = _digest(table.rows)
@@ -438,6 +439,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             high=high,
             rules=self._rules_of(table),
             where=self._where if X is None else index_of(X),
+            repeats=self._repeats if judged is self._judged else {},
         )
         return found.explained(lambda i, j: self._against(table, i, j)).like(X)
 

@@ -15,6 +15,7 @@ from isopleth.results.keys import PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import cell_text, counted
 from isopleth.tasks.cellwise.rules import FoundRule
+from isopleth.tasks.cellwise.shifted import Shift, shifted_rows
 
 # Cells of which it is said what speaks against them, and rows that a sentence lists.
 MOST_EXPLAINED, _MOST_PLACES = 200, 8
@@ -38,6 +39,8 @@ class CellFindings(Result):
         Rules that nearly all rows keep, and the rows that break each.
     where : dict of str to ndarray of shape (n,)
         Columns that say where the rows stand, by default "row", counted from 0.
+    repeats : dict of int to int
+        Rows that repeat an earlier one, which equal columns do not explain, and that one.
     against : list of str
         What speaks against the cells in `order`, the first ones: broken rules and other columns.
 
@@ -63,6 +66,7 @@ class CellFindings(Result):
     high: np.ndarray
     rules: list[FoundRule] = field(default_factory=list)
     where: dict[str, np.ndarray] = field(default_factory=dict)
+    repeats: dict[int, int] = field(default_factory=dict)
     against: list[str] = field(default_factory=list)
 
     kind = "cells"
@@ -82,6 +86,11 @@ class CellFindings(Result):
     def flagged(self) -> np.ndarray:
         """Mask of the flagged cells, of shape (n, d)."""
         return flagged_cells(self.scores, self.excess, self.bounds)
+
+    @cached_property
+    def shifts(self) -> dict[int, Shift]:
+        """Rows whose cells fit when they are moved by one column, as by a comma in a name."""
+        return {shift.row: shift for shift in shifted_rows(self.names, self.values, self.flagged)}
 
     @cached_property
     def _margins(self) -> np.ndarray:
@@ -108,6 +117,8 @@ class CellFindings(Result):
         j = int(self.worst[i])
         if self._margins[i, j] == -np.inf:
             return ""
+        if i in self.shifts:
+            return str(self.shifts[i])
         broken = [str(found.rule) for found in self.rules if self.names[j] in found.rule.columns and i in found.broken]
         if np.isnan(self.excess[i, j]):  # the law knows no such cell
             return "cannot be read"
@@ -149,6 +160,24 @@ class CellFindings(Result):
         "flagged_rows": Fact(
             "integer", "number of rows that hold one", lambda found: int(found.flagged.any(axis=1).sum())
         ),
+        "shifted": Fact(
+            "list of object",
+            "rows whose cells fit when they are moved by one column",
+            lambda found: [
+                {"place": found._places(np.array([i]))[0], "from": shift.column, "to": shift.to}
+                for i, shift in found.shifts.items()
+            ],
+            {
+                "place": Key("integer, number, string or null", "line (or row)"),
+                "from": Key("string", "first column whose cell belongs elsewhere"),
+                "to": Key("string", "left or right: where the cells belong"),
+            },
+        ),
+        "repeated": Fact(
+            "list",
+            "lines (or rows) that repeat an earlier one",
+            lambda found: found._places(np.array(list(found.repeats), dtype=int)),
+        ),
         "rules": Fact(
             "list of object",
             "rules that nearly all rows keep",
@@ -166,8 +195,8 @@ class CellFindings(Result):
         "usual": Key(
             "string, number, boolean or null", "median of its law given the other cells, or the likeliest word"
         ),
-        "low": Key("string, number, boolean or null", "10 % quantile of the law, or the likeliest word"),
-        "high": Key("string, number, boolean or null", "90 % quantile"),
+        "low": Key("string, number, boolean or null", "5 % quantile of the law, or the likeliest word"),
+        "high": Key("string, number, boolean or null", "95 % quantile"),
         "excess": Key("number", "surprisal less its expectation, and what broken rules add, in nats"),
         "flagged": Key("boolean", "whether the cell is flagged"),
         "against": Key(
@@ -197,7 +226,21 @@ class CellFindings(Result):
                 f"{counted(cells, 'cell')} in {counted(rows, 'row')} of {len(self):,} {verb} not fit the other cells of the row.",
                 *self._worst_ones(),
             ]
-        return [*said, *self.rules_in_words()]
+        return [*said, *self._of_whole_rows(), *self.rules_in_words()]
+
+    def _of_whole_rows(self) -> list[str]:
+        """Return sentences about rows that are shifted, and about those that repeat an earlier one."""
+        name = next(iter(self.where))
+        said = [
+            f"{name.capitalize()} {self._places(np.array([i]))[0]} is {shift}; a separator too many or too few may be in it."
+            for i, shift in list(self.shifts.items())[:_MOST_PLACES]
+        ]
+        if self.repeats:
+            verb = "repeats" if len(self.repeats) == 1 else "repeat"
+            again, first = (self._places(np.array(list(rows))) for rows in (self.repeats, self.repeats.values()))
+            pairs = [f"{name} {one} (as {other})" for one, other in zip(again, first, strict=True)]
+            said.append(f"{counted(len(pairs), 'row')} {verb} an earlier one: {listed(pairs, _MOST_PLACES)}.")
+        return said
 
     def _worst_ones(self) -> list[str]:
         """Return a sentence about the worst cell."""
