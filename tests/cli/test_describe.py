@@ -142,3 +142,19 @@ def test_a_title_above_the_header_is_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("Sales of 2024\n\nregion,units\nnorth,3\nsouth,4\n")
     assert "line 3: 2 cells where the first line has 1" in refused("describe", path)
+
+
+def test_relations_that_all_or_nearly_all_rows_keep_are_named(tmp_path):
+    prices = {"chair": 49.9, "lamp": 25.5, "desk": 180.0}
+    items = [list(prices)[i * i % 3 if i % 5 else 2] for i in range(120)]
+    rows = [
+        f"{item},{'office' if item == 'desk' else 'home'},{i % 11 + 1},{prices[item]}" for i, item in enumerate(items)
+    ]
+    rows[30] = rows[30].replace("office", "home") if "office" in rows[30] else rows[30].replace("home", "office")
+    text = [f"{row},{float(row.split(',')[2]) * float(row.split(',')[3]):.2f}" for row in rows]
+    (tmp_path / "t.csv").write_text("\n".join(["item,room,count,price,total", *text, ""]))
+    found = as_json("describe", tmp_path / "t.csv")
+    said = " ".join(found["summary"])
+    assert "In all rows: total = count x price" in said
+    assert "item -> room in 119 of 120 rows; not in line 32." in said
+    assert {"relation": "item -> room", "rows": 120, "broken": ["line 32"]} in found["relations"]

@@ -19,6 +19,7 @@ from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.relations import broken_relations
+from isopleth.tasks.cellwise.rules import Words, find_rules
 from isopleth.tables.schema import EncodedTable, Schema
 from isopleth.tables.unread import CensoredCells
 
@@ -63,6 +64,22 @@ def broken_relations_of(table: PlacedRows) -> dict[str, list[str]]:
     return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
 
 
+def several_columns(table: ReadTable) -> list[tuple[str, int, list[str]]]:
+    """Return the equations and words that tell words which nearly all rows keep: in words, rows judged, and where it is broken."""
+    encoded, cells = table.encoded(), {}
+    measured = [column for column in table.schema.columns if column.kind != "categorical"]
+    for column, values in zip(measured, encoded.numeric.T, strict=True):
+        if column.kind == "numeric":
+            cells[str(column.name)] = values
+    worded = [column for column in table.schema.columns if column.kind == "categorical"]
+    for column, codes in zip(worded, encoded.codes.T, strict=True):
+        cells[str(column.name)] = Words((*map(str, column.levels), ""), codes.astype(np.intp))
+    return [
+        (str(found.rule), found.rows, [table.place(int(row)) for row in found.broken])
+        for found in find_rules(cells, several=True)
+    ]
+
+
 def relations_in_words(broken: Mapping[str, Sequence[str]]) -> list[str]:
     """Return a sentence about each relation that nearly all rows keep."""
     return [
@@ -80,6 +97,8 @@ _FEWEST = 10
 _FEWEST_OTHERS = 3
 # Repeated rows that are kept, and that a sentence names.
 _MOST_REPEATS, _SHOWN_REPEATS = 1000, 5
+# Relations, and rows that break one, that a sentence names.
+_SHOWN_BROKEN = 8
 _KINDS = {"numeric": "number", "categorical": "category", "time": "time"}
 
 
@@ -132,6 +151,8 @@ class TableDescription(Result):
         Value that looks like a code for missing cells, by column, and how often it occurs.
     broken : dict of str to list of str
         Products and sums of columns that hold in nearly all rows, and where the rows stand that break each.
+    relations : list of (str, int, list of str)
+        Relations of columns that all or nearly all rows keep, the rows that they are about, and where the rows stand that break each.
     notes : list of str
         What was noticed when the kinds were decided.
     limits : dict of str to LimitsOfColumn
@@ -160,6 +181,7 @@ class TableDescription(Result):
     distinct: np.ndarray
     codes: dict[str, tuple[float, int]]
     broken: dict[str, list[str]]
+    relations: list[tuple[str, int, list[str]]]
     notes: list[str]
     limits: dict[str, LimitsOfColumn] = field(default_factory=dict)
 
@@ -201,6 +223,7 @@ class TableDescription(Result):
             np.array([compute.count_distinct(column).as_py() for column in data.columns]),
             {name: code for name, code in found.items() if code is not None},
             broken_relations_of(table),
+            several_columns(table),
             [*(note.render(wording) for note in table.notes), *_alike(data, kinds)],
             limits,
         )
@@ -238,6 +261,11 @@ class TableDescription(Result):
                 f"{name} holds {word} in {counted(count, 'row')}, beyond all its other values: if it stands for a missing cell, "
                 f"name it in missing (--missing {word})."
             )
+        said += [
+            f"{relation} in {rows - len(places):,} of {counted(rows, 'row')}; not in {listed(places, _SHOWN_BROKEN)}."
+            for relation, rows, places in self.relations
+            if places and relation not in self.broken
+        ]
         return said + relations_in_words(self.broken) + self.notes
 
     def _columns(self) -> dict[str, Any]:
@@ -266,6 +294,18 @@ class TableDescription(Result):
             "products and sums that nearly all rows keep, and where the others stand",
             lambda found: found.broken,
         ),
+        "relations": Fact(
+            "list of object",
+            "relations of columns that all or nearly all rows keep",
+            lambda found: [
+                {"relation": relation, "rows": rows, "broken": places} for relation, rows, places in found.relations
+            ],
+            {
+                "relation": Key("string", "the relation in words"),
+                "rows": Key("integer", "rows that it is about"),
+                "broken": Key("list of string", "where the rows stand that break it"),
+            },
+        ),
     }
     row_keys: ClassVar[dict[str, Key]] = {
         "column": Key("string", "name of the column"),
@@ -276,7 +316,9 @@ class TableDescription(Result):
 
     def _sentences(self) -> list[str]:
         first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."
-        return [first, *(self.odd() or ["Nothing is odd about it."])]
+        kept = [relation for relation, _, places in self.relations if not places]
+        said = [f"In all rows: {listed(kept, _SHOWN_BROKEN)}."] * bool(kept)
+        return [first, *said, *(self.odd() or ["Nothing is odd about it."])]
 
     def _notes(self) -> list[str]:
         return [

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import AnomalyDetector, CellwiseDetector, InputError
+from isopleth import AnomalyDetector, CellwiseDetector, InputError, read_table
 from isopleth.tasks.cellwise.rules import Words, find_rules, rules_of_json, rules_to_json
 
 PRICES = {"Stuhl": 49.9, "Tisch": 400.0, "Lampe": 25.5, "Regal": 89.0}
@@ -191,6 +191,54 @@ def test_rare_words_are_wrong_only_where_they_come_from_another_word_or_column()
     found = CellwiseDetector(random_state=0, n_estimators=20).fit(table).cells()
     flagged = {(int(i), found.names[j]) for i, j in zip(*np.nonzero(found.flagged), strict=True)}
     assert flagged == {(5, "fuel"), (20, "body")}
+
+
+def people(n=200):
+    """Names, cities, ages, incomes and memberships."""
+    rng = np.random.default_rng(0)
+    columns = {
+        "city": rng.choice(["Berlin", "Paris", "Rome"], n).tolist(),
+        "age": rng.integers(18, 80, n).tolist(),
+        "income": (rng.gamma(4.0, 120.0, n).astype(int) * 100).tolist(),
+        "member": rng.choice(["yes", "no"], n).tolist(),
+        "visits": rng.integers(1, 60, n).astype(float).tolist(),
+    }
+    return pd.DataFrame(columns, dtype=object)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_whose_cells_stand_one_column_too_far_are_told_as_shifted(tmp_path):
+    table = people()
+    right = table.loc[50].tolist()
+    table.loc[50] = ["Jr.", *right[:-1]]  # as by a comma in a name
+    right = table.loc[100].tolist()
+    table.loc[100] = [*right[1:], None]
+    table.loc[150, "age"] = "4o"  # a cell that cannot be read is no shift
+    table.to_csv(tmp_path / "people.csv", index=False)
+    frame = read_table(tmp_path / "people.csv", warn=False).frame
+    found = CellwiseDetector(random_state=0, n_estimators=10).fit(frame).cells()
+    assert {row: (shift.column, shift.to) for row, shift in found.shifts.items()} == {
+        50: ("age", "left"),
+        100: ("city", "right"),
+    }
+    against = dict(zip(*(found.columns_of_rows()[name].tolist() for name in ("row", "against")), strict=True))
+    assert against[50] == "shifted: from age on the cells fit one column to the left"
+    assert against[150] == "cannot be read"
+    assert found.to_dict()["shifted"][1] == {"place": 100, "from": "city", "to": "right"}
+    assert CellwiseDetector(random_state=0, n_estimators=5).fit(people()).cells().shifts == {}
+
+
+def test_a_row_that_repeats_an_earlier_one_is_named_where_rows_do_not_repeat_by_themselves():
+    table = people().infer_objects()
+    table["x"] = np.arange(200.0) % 97
+    table = pd.concat([table, table.iloc[[30]]], ignore_index=True)
+    found = CellwiseDetector(random_state=0, n_estimators=5).fit(table).cells()
+    assert found.repeats == {200: 30}
+    assert "1 row repeats an earlier one: row 200 (as 30)." in found.to_dict()["summary"]
+    words = table[["city", "member"]]  # six kinds of rows, all of which repeat
+    assert CellwiseDetector(random_state=0, n_estimators=5).fit(words.iloc[:200]).cells().repeats.keys() <= set(
+        range(200)
+    )
 
 
 class TestRules:

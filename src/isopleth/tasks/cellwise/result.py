@@ -19,6 +19,8 @@ from isopleth.tasks.cellwise.shifted import Shift, shifted_rows
 
 # Cells of which it is said what speaks against them, and rows that a sentence lists.
 MOST_EXPLAINED, _MOST_PLACES = 200, 8
+# Share of the rows up to which those that repeat an earlier one are named: in other tables rows repeat.
+_SHARE_REPEATS = 0.02
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -235,7 +237,7 @@ class CellFindings(Result):
             f"{name.capitalize()} {self._places(np.array([i]))[0]} is {shift}; a separator too many or too few may be in it."
             for i, shift in list(self.shifts.items())[:_MOST_PLACES]
         ]
-        if self.repeats:
+        if 0 < len(self.repeats) <= _SHARE_REPEATS * len(self):
             verb = "repeats" if len(self.repeats) == 1 else "repeat"
             again, first = (self._places(np.array(list(rows))) for rows in (self.repeats, self.repeats.values()))
             pairs = [f"{name} {one} (as {other})" for one, other in zip(again, first, strict=True)]

@@ -222,11 +222,12 @@ class FoundRule:
         return float(np.log(max(self.rows, 2) / max(len(self.broken), 1)))
 
 
-def find_rules(cells: Cells) -> list[FoundRule]:
-    """Find the rules that nearly all rows keep, those that no row breaks among them."""
+def find_rules(cells: Cells, *, several: bool = False) -> list[FoundRule]:
+    """Find the rules that nearly all rows keep, those that no row breaks among them; `several`: those about several columns."""
     numbers = {name: values for name, values in cells.items() if not isinstance(values, Words)}
     found = []
-    for rule in (*_equations(numbers), *_plain(numbers), *_single_words(cells), *_determined(cells)):
+    of_one = () if several else (*_plain(numbers), *_single_words(cells))
+    for rule in (*_equations(numbers), *of_one, *_determined(cells)):
         judged, broken = rule.judged(cells), np.flatnonzero(rule.breaks(cells))
         found.append(FoundRule(rule, int(judged.sum()), broken))
     return found
