@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -236,6 +237,16 @@ class BinnedLaw:
 
     @classmethod
     def fit(
+        cls, bins: NumberBins | WordBins, scored: np.ndarray, j: int, n_numeric: int, order: np.ndarray, **how: Any
+    ) -> Self:
+        """Fit the law of column j to rows whose numbers are scores and whose cell of the column is known.
+
+        `order` has the columns in an order that does not depend on that of the table; the rows likewise. `how`: as below.
+        """
+        return cls.fit_judging(bins, scored, j, n_numeric, order, **how)[0]
+
+    @classmethod
+    def fit_judging(
         cls,
         bins: NumberBins | WordBins,
         scored: np.ndarray,
@@ -247,11 +258,8 @@ class BinnedLaw:
         columns: float = _COLUMNS,
         seed: int = 0,
         tick: Callable[[int], None] = unheard,
-    ) -> Self:
-        """Fit the law of column j to rows whose numbers are scores and whose cell of the column is known.
-
-        `order` has the columns in an order that does not depend on that of the table; the rows likewise.
-        """
+    ) -> tuple[Self, Callable[[np.ndarray], np.ndarray]]:
+        """Fit as `fit` does; the second value is `at` by compiled trees, which are not kept, for many other rows."""
         cells, w = scored[:, j], np.ones(len(scored))
         inputs = Inputs.of(scored, w, n_numeric, order[order != j])
         shares, line, trends, residuals = bins.shares(cells), None, None, None
@@ -262,12 +270,13 @@ class BinnedLaw:
         else:
             target = shares @ _codes_of_words(np.asarray(shares.sum(axis=0)).ravel())
         how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": columns, "seed": seed, "tick": tick}
-        forest = Forest.fit(inputs.of_trees(scored), target, w, **how)
+        forest, leaves = Forest.fit_placing(inputs.of_trees(scored), target, w, **how)
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)
         )
         own = np.concatenate([law._own(part) for part in law.batches()])
-        return replace(law, weights=pool_weights(own, w, _STEPS, _FLOOR))
+        law = replace(law, weights=pool_weights(own, w, _STEPS, _FLOOR))
+        return law, lambda rows: law._at(rows, leaves(inputs.of_trees(rows)))
 
     @property
     def cells(self) -> csr_array:
@@ -325,25 +334,49 @@ class BinnedLaw:
             *self.residuals.masses(trend, self.bins, own),
         ]
 
-    def _pooled(self, parts: list[np.ndarray]) -> np.ndarray:
-        found = sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
-        return np.asarray(found / np.sum(found, axis=1, keepdims=True))
-
     def of_fit(self, places: np.ndarray) -> np.ndarray:
         """Return the masses of the bins, (n, B), at rows of the fit, by laws that do not know them."""
         check_stopped()
-        return self._pooled(self._parts(places))
+        found = sum(weight * part for weight, part in zip(self.weights, self._parts(places), strict=True))
+        return np.asarray(found / np.sum(found, axis=1, keepdims=True))
 
     def at(self, scored: np.ndarray) -> np.ndarray:
         """Return the masses of the bins at rows whose numbers are scores."""
+        return self._at(scored, self.forest.leaves(self.inputs.of_trees(scored)))
+
+    def _at(self, scored: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """Return the masses at rows in given leaves: the pool of the parts of `_joined`, whose sums over bins are done once."""
         check_stopped()
-        total = np.asarray(self.cells.sum(axis=0)).ravel()
-        others = np.tile((total + _BEFOREHAND / len(total)) / (total.sum() + _BEFOREHAND), (len(scored), 1))
-        leaves = np.asarray((self.forest.weights_at(self.inputs.of_trees(scored)) @ self.cells).todense())
-        trend = None
-        if self.line is not None:
+        found = (self.forest.in_leaves(leaves) @ self._of_leaves).toarray() @ self._of_shares + self._of_frequencies
+        if self.line is not None and self.residuals is not None and isinstance(self.bins, NumberBins):
             trend = self.line.predict(np.clip(self.inputs.of_lines(scored), -_FARTHEST, _FARTHEST))
-        return self._pooled(self._joined(others, leaves, total, trend, None))
+            of_line = self.residuals.masses(trend, self.bins, None)
+            found += self.weights[-2] * of_line[0] + self.weights[-1] * of_line[1]
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def _of_leaves(self) -> csr_array:
+        """Shares of the bins in each leaf, (leaves, B)."""
+        return self.forest.of_leaves(self.cells)
+
+    @cached_property
+    def _of_shares(self) -> np.ndarray:
+        """What the pool makes of shares of leaves, (B, B): themselves, and smoothed."""
+        if not isinstance(self.bins, NumberBins):
+            return np.asarray(self.weights[1] / (1.0 + _PRIOR) * np.eye(len(self.bins)))
+        kernels = [np.eye(len(self.bins)), *_smoothers(self.bins)]
+        pooled = sum(weight * kernel for weight, kernel in zip(self.weights[2:6], kernels, strict=True))
+        return np.asarray(pooled / (1.0 + _PRIOR))
+
+    @cached_property
+    def _of_frequencies(self) -> np.ndarray:
+        """What the pool has of the frequencies, (B,), whatever the row is, and of the uniform law of words."""
+        total = np.asarray(self.cells.sum(axis=0)).ravel()
+        others = (total + _BEFOREHAND / len(total)) / (total.sum() + _BEFOREHAND)
+        shares = _PRIOR * total / total.sum() @ self._of_shares
+        if not isinstance(self.bins, NumberBins):
+            return np.asarray(self.weights[0] * others + self.weights[2] / max(len(self.bins), 2) + shares)
+        return np.asarray(self.weights[0] * others + self.weights[1] * (others @ _smoothers(self.bins)[1]) + shares)
 
 
 def _codes_of_words(counts: np.ndarray) -> np.ndarray:

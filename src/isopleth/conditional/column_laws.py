@@ -126,13 +126,15 @@ class CellLaws:
             bins: NumberBins | WordBins = (
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
-            law = BinnedLaw.fit(bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick)
+            law, at = BinnedLaw.fit_judging(
+                bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick
+            )
             for part in law.batches():
                 judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j], said.take(known[part]))
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])
             for part in np.split(others, np.arange(_BATCH, len(others), _BATCH)):
                 if len(part):
-                    judged.put(part, j, law, law.at(scored[part]), scored[part, j], said.take(part))
+                    judged.put(part, j, law, at(scored[part]), scored[part, j], said.take(part))
             return law
 
         laws = map_threads(fit_one, range(rows.shape[1]), effective_n_jobs(n_jobs))
