@@ -15,9 +15,9 @@ from isopleth.core.errors import InputError
 from isopleth.files.file_table import FileTable
 from isopleth.files.write import FRAME_SUFFIXES, check_table_target
 from isopleth.io.output_files import atomic_write, check_target
+from isopleth.tables.rules import rules_of_json, rules_to_json
 from isopleth.tasks.cellwise.detector import CellwiseDetector
 from isopleth.tasks.cellwise.result import CellFindings
-from isopleth.tasks.cellwise.rules import rules_of_json, rules_to_json
 
 
 def cells(run: Run, file: Path, threshold: float | None, top: int, repaired: Path | None, rules: Path | None) -> None:

@@ -126,9 +126,7 @@ class CellLaws:
             bins: NumberBins | WordBins = (
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
-            law, at = BinnedLaw.fit_judging(
-                bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick
-            )
+            law, at = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick)
             for part in law.batches():
                 judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j], said.take(known[part]))
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])

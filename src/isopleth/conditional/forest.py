@@ -113,7 +113,9 @@ class Forest:
 
         def leaves(rows: np.ndarray) -> np.ndarray:
             rows = np.ascontiguousarray(rows, dtype=np.float32)
-            found = [forest.leaf[tree.apply(rows) + root] for (tree, _, _), root in zip(grown, forest.roots, strict=True)]
+            found = [
+                forest.leaf[tree.apply(rows) + root] for (tree, _, _), root in zip(grown, forest.roots, strict=True)
+            ]
             return np.stack(found, axis=1)
 
         return forest, leaves

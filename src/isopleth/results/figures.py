@@ -60,6 +60,36 @@ def _grid(charts: Sequence[Chart]) -> list[Any]:
     return list(axes[: len(charts)])
 
 
+def draw_cells(
+    title: str, names: Sequence[str], texts: Sequence[Sequence[str]], shades: np.ndarray, ax: Axes | None = None
+) -> Axes:
+    """Draw a table of texts, each row a line under the names, whose cells are shaded by numbers between 0 and 1."""
+    widths = [
+        max(4, *(len(column_label(text, _LONGEST_NAME)) for text in (name, *column)))
+        for name, column in zip(names, zip(*texts, strict=True), strict=True)
+    ]
+    if ax is None:
+        ax = new_figure(min(0.4 + 0.085 * sum(widths), 12.0), 0.9 + 0.24 * (len(texts) + 1)).subplots()
+    ax.set_axis_off()
+    Bbox = require("matplotlib.transforms", "plot", "Plotting").Bbox
+    shown = [[column_label(text, _LONGEST_NAME) for text in line] for line in texts]
+    pale = [[(0.835, 0.369, 0.0, 0.75 * float(shade)) for shade in line] for line in shades]
+    table = ax.table(
+        cellText=shown,
+        cellColours=pale,
+        colLabels=[column_label(name, _LONGEST_NAME) for name in names],
+        colWidths=[width / sum(widths) for width in widths],
+        cellLoc="left",
+        bbox=Bbox(((0.0, 0.0), (1.0, 1.0))),
+    )
+    table.auto_set_font_size(False)
+    table.set_fontsize(8)
+    for cell in table.get_celld().values():
+        cell.set(edgecolor="#DDDDDD", linewidth=0.5)
+    ax.set_title("\n".join(textwrap.wrap(column_label(title, 200), max(sum(widths), 40))), loc="left", fontsize=10)
+    return ax
+
+
 def draw_chart(ax: Axes, chart: Chart) -> None:
     """Draw one chart."""
     if chart.contours is not None:

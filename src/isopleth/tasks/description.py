@@ -19,7 +19,7 @@ from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.relations import broken_relations
-from isopleth.tasks.cellwise.rules import Words, find_rules
+from isopleth.tables.rules import Words, find_rules
 from isopleth.tables.schema import EncodedTable, Schema
 from isopleth.tables.unread import CensoredCells
 
@@ -65,7 +65,7 @@ def broken_relations_of(table: PlacedRows) -> dict[str, list[str]]:
 
 
 def several_columns(table: ReadTable) -> list[tuple[str, int, list[str]]]:
-    """Return the equations and words that tell words which nearly all rows keep: in words, rows judged, and where it is broken."""
+    """Return relations of columns that nearly all rows keep: in words, the rows that it judges, and where it is broken."""
     encoded, cells = table.encoded(), {}
     measured = [column for column in table.schema.columns if column.kind != "categorical"]
     for column, values in zip(measured, encoded.numeric.T, strict=True):
@@ -152,7 +152,7 @@ class TableDescription(Result):
     broken : dict of str to list of str
         Products and sums of columns that hold in nearly all rows, and where the rows stand that break each.
     relations : list of (str, int, list of str)
-        Relations of columns that all or nearly all rows keep, the rows that they are about, and where the rows stand that break each.
+        Relations of columns that all or nearly all rows keep, the rows that each is about, and where the others stand.
     notes : list of str
         What was noticed when the kinds were decided.
     limits : dict of str to LimitsOfColumn

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from isopleth import AnomalyDetector, CellwiseDetector, InputError, read_table
-from isopleth.tasks.cellwise.rules import Words, find_rules, rules_of_json, rules_to_json
+from isopleth.tables.rules import Words, find_rules, rules_of_json, rules_to_json
 
 PRICES = {"Stuhl": 49.9, "Tisch": 400.0, "Lampe": 25.5, "Regal": 89.0}
 KINDS = {"Stuhl": "Sitz", "Tisch": "Tische", "Lampe": "Licht", "Regal": "Lager"}

@@ -28,10 +28,10 @@ from isopleth.results.result import index_of
 from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.intervals import interval_text
+from isopleth.tables.rules import Equation, FoundRule, Rule, Words, doubtful_words, find_rules
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
-from isopleth.tasks.cellwise.rules import Equation, FoundRule, Rule, Words, doubtful_words, find_rules
 
 # Bound of numbers: so many distances between upper quartile and tenth of the rows' worst excess beyond the quartile, and so many
 # nats more, which about 2 of 1,000 ordinary rows exceed; least bound. Quantiles that a tenth of wrong rows hardly moves.

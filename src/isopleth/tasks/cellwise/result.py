@@ -14,13 +14,15 @@ from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownTable
 from isopleth.results.text import cell_text, counted
-from isopleth.tasks.cellwise.rules import FoundRule
+from isopleth.tables.rules import FoundRule
 from isopleth.tasks.cellwise.shifted import Shift, shifted_rows
 
 # Cells of which it is said what speaks against them, and rows that a sentence lists.
 MOST_EXPLAINED, _MOST_PLACES = 200, 8
 # Share of the rows up to which those that repeat an earlier one are named: in other tables rows repeat.
 _SHARE_REPEATS = 0.02
+# Rows and columns of a picture.
+_DRAWN_ROWS, _DRAWN_COLUMNS = 15, 9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -295,6 +297,47 @@ class CellFindings(Result):
                 )
             )
         return tables
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the rows with the worst cells as a table, cells beyond their bounds shaded, and what would be usual.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        from isopleth.results.figures import draw_cells
+
+        rows = self.order[: min(max(int(self.flagged.any(axis=1).sum()), 3), _DRAWN_ROWS)]
+        # The columns of the worst cells first, and the others in their order as far as there is room.
+        columns = list(dict.fromkeys([*self.worst[rows].tolist(), *range(len(self.names))]))
+        columns = sorted(columns[:_DRAWN_COLUMNS])
+        texts = [
+            [
+                str(self._places(np.array([i]))[0]),
+                *(cell_text(self.values[i, j]) for j in columns),
+                self._usual_of(int(i)),
+            ]
+            for i in rows
+        ]
+        beyond = np.where(self.flagged, 0.4 + 0.06 * np.clip(self._margins, 0.0, 10.0), 0.0)[rows][:, columns]
+        shades = np.pad(beyond, [(0, 0), (1, 1)])
+        names = [next(iter(self.where)), *(self.names[j] for j in columns), "usual"]
+        return draw_cells(self._sentences()[0], names, texts, shades, ax)
+
+    def _usual_of(self, i: int) -> str:
+        """Return what would be usual in the place of the worst cell of a row, with its column."""
+        j = int(self.worst[i])
+        return f"{self.names[j]}: {self.usual_text(i, j).removesuffix(' is usual')}"
 
     def _charts(self) -> list[Chart]:
         """Return by how much the worst cells are beyond their bounds, by rank."""

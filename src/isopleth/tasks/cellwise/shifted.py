@@ -25,7 +25,7 @@ class Shift:
         return f"shifted: from {self.column} on the cells fit one column to the {self.to}"
 
 
-class Column:
+class ColumnRange:
     """What a column holds in the rows that are not doubted: words with their counts, or the range of its numbers or times."""
 
     def __init__(self, cells: np.ndarray) -> None:
@@ -33,7 +33,8 @@ class Column:
         self.words = Counter(cell if isinstance(cell, str) else str(cell) for cell in known if not _is_measured(cell))
         measured = [cell for cell in known if _is_measured(cell)]
         self.measured = 2 * len(measured) > len(known)
-        self.low, self.high = (min(measured), max(measured)) if self.measured else (None, None)
+        self.low: Any = min(measured) if self.measured else None
+        self.high: Any = max(measured) if self.measured else None
 
     def holds(self, cell: Any) -> bool:
         """Return whether a cell could stand here: a word that other rows have, or a number or time in the range of theirs."""
@@ -58,12 +59,12 @@ def shifted_rows(names: list[str], values: np.ndarray, flagged: np.ndarray) -> l
     doubted = np.flatnonzero(flagged.any(axis=1))
     if not len(doubted) or 2 * len(doubted) > len(values):
         return []
-    columns = [Column(np.delete(cells, doubted)) for cells in values.T]
+    columns = [ColumnRange(np.delete(cells, doubted)) for cells in values.T]
     found = (_shift(names, values[row], columns, int(row)) for row in doubted)
     return [shift for shift in found if shift is not None]
 
 
-def _shift(names: list[str], cells: np.ndarray, columns: list[Column], row: int) -> Shift | None:
+def _shift(names: list[str], cells: np.ndarray, columns: list[ColumnRange], row: int) -> Shift | None:
     """Return how the cells of a row are shifted; None if they are not."""
     d, known = len(cells), [not _is_gap(cell) for cell in cells.tolist()]
     strange = [known[j] and not columns[j].holds(cells[j]) for j in range(d)]

@@ -13,7 +13,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.tables.relations import Relation, nearly_all
-from isopleth.tasks.cellwise.spelling import misspelt
+from isopleth.tables.spelling import misspelt
 
 # Share of the rows that may break a rule, by its kind, and fewest rows that must keep it.
 _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
