@@ -26,8 +26,6 @@ _FEW_SINGLE, _SHARE_SINGLE, _SHARE_WORDS = 3, 0.02, 0.1
 # Most rows of a word that may be a misspelt one. More single words than this, and from this share of the rows with one or so many
 # words of few rows for each one, a column has ever new words: names and codes of all frequencies.
 _FEW_ROWS, _SINGLE, _OPEN, _OPEN_WORDS = 5, 10, 0.05, 0.5
-# Share of the repeated words that other columns have, too, from which a word of another column says nothing.
-_SHARED = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,9 +285,8 @@ def doubtful_words(name: str, cells: Cells) -> np.ndarray:
         doubtful[rare] = misspelt([words.levels[code] for code in rare], right)
     others = (cells[other] for other in cells if other != name and isinstance(cells[other], Words))
     foreign = {each.levels[code] for each in others for code in np.unique(each.codes[each.known])}
-    of_another = np.array([word in foreign for word in words.levels], dtype=bool)
-    if of_another[counts > 1].mean() < _SHARED:
-        doubtful[single] |= of_another[single]
+    if len(single) <= _SINGLE:  # of many such words the columns have one vocabulary
+        doubtful[single] |= np.array([words.levels[code] in foreign for code in single], dtype=bool)
     return doubtful
 
 
