@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -104,11 +104,14 @@ class CellLaws:
         trees: int,
         seed: int,
         n_jobs: int | None,
+        computed: Mapping[int, Collection[int]] = {},
         tick: Callable[[int], None] = unheard,
     ) -> tuple[Self, CellJudgement]:
         """Fit to at most `most` of the distinct `rows`, and judge all of them, those of the fit by laws that do not know them.
 
         Rows and `order`, that of the columns, do not depend on the order of the table. Cells with `limits` have points in `rows`.
+        `computed` has, for columns, those that are computed from them: a wrong part and its result agree, so that the result is
+        no evidence for the part.
         """
         said = IntervalCells.none(len(rows)) if limits is None else limits
         fitted = np.sort(sample_places(len(rows), most))
@@ -116,6 +119,9 @@ class CellLaws:
         scored = in_scores(rows, maps)
         judged = CellJudgement.empty(*rows.shape)
         rest = np.setdiff1d(np.arange(len(rows)), fitted)
+
+        def used(j: int) -> np.ndarray:
+            return order[~np.isin(order, [k for k in computed.get(j, ()) if k != j])]
 
         def fit_one(j: int) -> BinnedLaw | None:
             check_stopped()
@@ -126,7 +132,9 @@ class CellLaws:
             bins: NumberBins | WordBins = (
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
-            law, at = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, order, trees=trees, seed=seed, tick=tick)
+            law, at = BinnedLaw.fit_judging(
+                bins, scored[known], j, n_numeric, used(j), trees=trees, seed=seed, tick=tick
+            )
             for part in law.batches():
                 judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j], said.take(known[part]))
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])

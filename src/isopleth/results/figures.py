@@ -71,21 +71,19 @@ def draw_cells(
     if ax is None:
         ax = new_figure(min(0.4 + 0.085 * sum(widths), 12.0), 0.9 + 0.24 * (len(texts) + 1)).subplots()
     ax.set_axis_off()
-    Bbox = require("matplotlib.transforms", "plot", "Plotting").Bbox
-    shown = [[column_label(text, _LONGEST_NAME) for text in line] for line in texts]
-    pale = [[(0.835, 0.369, 0.0, 0.75 * float(shade)) for shade in line] for line in shades]
-    table = ax.table(
-        cellText=shown,
-        cellColours=pale,
-        colLabels=[column_label(name, _LONGEST_NAME) for name in names],
-        colWidths=[width / sum(widths) for width in widths],
-        cellLoc="left",
-        bbox=Bbox(((0.0, 0.0), (1.0, 1.0))),
+    left, lines = np.concatenate([[0], np.cumsum(widths)]), [names, *texts]
+    colours = require("matplotlib.colors", "plot", "Plotting").LinearSegmentedColormap.from_list(
+        "", ["white", "#E08A4D"]
     )
-    table.auto_set_font_size(False)
-    table.set_fontsize(8)
-    for cell in table.get_celld().values():
-        cell.set(edgecolor="#DDDDDD", linewidth=0.5)
+    shaded = np.vstack([np.zeros(len(names)), shades])
+    ax.pcolormesh(
+        left, np.arange(len(lines) + 1), shaded, cmap=colours, vmin=0.0, vmax=1.0, edgecolors="#DDDDDD", linewidth=0.5
+    )
+    for k, line in enumerate(lines):
+        for x, text in zip(left, line, strict=False):
+            shown = column_label(text, _LONGEST_NAME)
+            ax.text(x + 0.6, k + 0.5, shown, va="center", fontsize=8, fontweight="normal" if k else "bold")
+    ax.set_ylim(len(lines), 0)
     ax.set_title("\n".join(textwrap.wrap(column_label(title, 200), max(sum(widths), 40))), loc="left", fontsize=10)
     return ax
 

@@ -183,6 +183,16 @@ def test_the_value_of_another_group_is_wrong_without_a_rule():
     assert table["price"][wrong].between(low, high).all()
 
 
+def test_a_wrong_part_is_found_though_its_result_agrees_with_it():
+    table = orders()
+    i = int(np.flatnonzero(table["article"] == "Lampe")[3])
+    table.loc[i, "price"] = 89.0  # of another article
+    table.loc[i, "total"] = round(table["count"][i] * 89.0 * (1.0 - table["discount"][i]), 2)
+    found = CellwiseDetector(random_state=0, n_estimators=30).fit(table).cells()
+    assert found.flagged[i].any()
+    assert found.names[found.worst[i]] in ("price", "article", "kind")
+
+
 def test_rare_words_are_wrong_only_where_they_come_from_another_word_or_column():
     rng = np.random.default_rng(3)
     table = pd.DataFrame({"fuel": rng.choice(["diesel", "petrol"], 400), "body": rng.choice(["sedan", "estate"], 400)})

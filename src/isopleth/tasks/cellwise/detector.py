@@ -168,11 +168,15 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         sample = Sample.of(table.rows, np.zeros(len(table.rows)), np.ones(len(table.rows)))
         sizes = () if table.columns is None else tuple(len(levels) for levels in table.columns.levels)
         seed = int(check_random_state(self.random_state).randint(2**31))
+        self._names = used_names(self, table.columns)
+        cells = self._cells(table)
+        self.rules_ = find_rules(cells)
         how: dict[str, Any] = {
             "most": self.max_samples,
             "trees": self.n_estimators,
             "seed": seed,
             "n_jobs": self.n_jobs,
+            "computed": self._computed(table),
         }
         with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
             rows = sample.rows[sample.independent]
@@ -184,9 +188,6 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
         ]
         self.number_bound_ = _number_bound(judged.excess[:, : table.n_numeric])
-        self._names = used_names(self, table.columns)
-        cells = self._cells(table)
-        self.rules_ = find_rules(cells)
         self._word_bounds = self._bounds_of_words(table, cells)
         self._judged = judged.take(np.searchsorted(sample.independent, sample.place))
         self._repeats = sample.repeats()
@@ -258,6 +259,17 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         for j, cells in unread.items():
             out[cells.rows, j] = _UNREAD
         return out
+
+    def _computed(self, table: CheckedRows) -> dict[int, set[int]]:
+        """Return the encoded columns that equations compute from each one; of equations of the same columns the first counts."""
+        place = {self._names[name]: k for k, name in enumerate(table.order)}
+        found: dict[int, set[int]] = {}
+        for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
+            result, *parts = (place[name] for name in rule.columns)
+            if not any(part in found.get(result, ()) for part in parts):
+                for part in parts:
+                    found.setdefault(part, set()).add(result)
+        return found
 
     def _excess(self, table: CheckedRows, judged: CellJudgement) -> np.ndarray:
         """Return the excess of cells, in the order of the table; a result that an equation tells exactly has none."""
