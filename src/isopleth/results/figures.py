@@ -65,12 +65,17 @@ def draw_cells(
 ) -> Axes:
     """Draw a table of texts, each row a line under the names, whose cells are shaded by numbers between 0 and 1."""
     widths = [
-        max(4, *(len(column_label(text, _LONGEST_NAME)) for text in (name, *column)))
+        2
+        + max(
+            1.2 * len(column_label(name, _LONGEST_NAME)), *(len(column_label(text, _LONGEST_NAME)) for text in column)
+        )
         for name, column in zip(names, zip(*texts, strict=True), strict=True)
     ]
     if ax is None:
         ax = new_figure(min(0.4 + 0.085 * sum(widths), 12.0), 0.9 + 0.24 * (len(texts) + 1)).subplots()
     ax.set_axis_off()
+    inches = float(ax.get_figure().get_size_inches()[0])  # type: ignore[union-attr]
+    size = min(8.0, 112.0 * inches / sum(widths))  # letters are .6 of their height wide
     left, lines = np.concatenate([[0], np.cumsum(widths)]), [names, *texts]
     colours = require("matplotlib.colors", "plot", "Plotting").LinearSegmentedColormap.from_list(
         "", ["white", "#E08A4D"]
@@ -82,9 +87,9 @@ def draw_cells(
     for k, line in enumerate(lines):
         for x, text in zip(left, line, strict=False):
             shown = column_label(text, _LONGEST_NAME)
-            ax.text(x + 0.6, k + 0.5, shown, va="center", fontsize=8, fontweight="normal" if k else "bold")
+            ax.text(x + 0.6, k + 0.5, shown, va="center", fontsize=size, fontweight="normal" if k else "bold")
     ax.set_ylim(len(lines), 0)
-    ax.set_title("\n".join(textwrap.wrap(column_label(title, 200), max(sum(widths), 40))), loc="left", fontsize=10)
+    ax.set_title("\n".join(textwrap.wrap(column_label(title, 200), max(int(13 * inches), 30))), loc="left", fontsize=9)
     return ax
 
 
