@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student_t
 
 from isopleth.tasks.changes.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
-from isopleth.tasks.changes.preparation import log_of_growth, recorded_step, without_wild_values
+from isopleth.tasks.changes.preparation import log_of_growth, step_of_repeats, without_wild_values
 from isopleth.tasks.changes.segments import (
     Noise,
     SegmentationSearch,
@@ -303,11 +303,11 @@ def test_the_step_in_which_values_are_recorded_is_found():
     rng = np.random.default_rng(0)
     values = rng.normal(size=200)
     coarse = np.round(4.0 * values) / 4.0
-    assert recorded_step(coarse) == pytest.approx(0.25)
-    assert recorded_step(3.0 + 0.1 * (values > 0.0)) == pytest.approx(0.1)
+    assert step_of_repeats(coarse) == pytest.approx(0.25)
+    assert step_of_repeats(3.0 + 0.1 * (values > 0.0)) == pytest.approx(0.1)
     coarse[::20] += rng.normal(size=10)  # values that fill gaps
-    assert recorded_step(coarse + 1e-13 * rng.normal(size=200)) == pytest.approx(0.25)
+    assert step_of_repeats(coarse + 1e-13 * rng.normal(size=200)) == pytest.approx(0.25)
     for none in (values, np.where(np.arange(200) < 150, 0.5, values), np.zeros(200)):
-        assert recorded_step(none) == 0.0
+        assert step_of_repeats(none) == 0.0
     stuck = np.concatenate([np.zeros(50), values[:100], np.full(50, 0.7)])
-    assert recorded_step(stuck) == 0.0
+    assert step_of_repeats(stuck) == 0.0

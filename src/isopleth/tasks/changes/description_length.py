@@ -13,7 +13,7 @@ from scipy.special import gammaln
 
 from isopleth.core.inference import simulated_pvalue
 from isopleth.core.progress import unheard
-from isopleth.tasks.changes.preparation import log_of_growth, recorded_step, without_wild_values
+from isopleth.tasks.changes.preparation import log_of_growth, step_of_repeats, without_wild_values
 from isopleth.tasks.changes.segments import (
     STABLE,
     Noise,
@@ -120,7 +120,7 @@ def relative_precision(scatter: np.ndarray) -> np.ndarray:
 def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
     """Find segments of location, then of scatter, and repeat with its weights; scatter of differences is a second start."""
     n = len(values)
-    recorded = np.array([recorded_step(column) for column in values.T])
+    recorded = np.array([step_of_repeats(column) for column in values.T])
     unweighted = partial(_from_precision, values, recorded, np.ones(n), n, surcharges)
     if recorded.any():  # most differences of values in coarse steps may be 0
         return unweighted()

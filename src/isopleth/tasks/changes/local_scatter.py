@@ -12,7 +12,7 @@ from isopleth.tasks.changes.description_length import (
     relative_precision,
     roots,
 )
-from isopleth.tasks.changes.preparation import recorded_step
+from isopleth.tasks.changes.preparation import step_of_repeats
 from isopleth.tasks.changes.segments import Noise, SegmentationSearch, SegmentCosts, fitted_noises
 
 # Steps over which scatter is averaged; bursts that look like a level are about as long.
@@ -31,7 +31,7 @@ def beside_local_scatter(found: Description, surcharge: float) -> np.ndarray:
     z = (found.prepared - found.prepared.mean(axis=0)) / found.prepared.std(axis=0)
     white, whole = (Noise(),) * dim, np.array([0, len(z)])
     left = SegmentCosts(z, white, location.degree, np.ones(len(z))).residuals(location.bounds)
-    recorded = np.array([recorded_step(column) for column in z.T])
+    recorded = np.array([step_of_repeats(column) for column in z.T])
     precision = _local_precision(np.diff(left, axis=1, prepend=left[:, :1]).T, location.changes, recorded)
     costs = SegmentCosts(z, white, location.degree, precision)
     lags = min(MOST_LAGS, len(z) // 10)

@@ -80,7 +80,7 @@ def without_wild_values(column: np.ndarray) -> np.ndarray:
 _IN_STEPS, _OFF = 0.9, 1e-6
 
 
-def recorded_step(column: np.ndarray) -> float:
+def step_of_repeats(column: np.ndarray) -> float:
     """Return the step in which most values are recorded, from those that occur more than once; 0 if there is none."""
     ordered = np.sort(column)
     most = _ROUNDING * (ordered[-1] - ordered[0])
