@@ -360,7 +360,9 @@ class NumberLaw:
         }
         forests = {"target": Forest.fit(X, _standard(z_of_rows, w), w, leaf=2, seed=seed, **how)}
         if residual_forest:
-            forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, leaf=3, seed=seed + 1, **how)
+            # In one or two columns small leaves are so local that the spread of few residuals is mostly noise.
+            leaf = max(3, 10 // X.shape[1])
+            forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, leaf=leaf, seed=seed + 1, **how)
         smooth, from_smooth = KernelRidge.fit(A, from_curve, w, sample.copies)
         mean = forests["target"].out_of_bag() @ z_of_rows
         blend = _proportion(z_of_rows - mean, from_smooth, w) if len(w) >= _SMOOTHED else 0.0
