@@ -28,6 +28,8 @@ _DOUBT = 0.1
 # Rows of one sign that make an incident, the share of the false pages that incidents may take, and their quantiles.
 RUN, _SHARE_OF_INCIDENTS, _TAIL = 3, 0.1, (0.8, 0.9, 0.95)
 _LEAST_TAIL = 0.05
+# Least score of an incident, beyond the lowest and highest ranks in a context: a jump of every day at one minute reaches these.
+_LEAST_BAR = 3.0
 # Days whose rows say how much scores vary after a level has changed.
 DAYS_KEPT = 7
 _FEWEST_BLOCKS, _FEWEST_AFTER = 12, 96
@@ -177,7 +179,7 @@ def _bar(z: np.ndarray, run_length: float, d: int) -> float:
     """Return the score that three rows in a row exceed as rarely as asked, by an exponential tail."""
     q = np.quantile(least_in_run(z), _TAIL)
     tail = max(q[2] - q[1], q[1] - q[0], _LEAST_TAIL) / np.log(2.0)
-    return float(q[1] + tail * np.log(_SHARE_OF_INCIDENTS * run_length * d * 2.0))
+    return max(float(q[1] + tail * np.log(_SHARE_OF_INCIDENTS * run_length * d * 2.0)), _LEAST_BAR)
 
 
 @dataclass(frozen=True, eq=False)
