@@ -479,7 +479,10 @@ class TestProcess:
 
     @pytest.mark.parametrize(
         ("number", "code", "message"),
-        [(signal.SIGINT, 130, "isopleth: interrupted; nothing is left half written.\n"), (signal.SIGTERM, 143, "")],
+        [
+            (signal.SIGINT, 130, "isopleth: interrupted; nothing is left half written.\n"),
+            (signal.SIGTERM, 143, "isopleth: terminated; nothing is left half written.\n"),
+        ],
     )
     @pytest.mark.parametrize("existing", [True, False])
     def test_a_signal_while_writing_leaves_the_old_file_or_none(self, file, tmp_path, number, code, message, existing):

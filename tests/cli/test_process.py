@@ -32,7 +32,7 @@ def test_the_backend_of_a_notebook_is_not_for_the_command(monkeypatch):
     assert outcome("print(os.environ.get('MPLBACKEND')); sys.exit(3)") == (3, "None\nthe interpreter ended\n", "")
 
 
-@pytest.mark.parametrize(("name", "code", "words"), [("SIGTERM", 143, ""), ("SIGINT", 130, "interrupted")])
+@pytest.mark.parametrize(("name", "code", "words"), [("SIGTERM", 143, "terminated"), ("SIGINT", 130, "interrupted")])
 def test_the_process_ends_without_the_interpreter_after_a_signal(name, code, words):
     """Abandoned threads of compiled libraries print a message of C++ when the interpreter ends below them."""
     found = outcome(f"print('written'); os.kill(os.getpid(), signal.{name}); time.sleep(20)")

@@ -14,6 +14,7 @@ from isopleth.core.address_space import too_small_for_the_command
 from isopleth_command import leave
 
 INTERRUPTED = "interrupted; nothing is left half written."
+TERMINATED = "terminated; nothing is left half written."
 INTERRUPTED_CODE = 128 + signal.SIGINT
 # Of a command that watches, if there was an alarm.
 ALARM_CODE = 3
@@ -91,6 +92,9 @@ def main() -> None:
         code = INTERRUPTED_CODE
     except SystemExit as error:
         code = error.code
+        if signal.SIGTERM in _received:
+            with suppress(OSError):
+                print(f"isopleth: {TERMINATED}", file=sys.stderr)
     finally:
         on_signals(signal.SIG_IGN)  # the rest takes no time and handles no signals
         # Under python -m, after an interrupt during an exec of text, as in the creation of a data class, Python ends by that
