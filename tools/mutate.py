@@ -74,6 +74,8 @@ TESTS = {
     ],
     "torch": ["tests/torch_functions"],
     "context": ["tests/context"],
+    "conditional": ["tests/conditional", *TABLES],
+    "tasks/cellwise": ["tests/tasks/cellwise", *TABLES],
     "tasks/anomaly": ["tests/tasks/anomaly", *TABLES],
     "tasks/two_sample": ["tests/tasks/two_sample", *TABLES],
     "tasks/class_prior": ["tests/tasks/class_prior", *TABLES],
