@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from isopleth.core.from_fit import FromFit
+from isopleth.core.fitted_attributes import FromFit
 from isopleth.results import Result
 from isopleth.results.page import render
 

@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from isopleth import ConditionalDensity, InputError, load, save
-from isopleth.conditional.stack import LAWS, WIDTHS
+from isopleth.conditional.number_law import LAWS, WIDTHS
 
 MODEL = ConditionalDensity(n_estimators=25, n_jobs=1, random_state=0)
 RNG = np.random.default_rng(0)

@@ -19,7 +19,7 @@ import click
 
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.core.errors import DataWarning, InputError, MissingExtraError, Wording, printable
-from isopleth.core.hearing import listen
+from isopleth.core.progress_listeners import listen
 from isopleth.io.output_files import is_for_want_of_room
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.conditional.inputs import Sample
-from isopleth.conditional.stack import FOLLOWS, LAWS, NumberLaw, interpolated
+from isopleth.conditional.number_law import FOLLOWS, LAWS, NumberLaw, interpolated
 from isopleth.conditional.target import target_step
-from isopleth.conditional.words import WordLaw
+from isopleth.conditional.word_law import WordLaw
 from isopleth.core.progress import unheard
 from isopleth.core.threads import effective_n_jobs, map_threads
 from isopleth.tables.kinds import Column

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.cell_law import CellLaw, means, medians, modes
-from isopleth.conditional.stack import interpolated
+from isopleth.conditional.number_law import interpolated
 from isopleth.conditional.target import classes, decoded_target, target_cells, target_column, target_ends
 from isopleth.core.arrays import NUMPY, Backend
 from isopleth.core.errors import InputError, probability, whole_number

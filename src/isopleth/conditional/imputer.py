@@ -15,17 +15,17 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from isopleth.conditional.cell_law import CellLaw, Cut, means, medians
 from isopleth.conditional.exact import ExactCells
-from isopleth.conditional.stack import interpolated
+from isopleth.conditional.number_law import interpolated
 from isopleth.core.errors import probability
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.interval_laws import IntervalPoints, is_positive
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
-from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells
+from isopleth.tables.typed_cells import write_cells
 
 
 class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimator):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from isopleth.core.errors import InputError
-from isopleth.core.hearing import Hearer, hearer
+from isopleth.core.progress_listeners import Hearer, hearer
 
 if TYPE_CHECKING:
     from sklearn.callback import CallbackSupportMixin

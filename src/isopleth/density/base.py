@@ -13,11 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import requires_gradient, to_numpy
 from isopleth.core.errors import InputError, require
-from isopleth.core.from_fit import FromFit
+from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.progress import ReportsProgress
-from isopleth.density.asked import Asked
 from isopleth.density.fitted import Fitted
 from isopleth.density.fitting import fit_numbers
+from isopleth.density.frame_and_scale import Asked
 from isopleth.density.search import Search
 from isopleth.density.solver import Solver
 from isopleth.frames import Frame

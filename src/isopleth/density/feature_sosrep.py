@@ -20,7 +20,7 @@ from sklearn.utils._param_validation import Interval
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, warn_user
-from isopleth.core.from_fit import FromFit
+from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.parts import ColumnMoments, FirstPass, Parts, positive_weight, take_columns
 from isopleth.core.scales import RULES, Rule, ScaledColumns, deviations, loss_units, resolve_length_scale, scott
 from isopleth.core.threads import DEFAULT_N_JOBS

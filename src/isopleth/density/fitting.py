@@ -16,12 +16,12 @@ from isopleth.core.parameters import on_host
 from isopleth.core.rows import distinct_rows, merge_with_gaps, sample_places
 from isopleth.core.scales import ScaledColumns, bounded, deviations, loss_units, resolve_length_scale
 from isopleth.core.threads import interruptible
-from isopleth.density.asked import Asked
 from isopleth.density.candidates import FrameCandidates, Recipe
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import TableRows, TableScales, donors_of, product_factor, weights_of
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.fitted import FitRows, Fitted, cells_of
+from isopleth.density.frame_and_scale import Asked
 from isopleth.density.landmarks import mass_near
 from isopleth.density.search import Search, run_search
 from isopleth.density.solver import MOST_KERNELS, RowSolver, Solver

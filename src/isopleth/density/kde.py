@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import HasMethods
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
-from isopleth.core.from_fit import FromFit
+from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.density.debias import SharpenedSolver
 from isopleth.density.grid import GridDensity, density_on_grid

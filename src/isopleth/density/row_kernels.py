@@ -11,20 +11,20 @@ import numpy as np
 
 from isopleth.core.arrays import Backend
 from isopleth.core.errors import InputError
-from isopleth.core.from_fit import FromFit
+from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.laws import weighted_quantile
 from isopleth.core.rows import folds_of
-from isopleth.density.asked import Asked
 from isopleth.density.base import DensityEstimator
 from isopleth.density.fitted import Fitted
 from isopleth.density.fitting import fit_cells
+from isopleth.density.frame_and_scale import Asked
 from isopleth.density.interval_sums import with_points
 from isopleth.density.solver import RowSolver
 from isopleth.density.table_density import TableDensity
-from isopleth.tables.cell_types import types_of
 from isopleth.tables.checks import CheckedRows, check_mass, enter
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema
+from isopleth.tables.typed_cells import types_of
 
 
 class RowKernelDensity(DensityEstimator):

@@ -25,11 +25,11 @@ from isopleth.core.steps import recorded_step
 from isopleth.core.tails import Tail
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.result import index_of
-from isopleth.tables.cell_types import write_cells
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.intervals import interval_text
 from isopleth.tables.rules import Equation, FoundRule, Rule, Words, doubtful_words, find_rules
 from isopleth.tables.schema import Attached, Schema
+from isopleth.tables.typed_cells import write_cells
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
 

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.progress import Progress
 from isopleth.density import TableDensity
-from isopleth.tables.cell_types import is_whole
 from isopleth.tables.schema import new_table
+from isopleth.tables.typed_cells import is_whole
 from isopleth.tasks.made_rows.recording import Drawn, Recording
 from isopleth.tasks.made_rows.selection import CANDIDATES, Selection
 

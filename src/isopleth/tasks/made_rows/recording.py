@@ -18,9 +18,9 @@ from isopleth.density.fitted import FitRows
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
-from isopleth.tables.cell_types import in_types, is_length_of_time
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tables.schema import Schema
+from isopleth.tables.typed_cells import in_types, is_length_of_time
 
 _BALANCED = 1000  # draws by which the weights of the rows that gaps are taken from are found
 _BALANCING_STEPS = 10

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from isopleth.context.bent import forest_residuals
+from isopleth.context.forest_residuals import forest_residuals
 from isopleth.context.residuals import Residuals
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.laws import normal_scores_of_ranks

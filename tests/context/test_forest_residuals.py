@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import two_sample_test
-from isopleth.context.bent import bend, forest_residuals
+from isopleth.context.forest_residuals import bend, forest_residuals
 from isopleth.context.residuals import Residuals
 
 

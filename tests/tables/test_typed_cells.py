@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 from isopleth import DensityImputer
-from isopleth.tables.cell_types import write_cells
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells, new_table
+from isopleth.tables.typed_cells import write_cells
 
 AT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC).timestamp()
 
