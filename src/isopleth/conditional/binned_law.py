@@ -20,6 +20,7 @@ from isopleth.conditional.forest import Forest
 from isopleth.conditional.inputs import Inputs
 from isopleth.conditional.pools import pool_weights
 from isopleth.conditional.ridge import Ridge
+from isopleth.conditional.word_means import MOST_TARGETS
 from isopleth.core.progress import unheard
 from isopleth.core.rows import differ
 from isopleth.core.threads import check_stopped
@@ -261,16 +262,19 @@ class BinnedLaw:
     ) -> tuple[Self, Callable[[np.ndarray], np.ndarray]]:
         """Fit as `fit` does; the second value is `at` by compiled trees, which are not kept, for many other rows."""
         cells, w = scored[:, j], np.ones(len(scored))
-        inputs = Inputs.of(scored, w, n_numeric, order[order != j])
         shares, line, trends, residuals = bins.shares(cells), None, None, None
         if isinstance(bins, NumberBins):
             target = cells
-            line, left = Ridge.fit(np.clip(inputs.of_lines(scored), -_FARTHEST, _FARTHEST), cells, w, by_median=True)
+            inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], cells[:, None], w)
+            line, left = Ridge.fit(np.clip(A, -_FARTHEST, _FARTHEST), cells, w, by_median=True)
             trends, residuals = cells - left, ResidualDensity.of(left)
         else:
-            target = shares @ _codes_of_words(np.asarray(shares.sum(axis=0)).ravel())
+            counts = np.asarray(shares.sum(axis=0)).ravel()
+            target = shares @ _codes_of_words(counts)
+            told = shares[:, np.sort(np.argsort(-counts, kind="stable")[:MOST_TARGETS])].toarray()
+            inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], told, w)
         how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": columns, "seed": seed, "tick": tick}
-        forest, leaves = Forest.fit_placing(inputs.of_trees(scored), target, w, **how)
+        forest, leaves = Forest.fit_placing(X, target, w, **how)
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
+from isopleth.conditional.word_means import WordMeans, held_weights
 from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.rows import columns_by_key, differ, distinct_rows
 
@@ -136,6 +137,29 @@ class Inputs:
 
     columns: tuple[NumberInput | WordInput, ...]
     lines: GapLines
+    means: tuple[WordMeans, ...] = ()
+
+    @classmethod
+    def fit(
+        cls,
+        rows: np.ndarray,
+        weights: np.ndarray,
+        n_numeric: int,
+        order: np.ndarray,
+        targets: np.ndarray,
+        copies: np.ndarray,
+    ) -> tuple[Self, np.ndarray, np.ndarray]:
+        """Return the inputs for `targets`, (n, k), and those of trees and of lines at the rows of the fit."""
+        plain = cls.of(rows, weights, n_numeric, order)
+        many = [column.place for column in plain.columns if isinstance(column, WordInput) and column.more]
+        X, A = plain.of_trees(rows), plain.of_lines(rows)
+        if not many:
+            return plain, X, A
+        held = held_weights(weights, copies)
+        fitted = [WordMeans.fit(place, rows[:, place], targets, held) for place in many]
+        parts = [part for _, part in fitted]
+        found = replace(plain, means=tuple(means for means, _ in fitted))
+        return found, np.column_stack([X, *parts]).astype(np.float32), np.column_stack([A, *parts])
 
     @classmethod
     def of(cls, rows: np.ndarray, weights: np.ndarray, n_numeric: int, order: np.ndarray) -> Self:
@@ -158,14 +182,18 @@ class Inputs:
         """Return the inputs of trees, (n, k), in single precision, which holds ranks and codes without error."""
         rows = self._on_lines(rows)
         parts = [part for column in self.columns for part in column.of_trees(rows[:, column.place])]
-        return np.stack(parts, axis=1).astype(np.float32) if parts else np.zeros((len(rows), 1), dtype=np.float32)
+        parts += self._means_of(rows)
+        return np.column_stack(parts).astype(np.float32) if parts else np.zeros((len(rows), 1), dtype=np.float32)
+
+    def _means_of(self, rows: np.ndarray) -> list[np.ndarray]:
+        return [means.at(rows[:, means.place]) for means in self.means]
 
     def _on_lines(self, rows: np.ndarray) -> np.ndarray:
         """Return rows whose missing numbers are on the lines."""
         numbers = [column for column in self.columns if isinstance(column, NumberInput)]
         if not np.isnan(rows[:, [column.place for column in numbers]]).any():
             return rows
-        filled, out, at = self.of_lines(rows), rows.copy(), 0
+        filled, out, at = self.lines.fill(_of_lines(self.columns, rows)), rows.copy(), 0
         for column in self.columns:
             if isinstance(column, NumberInput):
                 out[:, column.place] = filled[:, at]
@@ -174,7 +202,7 @@ class Inputs:
 
     def of_lines(self, rows: np.ndarray) -> np.ndarray:
         """Return the inputs of lines, (n, p), gaps filled by lines from the known ones."""
-        return self.lines.fill(_of_lines(self.columns, rows))
+        return np.column_stack([self.lines.fill(_of_lines(self.columns, rows)), *self._means_of(rows)])
 
 
 def _of_lines(columns: tuple[NumberInput | WordInput, ...], rows: np.ndarray) -> np.ndarray:

@@ -22,6 +22,7 @@ from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.kernel_ridge import KernelRidge
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
+from isopleth.conditional.word_means import normal_scores
 from isopleth.core.interval_laws import CensoredRegression
 from isopleth.core.progress import unheard
 from isopleth.core.threads import check_stopped
@@ -341,8 +342,9 @@ class NumberLaw:
         tick: Callable[[int], None] = unheard,
     ) -> Self:
         """Fit to distinct rows; `step` is that in which the target is recorded, 0 for none."""
-        inputs = Inputs.of(sample.rows, sample.weights, n_numeric, sample.order)
-        X, A, w = inputs.of_trees(sample.rows), inputs.of_lines(sample.rows), sample.weights
+        w = sample.weights
+        known = normal_scores(_middle(sample.target, sample.upper), w)[:, None]
+        inputs, X, A = Inputs.fit(sample.rows, w, n_numeric, sample.order, known, sample.copies)
         points = CompletedTarget.of(A, sample.target, sample.upper, w)
         y, mass = points.values, points.weights
         scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y)
@@ -604,6 +606,12 @@ class NumberLaw:
 # Levels at which the distribution function of a row is inverted, denser in the tails.
 _LEVELS = ndtr(np.linspace(-4.2, 4.2, _FINE))
 _LEVELS[0], _LEVELS[-1] = 0.0, 1.0
+
+
+def _middle(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the middles of intervals, and the end of those with one."""
+    low = np.where(np.isfinite(low), low, high)
+    return np.asarray(0.5 * low + 0.5 * np.where(np.isfinite(high), high, low))
 
 
 def _limits(y: np.ndarray, atoms: np.ndarray) -> tuple[float, float]:

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from isopleth.conditional.forest import Forest
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.pools import pool_weights
+from isopleth.conditional.word_means import held_weights, most_frequent
 from isopleth.core.progress import unheard
-from isopleth.core.rows import FOLDS, folds_of
 from isopleth.core.threads import check_stopped
 
 # Share of the frequencies of all rows that is added to the shares of the forest.
@@ -93,14 +93,15 @@ class WordLaw:
         tick: Callable[[int], None] = unheard,
     ) -> Self:
         """Fit to distinct rows whose targets are codes below `size`."""
-        inputs = Inputs.of(sample.rows, sample.weights, n_numeric, sample.order)
-        X, A, w = inputs.of_trees(sample.rows), inputs.of_lines(sample.rows), sample.weights
+        w = sample.weights
         codes = sample.target.astype(np.intp)
         counts = np.bincount(codes, w, size)
         frequencies = (counts + 0.5 / size) / (counts.sum() + 0.5)
         group, within = _groups(frequencies)
         place, groups = group[codes], int(group.max()) + 1
         onehot = np.eye(groups)[place]
+        told = most_frequent(onehot, w)
+        inputs, X, A = Inputs.fit(sample.rows, w, n_numeric, sample.order, told, sample.copies)
         forest = Forest.fit(
             X,
             onehot,
@@ -119,7 +120,7 @@ class WordLaw:
             _with_prior(forest.out_of_bag() @ onehot, common),
         ]
         fitted: list[Logistic] = []
-        held = _held_weights(w, sample.copies)
+        held = held_weights(w, sample.copies)
         for C in _PENALTIES if lines else ():
             check_stopped()
             laws.append(_out_of_fold(A, place, groups, w, C, held, common))
@@ -177,14 +178,6 @@ def _with_prior(shares: np.ndarray, common: np.ndarray) -> np.ndarray:
 def _mixed(P: np.ndarray, common: np.ndarray) -> np.ndarray:
     """Return probabilities none of which is 0: a fold may lack a rare word."""
     return np.asarray((1.0 - 1e-3) * P + 1e-3 * common)
-
-
-def _held_weights(w: np.ndarray, copies: np.ndarray) -> np.ndarray:
-    """Return the weight of each row in each fold, (n, folds): equal rows that it stands for are dealt to the folds in turn."""
-    first = folds_of(len(w), 0, FOLDS)
-    turn = (np.arange(FOLDS) - first[:, None]) % FOLDS
-    part = np.clip(copies[:, None] - turn, 0.0, 1.0)
-    return np.asarray(w[:, None] * part / part.sum(axis=1, keepdims=True))
 
 
 def _out_of_fold(

@@ -23,6 +23,7 @@ _CLASSES = {
     "conditional.ridge": "Ridge",
     "conditional.number_law": "EqualLaw Group NumberLaw ScoreTable",
     "conditional.word_law": "Logistic WordLaw",
+    "conditional.word_means": "WordMeans",
     "core.interval_cells": "Blurred IntervalCells",
     "core.interval_laws": "CensoredRegression IntervalPoints PowerNormal",
     "core.laws": "EmpiricalLaw RankScores",

@@ -1,0 +1,84 @@
+"""Means of the target by word: what a column of many words, such as articles or countries, says of the target.
+
+Only the most frequent words have an input of their own, and trees would have to divide the others one by one. A mean is shrunk by
+one row towards that of all rows. At a row of the fit it is that of the rows in other folds, so that it does not tell the row's own
+target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from isopleth.core.rows import FOLDS, differ, folds_of
+
+# Columns of a target that have means, the most frequent words of a target of words.
+MOST_TARGETS = 8
+# Means are multiples of this: rounding errors do not divide equal ones.
+_STEP = 2.0**-16
+
+
+@dataclass(frozen=True)
+class WordMeans:
+    """Means of the targets of the rows that have each word of a column, less those of all rows."""
+
+    place: int
+    means: np.ndarray  # (words, k)
+
+    @classmethod
+    def fit(cls, place: int, cells: np.ndarray, targets: np.ndarray, held: np.ndarray) -> tuple[Self, np.ndarray]:
+        """Return the means and, for each row of the fit, those of the other folds, (n, k); `held` is its weight in each fold."""
+        known = ~np.isnan(cells)
+        codes = np.where(known, cells, 0.0).astype(np.intp)
+        w, size = held.sum(axis=1), int(codes.max(initial=0)) + 1
+        centered = targets - (w @ targets) / w.sum()
+
+        def sums(mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            mass = np.where(known, mass, 0.0)
+            return np.bincount(codes, mass, size), np.stack(
+                [np.bincount(codes, mass * column, size) for column in centered.T], axis=1
+            )
+
+        count, total = sums(w)
+        found = np.zeros(targets.shape)
+        for part in held.T:
+            n, s = sums(part)
+            others = (total - s) / (np.maximum(count - n, 0.0) + 1.0)[:, None]
+            found += (part / w)[:, None] * others[codes]
+        return cls(place, _rounded(total / (count + 1.0)[:, None])), _rounded(np.where(known[:, None], found, 0.0))
+
+    def at(self, cells: np.ndarray) -> np.ndarray:
+        """Return the means for words, (n, k): 0, that of all rows, where the word is missing or new."""
+        known = cells < len(self.means)  # not NaN
+        return np.where(known[:, None], self.means[np.where(known, cells, 0.0).astype(np.intp)], 0.0)
+
+
+def _rounded(means: np.ndarray) -> np.ndarray:
+    return np.asarray(np.rint(means / _STEP) * _STEP)
+
+
+def held_weights(w: np.ndarray, copies: np.ndarray) -> np.ndarray:
+    """Return the weight of each row in each fold, (n, folds): equal rows that it stands for are dealt to the folds in turn."""
+    first = folds_of(len(w), 0, FOLDS)
+    turn = (np.arange(FOLDS) - first[:, None]) % FOLDS
+    part = np.clip(copies[:, None] - turn, 0.0, 1.0)
+    return np.asarray(w[:, None] * part / part.sum(axis=1, keepdims=True))
+
+
+def normal_scores(target: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return the normal scores of numbers, equal where these are equal beyond rounding."""
+    order = np.argsort(target, kind="stable")
+    first = np.concatenate([[True], differ(target[order])]) if len(target) > 1 else np.ones(1, dtype=bool)
+    place = np.cumsum(first) - 1
+    mass = np.bincount(place, w[order])
+    out = np.empty(len(target))
+    out[order] = ndtri((np.cumsum(mass) - 0.5 * mass) / mass.sum())[place]
+    return out
+
+
+def most_frequent(onehot: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """Return the columns of the most frequent words of a target."""
+    return onehot[:, np.sort(np.argsort(-(w @ onehot), kind="stable")[:MOST_TARGETS])]
