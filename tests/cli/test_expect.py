@@ -87,7 +87,9 @@ def test_values_that_cannot_be_given(rides):
     assert (
         "'2024-13-01' in a given value; expected a time" in run("expect", rides[0], "--given", "day=2024-13-01").stderr
     )
-    assert "--given has a word for column 'kind' that no" in run("expect", rides[0], "--given", "kind=kar").stderr
+    refused = run("expect", rides[0], "--given", "kind=kar")
+    assert refused.exit_code == 2
+    assert "--given kind=kar: column 'kind' has no such word; did you mean 'car'?" in refused.stderr
 
 
 @pytest.mark.parametrize(

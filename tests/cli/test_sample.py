@@ -152,7 +152,7 @@ def test_a_sum_that_is_given_is_not_computed_from_its_parts(tmp_path):
         ("speed=fast", "--given speed=fast: column 'speed' holds numbers; expected one such as 3.5"),
         ("speed=inf", "--given speed=inf: column 'speed' holds numbers; expected one such as 3.5"),
         ("count=2.5", "--given has 2.5 for column 'count', which holds whole numbers; give a whole number."),
-        ("kind=kar", "--given has a word for column 'kind' that no training row has; expected one of 'bike', 'car'"),
+        ("kind=kar", "--given kind=kar: column 'kind' has no such word; did you mean 'car'?"),
         ("member=maybe", "column 'member' holds 'maybe' in a given value; expected a truth value."),
         ("day=2024-13-01", "column 'day' holds '2024-13-01' in a given value; expected a time"),
         ("kind=car,kind=bus", "--given names column 'kind' twice; give it one value."),

@@ -239,3 +239,16 @@ def test_few_rows_are_answered_with_care():
     for n in (2, 3, 8):
         low, high = clone(MODEL).fit(X[:n], Y[:n]).predict_interval(ASKED)
         assert (high - low > 0.3 * np.ptp(Y[:n])).all()
+
+
+def test_a_column_of_many_words_tells_what_goes_with_each():
+    rng = np.random.default_rng(2)
+    article = rng.integers(0, 60, size=900)
+    usual, kind = np.exp(3.0 + rng.normal(size=60)), rng.choice(["light", "heavy", "odd"], size=60)
+    X = pd.DataFrame({"article": [f"no {i}" for i in article], "units": rng.integers(1, 9, size=900)})
+    price = usual[article] * np.exp(0.03 * rng.normal(size=900))
+    asked = pd.DataFrame({"article": [f"no {i}" for i in range(60)], "units": 4})
+    model = ConditionalDensity(n_estimators=40, random_state=0).fit(X, price)
+    assert np.mean(np.abs(np.log(model.predict_quantile(asked, 0.5) / usual)) < 0.1) > 0.9
+    words = ConditionalDensity(n_estimators=40, random_state=0).fit(X[["article"]], kind[article])
+    assert np.mean(words.predict(asked[["article"]]) == kind) > 0.95

@@ -31,7 +31,7 @@ from isopleth.core.threads import (
 from isopleth.operators import tiles
 from isopleth.score import KernelScore, ridge_selection
 from isopleth.solvers import Spectrum, direct
-from isopleth.tasks.changes import described as change_description
+from isopleth.tasks.changes import seasons_beside as change_description
 
 
 def blas_threads():

@@ -95,7 +95,7 @@ def test_a_signal_that_comes_out_as_another_exception_is_the_reason(tmp_path):
         os.fsync = cut_short
 
     done, left = stopped(tmp_path, before)
-    assert (done.returncode, done.stderr) == (143, "")
+    assert (done.returncode, done.stderr) == (143, "isopleth: terminated; nothing is left half written.\n")
     assert left == ["in.csv"]
 
 

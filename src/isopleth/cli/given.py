@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -38,22 +39,37 @@ def values_of(given: list[str], schema: Schema, *, limits: bool = False) -> dict
             )
         if name in found:
             raise InputError(f"--given names column {name!r} twice; give it one value.")
-        found[name] = value
-        if columns[name].kind == "numeric":
-            if given_interval(value) is not None and limits:
-                continue
-            try:
-                found[name] = float(value)
-                if not np.isfinite(found[name]):
-                    raise ValueError
-            except ValueError:
-                raise InputError(
-                    f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no range."
-                ) from None
-        encode_cell(
-            columns[name], found[name], schema.missing
-        )  # refuses a wrong time or truth value before anything is fitted
+        interval = limits and columns[name].kind == "numeric" and given_interval(value) is not None
+        found[name] = value if interval else _checked(part, columns[name], name, value, schema)
     return found
+
+
+def _checked(part: str, column: Column, name: str, value: str, schema: Schema) -> Any:
+    """Return a value as the column holds it; refuse what is no number, time, truth value or word of it."""
+    found: Any = value
+    if column.kind == "numeric":
+        try:
+            found = float(value)
+        except ValueError:
+            found = np.nan
+        if not np.isfinite(found):
+            raise InputError(
+                f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no range."
+            )
+    code = encode_cell(column, found, schema.missing)
+    if column.kind == "categorical" and not code < len(column.levels):
+        raise InputError(_no_such_word(part, column, value))
+    return found
+
+
+def _no_such_word(part: str, column: Column, word: str) -> str:
+    """Return the sentence about a word that no row has, with those that look like it or the first ones."""
+    levels = [str(level) for level in column.levels]
+    low = word.lower()
+    close = [level for level in levels if level.lower().startswith(low)]
+    close = close or get_close_matches(word, levels, n=3, cutoff=0.6)
+    which = f"did you mean {listed([repr(level) for level in close], 3)}?" if close else f"it has {listed(levels, 5)}."
+    return f"--given {part}: column {shell_name(column)!r} has no such word; {which}"
 
 
 def ranges_of(table: FileTable) -> dict[str, tuple[Column, np.ndarray]]:

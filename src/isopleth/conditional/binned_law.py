@@ -20,7 +20,7 @@ from isopleth.conditional.forest import Forest
 from isopleth.conditional.inputs import Inputs
 from isopleth.conditional.pools import pool_weights
 from isopleth.conditional.ridge import Ridge
-from isopleth.conditional.word_means import MOST_TARGETS
+from isopleth.conditional.word_means import codes_of_target
 from isopleth.core.progress import unheard
 from isopleth.core.rows import differ
 from isopleth.core.threads import check_stopped
@@ -72,14 +72,14 @@ class ScoreMap:
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Return the scores of values; NaN stays NaN."""
         inside = np.interp(y, self.values, self.scores)
-        return np.asarray(
-            inside + _beyond((y - self.values[-1]) / self.unit) - _beyond((self.values[0] - y) / self.unit)
-        )
+        with np.errstate(over="ignore"):  # a distance beyond all numbers counts as the largest
+            above, below = (y - self.values[-1]) / self.unit, (self.values[0] - y) / self.unit
+        return np.asarray(inside + _beyond(above) - _beyond(below))
 
 
 def _beyond(t: np.ndarray) -> np.ndarray:
     """Return distances, those of more than 1 as 1 plus their logarithm."""
-    t = np.fmax(t, 0.0)
+    t = np.fmin(np.fmax(t, 0.0), np.finfo(float).max)
     return np.where(t <= 1.0, t, 1.0 + np.log(np.maximum(t, 1.0)))
 
 
@@ -271,7 +271,7 @@ class BinnedLaw:
         else:
             counts = np.asarray(shares.sum(axis=0)).ravel()
             target = shares @ _codes_of_words(counts)
-            told = shares[:, np.sort(np.argsort(-counts, kind="stable")[:MOST_TARGETS])].toarray()
+            told = shares @ codes_of_target(counts)
             inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], told, w)
         how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": columns, "seed": seed, "tick": tick}
         forest, leaves = Forest.fit_placing(X, target, w, **how)

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from isopleth.conditional.forest import Forest
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.pools import pool_weights
-from isopleth.conditional.word_means import held_weights, most_frequent
+from isopleth.conditional.word_means import codes_of_target, held_weights
 from isopleth.core.progress import unheard
 from isopleth.core.threads import check_stopped
 
@@ -100,7 +100,7 @@ class WordLaw:
         group, within = _groups(frequencies)
         place, groups = group[codes], int(group.max()) + 1
         onehot = np.eye(groups)[place]
-        told = most_frequent(onehot, w)
+        told = onehot @ codes_of_target(w @ onehot)
         inputs, X, A = Inputs.fit(sample.rows, w, n_numeric, sample.order, told, sample.copies)
         forest = Forest.fit(
             X,

@@ -1,8 +1,8 @@
 """Means of the target by word: what a column of many words, such as articles or countries, says of the target.
 
-Only the most frequent words have an input of their own, and trees would have to divide the others one by one. A mean is shrunk by
-one row towards that of all rows. At a row of the fit it is that of the rows in other folds, so that it does not tell the row's own
-target.
+Only the most frequent words have an input of their own, and trees would have to divide the others one by one. A mean is shrunk
+by one row towards that of all rows. At a row of the fit it is that of the rows in other folds, so that it does not tell the row's
+own target.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from isopleth.core.rows import FOLDS, differ, folds_of
 
-# Columns of a target that have means, the most frequent words of a target of words.
+# Columns of a target that have means.
 MOST_TARGETS = 8
 # Means are multiples of this: rounding errors do not divide equal ones.
 _STEP = 2.0**-16
@@ -79,6 +79,11 @@ def normal_scores(target: np.ndarray, w: np.ndarray) -> np.ndarray:
     return out
 
 
-def most_frequent(onehot: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return the columns of the most frequent words of a target."""
-    return onehot[:, np.sort(np.argsort(-(w @ onehot), kind="stable")[:MOST_TARGETS])]
+def codes_of_target(counts: np.ndarray) -> np.ndarray:
+    """Return the numbers of the words of a target that have means, (words, k): each word's own, or signs that tell many apart."""
+    if len(counts) <= MOST_TARGETS:
+        return np.eye(len(counts))
+    signs = np.random.default_rng(0).integers(0, 2, (len(counts), MOST_TARGETS)) * 2.0 - 1.0
+    out = np.empty(signs.shape)
+    out[np.argsort(-counts, kind="stable")] = signs
+    return out

@@ -266,7 +266,7 @@ def _use_limits(
         keep_stretches(estimator, found)
         warn_of_stretches(estimator, found)
     else:
-        rows, lost = blurred_as(rows, limits, {int(j): each for j, each in estimator._stretches.items()})
+        rows, lost = blurred_as(rows, limits, known_stretches(estimator))
         if lost.any() and use != "merge most":
             _refuse_limit(estimator, limits, lost)
     return rows, IntervalCells.none(len(rows))
@@ -306,7 +306,21 @@ def keep_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> None:
     """Store which values of each column count as equal, for later rows."""
     estimator.__dict__.pop("_stretches", None)
     if found:
-        estimator._stretches = {str(j): stretches for j, stretches in found.items()}
+        names = _numeric_names(estimator)
+        estimator._stretches = {str(j) if names is None else names[j]: each for j, each in found.items()}
+
+
+def known_stretches(estimator: BaseEstimator) -> dict[int, Blurred]:
+    """Return which values of each column count as equal; kept by name, since an estimator may leave columns out later."""
+    names, kept = _numeric_names(estimator), getattr(estimator, "_stretches", {})
+    if names is None:
+        return {int(j): each for j, each in kept.items()}
+    return {names.index(name): each for name, each in kept.items() if name in names}
+
+
+def _numeric_names(estimator: BaseEstimator) -> list[str] | None:
+    schema = getattr(estimator, "schema_", None)
+    return None if schema is None else schema.numeric_names
 
 
 def encoded_rows(

@@ -72,6 +72,11 @@ class Rule(ABC):
     def columns(self) -> tuple[str, ...]:
         """Columns that it speaks about."""
 
+    @property
+    def blamed(self) -> tuple[str, ...]:
+        """Columns whose cell is doubtful where it is broken."""
+        return self.columns
+
     @abstractmethod
     def judged(self, cells: Cells) -> np.ndarray:
         """Return a mask of the rows whose cells it needs are known."""
@@ -126,6 +131,11 @@ class Determines(Rule):
     def columns(self) -> tuple[str, ...]:
         """Columns that it speaks about."""
         return self.first, self.second
+
+    @property
+    def blamed(self) -> tuple[str, ...]:
+        """The column that is told: what stands there is known, and of the other one only that it is none of many."""
+        return (self.second,)
 
     def judged(self, cells: Cells) -> np.ndarray:
         """Return a mask of the rows whose first word tells something."""

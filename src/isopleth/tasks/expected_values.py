@@ -182,7 +182,18 @@ class FilledCells(Result):
         some = f"{np.count_nonzero(self.filled)} of {counted(len(self.names), 'column')}"
         verb = "was" if self.filled.sum() == 1 else "were"
         left = [f"Not filled, since they are not used: {in_words(self.left)}."] * bool(self.left)
-        return [f"{cells} {verb} filled, in {some}.", *left, *self._limits()]
+        return [f"{cells} {verb} filled, in {some}.", *left, *self._limits(), *self._guessed()]
+
+    def _guessed(self) -> list[str]:
+        """Return a sentence about columns of which less was known than filled."""
+        share = self.filled / max(self.n_rows, 1)
+        names = [f"{self.names[j]} ({share[j]:.0%})".replace("%", " %") for j in np.flatnonzero(share > 0.5)]
+        if not names:
+            return []
+        return [
+            f"Most cells were missing in {in_words(names)}: rows without a cell may have none for a reason, and what is filled "
+            "there is a guess; --exclude leaves a column as it is."
+        ]
 
     def _limits(self) -> list[str]:
         """Return a sentence about cells that say a limit and stay as they are."""

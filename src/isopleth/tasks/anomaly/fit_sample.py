@@ -21,6 +21,7 @@ from isopleth.tasks.anomaly.training_table import weights_of
 _CELLS = 2.0**20
 # No sum of powers of two, so that no usual number lies on the border of a cell, and none of them at the end of an octave.
 _BORDER, _OCTAVE = 0.381966, 1.2345678
+_LARGEST = 1e308  # numbers beyond it count with it, since a multiple of them is infinite
 _LEAST, _OCTAVES = -1074, 2100  # exponent of the smallest number, and how many there are
 _GAP = -1e300  # stands for a missing cell
 _AMPLE, _MARGIN = 4, 1.25
@@ -72,7 +73,8 @@ class FirstLook:
         self.low = np.fmin(self.low, np.fmin.reduce(rows, initial=np.inf))
         self.high = np.fmax(self.high, np.fmax.reduce(rows, initial=-np.inf))
         for counts, column, gaps in zip(self._exponents, rows.T, missing.T, strict=True):
-            exponents = np.frexp(column[(column != 0.0) & ~gaps] * _OCTAVE)[1]
+            some = np.clip(column[(column != 0.0) & ~gaps], -_LARGEST, _LARGEST)
+            exponents = np.frexp(some * _OCTAVE)[1]
             if len(exponents):
                 first = int(exponents.min())
                 counted = np.bincount(exponents - first)

@@ -286,7 +286,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         place = {name: j for j, name in enumerate(self._names)}
         for found in self.rules_:
             broken = np.flatnonzero(found.rule.breaks(cells))
-            for name in found.rule.columns:
+            for name in found.rule.blamed:
                 weight[broken, place[name]] = np.maximum(weight[broken, place[name]], found.weight)
                 count[broken, place[name]] += 1.0
         return weight + _FURTHER_RULE * np.minimum(count, _MOST_RULES)

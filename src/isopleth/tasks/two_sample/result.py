@@ -389,12 +389,12 @@ class TwoSampleResult(Result):
             return []
         found, limit = self.against_tolerance(), f"{100.0 * self.tolerance:.3g} % of their values"
         parts = [
-            ("more", f"shown to differ in more than {limit}"),
-            ("less", f"shown to differ in {limit} at most"),
-            ("open", "of which neither is shown"),
+            ("more", f"Columns shown to differ in more than {limit}"),
+            ("less", f"Columns shown to differ in {limit} at most"),
+            ("open", f"Columns for which these rows show neither more nor less than {limit}"),
         ]
         named = [(words, [name for name, verdict in found.items() if verdict == key]) for key, words in parts]
-        return [f"Columns {words}: {in_words(columns)}." for words, columns in named if columns]
+        return [f"{words}: {in_words(columns)}." for words, columns in named if columns]
 
     def _finding(self) -> list[str]:
         """Return what the test found in words, none of which go beyond its p-value."""

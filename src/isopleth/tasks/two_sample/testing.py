@@ -15,7 +15,6 @@ from sklearn.utils import check_random_state
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, listed, probability, quoted, warn_user, whole_number
 from isopleth.core.inference import LEVEL
-from isopleth.core.interval_cells import Blurred
 from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
@@ -25,6 +24,7 @@ from isopleth.tables.checks import (
     CheckedRows,
     TakesKinds,
     in_quotes,
+    known_stretches,
     numbered_groups,
     times_apart,
     used_names,
@@ -315,9 +315,8 @@ def two_sample_test(
 
 def _hidden_values(columns: TwoSampleTest, x: CheckedRows) -> dict[str, list[tuple[float, float]]]:
     """Return the stretches of columns whose values count as equal, since limits hide them in some rows."""
-    stretches: dict[str, Blurred] = getattr(columns, "_stretches", {})
+    stretches = known_stretches(columns)
     names = [used_names(columns, x.columns)[place] for place in x.order]
     return {
-        names[int(j)]: list(zip(found.lower.tolist(), found.upper.tolist(), strict=True))
-        for j, found in stretches.items()
+        names[j]: list(zip(found.lower.tolist(), found.upper.tolist(), strict=True)) for j, found in stretches.items()
     }
