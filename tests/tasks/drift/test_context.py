@@ -218,3 +218,16 @@ def test_an_incident_is_found_at_the_hour_at_which_the_level_rises_fastest():
     rows.loc[noon : noon + 3, "load"] += 8.0
     found = [page for page in steep.update(rows).opened if page.kind == "incident"]
     assert [page.columns for page in found if 0 <= page.row - noon < 6] == [(0,)]
+
+
+def test_a_gap_of_a_day_is_no_change_and_hides_none_after_it(monitor):
+    rows = stream("2025-01-27", 14, 5)
+    gap = slice(100, 100 + PER_DAY)
+    rows.iloc[gap, [0, 2]] = np.nan
+    calm = monitor.update(rows)
+    assert len(calm) == 0
+    monitor.state_ = monitor._watch.empty()
+    rows.loc[300:, "errors"] += 2.0
+    pages = monitor.update(rows).pages
+    assert [page.columns[0] for page in pages] == [2]
+    assert 300 <= pages[0].row < 330

@@ -261,7 +261,8 @@ class CauseWatch:
         self._model, self._first, self._key = model, state.n_rows, state.key
         self._seconds = np.concatenate([state.seconds, seconds])
         self._offset = state.n_rows - len(state.recent)
-        self._scores = np.vstack([state.recent, scores])
+        self._missing = np.isnan(scores)
+        self._scores = np.vstack([state.recent, np.where(self._missing, 0.0, scores)])
         before = len(state.recent)
         self._steps = model.steps(self._scores, before)
         self._runs = np.column_stack([least_in_run(z) for z in self._scores.T])[before:]
@@ -275,8 +276,9 @@ class CauseWatch:
         touches = [(self._model.columns == j).any(axis=1) for j in range(self._model.dim)]
         for i, step in enumerate(self._steps):
             t = self._first + i
+            self._wait(i)
             self._close(t)
-            quiet = np.zeros(len(step), dtype=bool)
+            quiet = self._unknown(i, touches)
             for j in range(self._model.dim):
                 self._judge_incident(t, j, float(self._runs[i, j]))
                 if t - self._incidents[j] < RUN + 2:
@@ -299,6 +301,19 @@ class CauseWatch:
             self._seconds[-kept:].copy(),
             self._key,
         )
+
+    def _wait(self, i: int) -> None:
+        """Let open causes of columns that are missing in a row wait for a row more: a gap is no end of a change."""
+        for k, cause in enumerate(self._open):
+            if self._missing[i, list(cause.columns)].any():
+                self._open[k] = replace(cause, until=cause.until + 1)
+
+    def _unknown(self, i: int, touches: list[np.ndarray]) -> np.ndarray:
+        """Return the likelihood ratios about which a row says nothing, since a cell is missing: a gap is no lack of spread."""
+        quiet = np.zeros(len(self._model.kind), dtype=bool)
+        for j in np.flatnonzero(self._missing[i]):
+            quiet |= touches[j] | (self._model.kind == 1)
+        return quiet
 
     def _time(self, row: int) -> float:
         place = row - self._offset

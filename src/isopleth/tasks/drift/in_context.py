@@ -223,7 +223,8 @@ class WatchInContext:
 
     def take_in(self, state: CauseState, rows: np.ndarray) -> CauseState:
         """Return the state after more rows."""
-        scores = self.ranks.scores(rows[:, self.columns.watched], self.columns.of_rows(rows))
+        cells = rows[:, self.columns.watched]
+        scores = np.where(np.isnan(cells), np.nan, self.ranks.scores(cells, self.columns.of_rows(rows)))
         return CauseWatch(self.model, state, scores, self.columns.seconds(rows)).run()
 
 
