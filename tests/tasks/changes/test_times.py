@@ -225,3 +225,18 @@ def test_times_of_a_column_are_shown_in_their_zone_and_days_without_midnight(zon
         zone
     ]
     assert f"(level, {words})" in found.text()
+
+
+@pytest.mark.parametrize("weeks", [2, 3])
+def test_two_weeks_of_a_calendar_are_enough_to_know_weekends(weeks):
+    rng, n = np.random.default_rng(weeks), weeks * 7 * 24
+    hour = np.arange(n)
+    level = (2.0 + np.sin((hour % 24 - 6) / 12.0 * np.pi)) * np.where(hour // 24 % 7 >= 5, 0.6, 1.0)
+    series = pd.DataFrame({"time": pd.date_range("2024-01-01", periods=n, freq="h")})
+    series["errors"] = level * np.exp(0.08 * rng.normal(size=n))
+    assert len(ChangePointDetector(random_state=0).fit(series).result_) == 0
+    step = int(0.7 * n)
+    series.loc[step:, "errors"] *= 1.6
+    found = ChangePointDetector(random_state=0).fit(series).result_.change_points
+    assert len(found) == 1
+    assert abs(found[0] - step) <= 1

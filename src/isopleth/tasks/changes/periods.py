@@ -247,12 +247,20 @@ def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) 
 
 
 def _week_of(found: Sequence[Cycle], length: int, seconds: np.ndarray | None) -> Cycle | None:
-    """Return the cycle of seven of a single cycle, which is the week of a day; None if it does not occur four times."""
-    if len(found) != 1 or _DAYS * found[0].period > length / _FOUND:
+    """Return the cycle of seven of a single cycle, which is the week of a day; None if it does not occur often enough.
+
+    A week of the calendar is known beforehand, and twice is enough; one that is guessed from the steps has to occur four times.
+    """
+    if len(found) != 1:
         return None
-    if seconds is not None and abs(found[0].period - _of_calendar("day", seconds).period) < 0.5:
-        return _of_calendar("week", seconds)
-    return Cycle.of_steps(length, _DAYS * found[0].period)
+    days = seconds is not None and abs(found[0].period - _of_calendar("day", seconds).period) < 0.5
+    if _DAYS * found[0].period > length / (_GIVEN if days else _FOUND):
+        return None
+    return (
+        _of_calendar("week", seconds)
+        if days and seconds is not None
+        else Cycle.of_steps(length, _DAYS * found[0].period)
+    )
 
 
 def with_weeks(seasons: Seasons, values: np.ndarray, seconds: np.ndarray | None) -> Iterator[Seasons]:
