@@ -303,6 +303,8 @@ def main() -> None:
     parser.add_argument("--no-rivals", action="store_true")
     parser.add_argument("--share", type=float, default=SHARE, help="of the rows that get an error")
     options = parser.parse_args()
+    print("NAME rows x columns: AUC, AP, precision, worst in row, flagged, false in 1,000 rows, CPU s", flush=True)
+    print("Means below, of detectors: AUC, AP, precision, CPU s (tables)\n", flush=True)
     if options.clean:
         study_clean(options.clean)
         return

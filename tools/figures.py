@@ -62,8 +62,8 @@ def run(command: str, data: Path | None) -> tuple[str, float]:
         [sys.executable, *words[1:]], cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, text=True, stdout=subprocess.PIPE
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise SystemExit(f"{command}: ended with exit code {done.returncode}.")
+    if done.returncode or not done.stdout.strip():
+        raise SystemExit(f"{command}: ended with exit code {done.returncode}, and printed {len(done.stdout)} letters.")
     return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
