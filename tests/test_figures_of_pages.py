@@ -32,7 +32,7 @@ def test_each_file_of_results_has_a_record_and_stands_on_a_page():
     files = {path.name for path in (ROOT / "docs").glob("*_results.txt")}
     assert files == set(records())
     pages = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.rst"))
-    shown = set(re.findall(r"^\.\. measured(?:-by)?:: (?:\.\./)?(\w+_results\.txt)$", pages, re.MULTILINE))
+    shown = set(re.findall(r"^ *\.\. measured(?:-by)?:: (?:\.\./)?(\w+_results\.txt)$", pages, re.MULTILINE))
     assert shown == files
 
 
