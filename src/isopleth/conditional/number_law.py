@@ -22,8 +22,8 @@ from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.kernel_ridge import KernelRidge
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
-from isopleth.conditional.word_means import normal_scores
 from isopleth.core.interval_laws import CensoredRegression
+from isopleth.core.laws import EmpiricalLaw
 from isopleth.core.progress import unheard
 from isopleth.core.threads import check_stopped
 from isopleth.frames.marginal import Marginal, MarginalMap
@@ -343,7 +343,9 @@ class NumberLaw:
     ) -> Self:
         """Fit to distinct rows; `step` is that in which the target is recorded, 0 for none."""
         w = sample.weights
-        known = normal_scores(_middle(sample.target, sample.upper), w)[:, None]
+        middle = _middle(sample.target, sample.upper)
+        ranked = EmpiricalLaw.of(middle, w)
+        known = np.interp(middle, ranked.values, ranked.scores)[:, None]
         inputs, X, A = Inputs.fit(sample.rows, w, n_numeric, sample.order, known, sample.copies)
         points = CompletedTarget.of(A, sample.target, sample.upper, w)
         y, mass = points.values, points.weights

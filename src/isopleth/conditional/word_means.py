@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 
-from isopleth.core.rows import FOLDS, differ, folds_of
+from isopleth.core.rows import FOLDS, folds_of
 
 # Columns of a target that have means.
 MOST_TARGETS = 8
@@ -66,17 +65,6 @@ def held_weights(w: np.ndarray, copies: np.ndarray) -> np.ndarray:
     turn = (np.arange(FOLDS) - first[:, None]) % FOLDS
     part = np.clip(copies[:, None] - turn, 0.0, 1.0)
     return np.asarray(w[:, None] * part / part.sum(axis=1, keepdims=True))
-
-
-def normal_scores(target: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return the normal scores of numbers, equal where these are equal beyond rounding."""
-    order = np.argsort(target, kind="stable")
-    first = np.concatenate([[True], differ(target[order])]) if len(target) > 1 else np.ones(1, dtype=bool)
-    place = np.cumsum(first) - 1
-    mass = np.bincount(place, w[order])
-    out = np.empty(len(target))
-    out[order] = ndtri((np.cumsum(mass) - 0.5 * mass) / mass.sum())[place]
-    return out
 
 
 def codes_of_target(counts: np.ndarray) -> np.ndarray:
