@@ -27,7 +27,7 @@ from isopleth import (
 from isopleth.difference import KDEDifference
 from isopleth.kernels import ProductLaplacian
 from isopleth.score import KEF, SSGE, Landweber, NuMethod, Stein, Tikhonov
-from isopleth.tasks.drift.anytime import AnytimeDriftMonitor
+from isopleth.tasks import AnytimeDriftMonitor
 
 # Estimators that are fitted to one table, as scikit-learn's are: `check_estimator` runs on each, some 60 fits; so they are quick.
 BASIC = [

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from isopleth import ClassPriorEstimator
-from isopleth.core.errors import InputError
+from isopleth import ClassPriorEstimator, InputError
 
 quapy = pytest.importorskip("quapy")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 
 pytest.importorskip("river")
 

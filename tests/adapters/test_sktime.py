@@ -9,9 +9,8 @@ import pandas as pd
 from sktime.transformations.compose import Id
 from sktime.utils.estimator_checks import check_estimator
 
-from isopleth import ChangePointDetector
+from isopleth import ChangePointDetector, InputError
 from isopleth.adapters import SktimeAdapter
-from isopleth.core.errors import InputError
 
 
 def test_checks_of_sktime():

@@ -22,16 +22,15 @@ from isopleth import (
     LSDD,
     AnomalyDetector,
     ClassPriorEstimator,
+    DataWarning,
     DensityImputer,
     DriftMonitor,
     InputError,
     read_table,
     two_sample_test,
 )
-from isopleth.core.errors import DataWarning
-from isopleth.kernels.product import ProductLaplacian
-from isopleth.tasks import make_rows
-from isopleth.tasks.description import TableDescription
+from isopleth.kernels import ProductLaplacian
+from isopleth.tasks import TableDescription, make_rows
 
 N = 36
 RNG = np.random.default_rng(0)

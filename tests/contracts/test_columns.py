@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import AnomalyDetector
-from isopleth.core.errors import DataWarning, InputError
+from isopleth import AnomalyDetector, DataWarning, InputError
 from isopleth.tables.schema import Schema
 
 N = 40

@@ -25,8 +25,7 @@ from isopleth import (
     two_sample_test,
 )
 from isopleth.core.rows import distinct_rows
-from isopleth.difference import KDEDifference
-from isopleth.difference.lsdd import LSDD
+from isopleth.difference import LSDD, KDEDifference
 from isopleth.score import Stein
 from isopleth.tasks import DriftMonitor, sliding_lsdd
 

@@ -20,12 +20,15 @@ from isopleth import (
     AnomalyDetector,
     ChangePointDetector,
     ClassPriorEstimator,
+    DataWarning,
     DriftMonitor,
+    InputError,
+    MissingExtraError,
     RandomFeatureSOSREP,
     stein_test,
     two_sample_test,
 )
-from isopleth.core.errors import DataWarning, InputError, MissingExtraError, require
+from isopleth.core.errors import require
 from isopleth.core.rows import merge_rows
 from isopleth.difference import KDEDifference
 from isopleth.tables.checks import numbered_groups

@@ -8,8 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import LSDD, SOSREP, AnomalyDetector, ChangePointDetector, KernelScore, two_sample_test
-from isopleth.core.errors import DataWarning, Hint, InputError, Message, MissingExtraError, listed, require
+from isopleth import (
+    LSDD,
+    SOSREP,
+    AnomalyDetector,
+    ChangePointDetector,
+    DataWarning,
+    InputError,
+    KernelScore,
+    MissingExtraError,
+    two_sample_test,
+)
+from isopleth.core.errors import Hint, Message, listed, require
 from isopleth.tables.schema import Schema
 
 

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom, false_discovery_control
 
-from isopleth import AnomalyDetector
-from isopleth.core.errors import DataWarning, InputError
+from isopleth import AnomalyDetector, DataWarning, InputError
 from isopleth.core.inference import (
     anomaly_probabilities,
     benjamini_hochberg,

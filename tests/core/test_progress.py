@@ -19,6 +19,7 @@ from isopleth import (
     ClassPriorEstimator,
     DensityImputer,
     DriftMonitor,
+    InputError,
     KernelScore,
     NystromKEF,
     RandomFeatureSOSREP,
@@ -28,7 +29,6 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
-from isopleth.core.errors import InputError
 from isopleth.core.progress import Progress
 from isopleth.core.threads import map_threads
 from isopleth.kernels import ProductLaplacian

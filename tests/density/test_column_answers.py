@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import KDE, SOSREP
-from isopleth.core.errors import InputError
+from isopleth import KDE, SOSREP, InputError
 
 
 def rides() -> pd.DataFrame:

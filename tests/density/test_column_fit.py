@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import KDE, SOSREP
-from isopleth.core.errors import InputError
+from isopleth import KDE, SOSREP, InputError
 from isopleth.density.hot_deck import filled_rows
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel
 from isopleth.operators import Operator

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from isopleth import KDE, SOSREP
-from isopleth.core.errors import InputError
+from isopleth import KDE, SOSREP, InputError
 from isopleth.density.column_scales import LeaveOneOut, leave_one_out_scales
 from isopleth.density.hot_deck import filled_rows
-from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
+from isopleth.kernels import ProductLaplacian
+from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel
 
 FACTORS = [GAUSSIAN_FACTOR, LAPLACIAN_FACTOR]
 

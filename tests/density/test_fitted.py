@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import KDE, SOSREP, load, save
-from isopleth.core.errors import InputError
+from isopleth import KDE, SOSREP, InputError, load, save
 from isopleth.kernels import ProductLaplacian
 
 RNG = np.random.default_rng(0)

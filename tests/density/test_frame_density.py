@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.density.frame_density import MixtureDensity, RootDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import KERNELS, SDO, Laplacian

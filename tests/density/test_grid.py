@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth import KDE
-from isopleth.core.errors import InputError
+from isopleth import KDE, InputError
 
 
 def rows(d: int, n: int = 300) -> np.ndarray:

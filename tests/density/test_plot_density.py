@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from isopleth import KDE, SOSREP
-from isopleth.core.errors import InputError, MissingExtraError
+from isopleth import KDE, SOSREP, InputError, MissingExtraError
 from isopleth.density.figures import plot_density
 
 matplotlib_path = pytest.importorskip("matplotlib.path")

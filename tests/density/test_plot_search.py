@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP, Search
-from isopleth.density.choices import Choices
+from isopleth.density import Choices
 from isopleth.density.search_figure import plot_search
 
 pytest.importorskip("matplotlib")

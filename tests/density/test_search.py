@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from isopleth import KDE, SOSREP, DataWarning, InputError, Search
 from isopleth.core.rows import distinct_rows, held_out_parts
-from isopleth.density.choices import Choices
+from isopleth.density import Choices
 from isopleth.density.search import run_search
 from isopleth.kernels import SDO, Gaussian, Kernel, Laplacian, Matern
 

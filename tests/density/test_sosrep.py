@@ -7,8 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from isopleth import SOSREP, AnomalyDetector
-from isopleth.core.errors import InputError
+from isopleth import SOSREP, AnomalyDetector, InputError
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian
 
 

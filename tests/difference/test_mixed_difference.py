@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import LSDD, InputError
-from isopleth.core.errors import DataWarning
+from isopleth import LSDD, DataWarning, InputError
 from isopleth.difference.gaussian_system import CategoryCoordinates
 
 pandas = pytest.importorskip("pandas")

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import isopleth
+from isopleth import DataWarning, InputError
 from isopleth.cli.commands import program
-from isopleth.core.errors import DataWarning, InputError
 from isopleth.tables.schema import Schema
 
 pd = pytest.importorskip("pandas")

@@ -25,9 +25,8 @@ from pyarrow import feather, parquet
 
 import forked
 from cli import shell
-from isopleth import DensityImputer, read_table
+from isopleth import DataWarning, DensityImputer, InputError, read_table
 from isopleth.core import parts
-from isopleth.core.errors import DataWarning, InputError
 from isopleth.files import delimited, read, source
 from isopleth.files.file_table import numbers_with_gaps
 from isopleth.files.read import Reader, Reading

@@ -8,8 +8,7 @@ from datetime import datetime
 import pytest
 
 from cli.shell import fine, refused
-from isopleth import read_table
-from isopleth.core.errors import DataWarning, InputError
+from isopleth import DataWarning, InputError, read_table
 
 openpyxl = pytest.importorskip("openpyxl")
 ROWS = [["day", "n", "word"], *([datetime(2024, 1, i + 1), i % 5 + 0.5 * (i % 2), "xy"[i % 2]] for i in range(20))]

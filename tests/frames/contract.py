@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.frames import Frame, FrameMap
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from frames.contract import check_derivatives, check_far, check_frame, check_second_derivatives, queries, table
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.frames import (
     BoundedMap,
     Compose,

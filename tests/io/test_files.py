@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.io.resume import Journal, partial_path
 

@@ -18,8 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import isopleth
-from isopleth import SOSREP, AnomalyDetector, RandomFeatureSOSREP
-from isopleth.core.errors import InputError
+from isopleth import SOSREP, AnomalyDetector, InputError, RandomFeatureSOSREP
 from isopleth.io import load, save
 from isopleth.io.models import FORMAT_VERSION, sealed
 from isopleth.kernels import SDO, Gaussian, Laplacian

@@ -11,8 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder, StandardScaler
 
-from isopleth import KDE
-from isopleth.core.errors import InputError
+from isopleth import KDE, InputError
 from isopleth.io import load, save
 
 TABLE = pd.DataFrame({"a": np.arange(1.0, 41.0) ** 2, "b": ["x", "y", "y", "z"] * 10}).astype({"b": object})

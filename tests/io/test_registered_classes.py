@@ -10,7 +10,7 @@ import sys
 import pytest
 from sklearn.base import BaseEstimator
 
-from isopleth.core.errors import MissingExtraError
+from isopleth import MissingExtraError
 from isopleth.io.registry import REGISTERED, trusted_types
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.files import source
 from isopleth.files.source import table_fingerprint
 from isopleth.io.resume import Journal, refuse_begun

@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 from sklearn.preprocessing import StandardScaler
 
+from isopleth import InputError
 from isopleth.cli.commands import program
-from isopleth.core.errors import InputError, printable
+from isopleth.core.errors import printable
 from isopleth.files.write import write_table
 from isopleth.io import load, save
 from isopleth.io.models import sealed

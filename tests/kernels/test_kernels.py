@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.kernels import KERNELS, Gaussian, get_kernel
 from isopleth.operators import LOG_GRADIENT, Operator
 from templates.kernel import KernelTemplate

@@ -7,8 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import gammaln, kve
 
-from isopleth.kernels import Laplacian
-from isopleth.kernels.base import Workspace
+from isopleth.kernels import Laplacian, Workspace
 from isopleth.kernels.matern import matern_function, matern_table
 
 

@@ -10,11 +10,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from isopleth.core.errors import InputError
-from isopleth.kernels import Workspace
-from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
-from isopleth.operators import Operator
-from isopleth.operators.blocks import LOG_SUM
+from isopleth import InputError
+from isopleth.kernels import ProductLaplacian, Workspace
+from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel
+from isopleth.operators import LOG_SUM, Operator
 
 PROFILES = {GAUSSIAN_FACTOR: lambda u: math.exp(-0.5 * u * u), LAPLACIAN_FACTOR: lambda u: math.exp(-abs(u))}
 FACTORS = pytest.mark.parametrize("factor", PROFILES, ids=lambda factor: type(factor).__name__)

@@ -9,7 +9,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from isopleth.kernels.base import Workspace
+from isopleth.kernels import Workspace
 from isopleth.kernels.radial_table import RadialTable, tabulate
 
 

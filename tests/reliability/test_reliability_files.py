@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import isopleth
-from isopleth.core.errors import InputError, MissingExtraError
+from isopleth import InputError, MissingExtraError, read_table
 from isopleth.files.file_table import FileTable
-from isopleth.files.read import read_table
 from isopleth.files.stream import RowStream
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".npz", ".parquet")

@@ -9,15 +9,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import KDE, LSDD, AnomalyDetector, ChangePointDetector, DataWarning, two_sample_test
-from isopleth.core.errors import InputError, MissingExtraError
+from isopleth import (
+    KDE,
+    LSDD,
+    AnomalyDetector,
+    ChangePointDetector,
+    DataWarning,
+    InputError,
+    MissingExtraError,
+    two_sample_test,
+)
 from isopleth.density import Search
-from isopleth.results.charts import Chart, Contours, Series, bin_edges, outlines
-from isopleth.results.figures import check_figure_target, draw, save_figure
+from isopleth.results import Chart, Contours, Series, check_figure_target, save_figure
+from isopleth.results.charts import bin_edges, outlines
+from isopleth.results.figures import draw
 from isopleth.results.page import _chart_data
-from isopleth.tasks import ChangePoints
-from isopleth.tasks.anomaly.explanation import Explanation
-from isopleth.tasks.anomaly.result import Anomalies
+from isopleth.tasks import Anomalies, ChangePoints, Explanation
 from results.result_cases import CASES, result_of
 
 pytest.importorskip("matplotlib")

@@ -10,13 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from isopleth import AnomalyDetector, ChangePointDetector, two_sample_test
-from isopleth.core.errors import InputError
-from isopleth.results.charts import Chart, Series, thinned
+from isopleth import AnomalyDetector, ChangePointDetector, InputError, two_sample_test
+from isopleth.results import Chart, Content, Series, ShownTable
+from isopleth.results.charts import thinned
 from isopleth.results.page import MOST_BYTES, Context, render, shown_rows, write_report
-from isopleth.results.result import Content, ShownTable
-from isopleth.tasks import MadeRows
-from isopleth.tasks.anomaly.result import Anomalies
+from isopleth.tasks import Anomalies, MadeRows
 from results.result_cases import CASES, NAMES, result_of
 from results.test_results import Cells
 

@@ -16,8 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from isopleth import tasks
-from isopleth.core.errors import InputError
+from isopleth import InputError, tasks
 from isopleth.results import Result
 from isopleth.results.keys import Key, schema_of
 from isopleth.results.result import as_frame, plain

@@ -9,8 +9,7 @@ import pytest
 
 from isopleth import KernelScore
 from isopleth.kernels import IMQ
-from isopleth.operators import Operator, vector_blocks
-from isopleth.operators.vector_blocks import CURL_FREE
+from isopleth.operators import CURL_FREE, Operator, vector_blocks
 from isopleth.score import KEF, SSGE, NuMethod, Stein, Tikhonov, selection
 from isopleth.score.spaces import SPACES
 from isopleth.score.system import LEAST_BASIS, MemoryPlan, SampleSystem

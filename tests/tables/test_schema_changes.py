@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import two_sample_test
-from isopleth.core.errors import InputError
+from isopleth import InputError, two_sample_test
 from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import ColumnChange, compare_schemas
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.tables.amounts import amount_of
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS
 from isopleth.tables.dates import moment_of

@@ -21,7 +21,7 @@ from isopleth import (
     save,
     two_sample_test,
 )
-from isopleth.tasks.description import TableDescription
+from isopleth.tasks import TableDescription
 
 QUICK = {"n_resamples": 99, "centers": 40}
 

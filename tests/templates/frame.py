@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.frames import ColumnMap, Frame
 
 

@@ -13,9 +13,10 @@ from numbers import Real
 import numpy as np
 from scipy.special import logsumexp
 
+from isopleth import InputError
 from isopleth.core.arrays import Array, namespace, overwrite
-from isopleth.core.errors import InputError
-from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, cap
+from isopleth.kernels import Kernel, SelfConvolution, Workspace
+from isopleth.kernels.base import cap
 
 # todo: import `register` and put @register("name") above @dataclass, then add the import of this file to kernels/__init__.py.
 # todo: add the name of the class to docs/reference/kernels.rst, if users shall construct it themselves.

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from isopleth.tasks.changes.described import Described
-from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
+from isopleth.tasks.changes.legs import Leg
+from isopleth.tasks.changes.legs.leg import Candidate, LegCandidates
 from isopleth.tasks.changes.series import ObservedSeries
 
 

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth import InputError
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
-from isopleth.core.errors import InputError
-from isopleth.density.kde import KDE
+from isopleth.density import KDE
 from isopleth.operators import DEFAULT_N_JOBS
 from isopleth.results import Chart, Result, Series
 from isopleth.results.keys import NUMBER, Fact, Key

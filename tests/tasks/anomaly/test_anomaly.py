@@ -13,9 +13,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from isopleth import AnomalyDetector
+from isopleth import AnomalyDetector, DataWarning
 from isopleth.core.budget import Budget
-from isopleth.core.errors import DataWarning
 from isopleth.datasets import load_breast
 from isopleth.tasks.anomaly.training_table import NEW
 

@@ -10,9 +10,8 @@ import polars as pl
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from isopleth import AnomalyDetector, CellwiseDetector, load, save
-from isopleth.core.errors import InputError
-from isopleth.tasks.anomaly.explanation import Explanation
+from isopleth import AnomalyDetector, CellwiseDetector, InputError, load, save
+from isopleth.tasks import Explanation
 
 
 def table(n=200, dim=4, seed=0):

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from isopleth import AnomalyDetector, load, save
-from isopleth.core.errors import DataWarning, InputError
+from isopleth import AnomalyDetector, DataWarning, InputError, load, save
 from isopleth.core.inference import conformal_p_values
 from isopleth.tasks.anomaly.reference_rule import NO_FOLD, ReferenceRule
 from isopleth.tasks.anomaly.training_table import TrainingTable

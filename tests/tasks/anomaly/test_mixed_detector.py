@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from isopleth import AnomalyDetector, load, read_table, save
+from isopleth import AnomalyDetector, DataWarning, InputError, load, read_table, save
 from isopleth.core.budget import Budget
-from isopleth.core.errors import DataWarning, InputError
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence, Indicators
 from isopleth.tasks.anomaly.pooled_rule import CategoryShares, ColumnTails
 from isopleth.tasks.anomaly.training_table import (

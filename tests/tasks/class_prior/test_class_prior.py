@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from isopleth import ClassPriorEstimator, DataWarning, InputError
-from isopleth.tasks.class_prior.estimator import ClassPriors
+from isopleth.tasks import ClassPriors
 from isopleth.tasks.class_prior.shares import clearly_less, held_out_losses
 
 CORNERS = 2.0 * np.eye(3)

@@ -7,7 +7,7 @@ import pytest
 from labelled_rows import labelled
 from scipy.spatial.distance import cdist
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.tasks.classifier import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 
 LIMIT = 2.0**30

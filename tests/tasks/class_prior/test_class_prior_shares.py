@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 from scipy.stats import norm, t
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.tasks.class_prior.shares import (
     ClassMoments,
     Shares,

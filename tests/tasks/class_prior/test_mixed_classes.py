@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isopleth import ClassPriorEstimator
-from isopleth.core.errors import DataWarning
+from isopleth import ClassPriorEstimator, DataWarning
 
 pandas = pytest.importorskip("pandas")
 

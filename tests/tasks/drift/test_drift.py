@@ -8,11 +8,10 @@ import pytest
 from scipy.stats import ks_2samp
 
 import isopleth
-from isopleth import DriftMonitor, InputError
-from isopleth.core.errors import DataWarning
-from isopleth.tasks import AnytimeDriftMonitor
+from isopleth import DataWarning, DriftMonitor, InputError
+from isopleth.tasks import AnytimeDriftMonitor, DriftState
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.monitor import DriftState, advance
+from isopleth.tasks.drift.monitor import advance
 
 
 @pytest.fixture(autouse=True)

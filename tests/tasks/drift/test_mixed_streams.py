@@ -10,8 +10,7 @@ from scipy.stats import binomtest
 from sklearn.base import clone
 
 import isopleth
-from isopleth import DriftMonitor, InputError
-from isopleth.core.errors import DataWarning
+from isopleth import DataWarning, DriftMonitor, InputError
 from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import calibration
 from people import people

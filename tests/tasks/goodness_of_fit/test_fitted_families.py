@@ -7,8 +7,7 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, multivariate_t, t
 
-from isopleth import KDE, InputError, stein_test
-from isopleth.core.errors import DataWarning
+from isopleth import KDE, DataWarning, InputError, stein_test
 from isopleth.tasks.density_families import Normal, StudentT
 
 RNG = np.random.default_rng(0)

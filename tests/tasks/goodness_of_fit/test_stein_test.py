@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from isopleth import InputError, stein_test
-from isopleth.core.errors import DataWarning
+from isopleth import DataWarning, InputError, stein_test
 from isopleth.frames import Scale, Whiten
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import get_kernel

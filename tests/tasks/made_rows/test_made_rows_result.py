@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import ks_2samp
 
-from isopleth.core.errors import InputError
+from isopleth import InputError
 from isopleth.tables.relations import broken_relations, kept, relations_of
 from isopleth.tasks import MadeRows
 

@@ -10,10 +10,9 @@ import pytest
 from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
 
-from isopleth import KDE, SOSREP, load, save
-from isopleth.core.errors import InputError
+from isopleth import KDE, SOSREP, InputError, load, save
 from isopleth.core.rows import evenly_drawn
-from isopleth.kernels.product import ProductLaplacian
+from isopleth.kernels import ProductLaplacian
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tasks import make_rows
 from isopleth.tasks.made_rows.drawing import _Maker

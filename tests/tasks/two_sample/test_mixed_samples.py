@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from isopleth import InputError, two_sample_test
-from isopleth.core.errors import DataWarning
+from isopleth import DataWarning, InputError, two_sample_test
 from isopleth.tasks.two_sample.problem import gap_strata
 from people import people
 

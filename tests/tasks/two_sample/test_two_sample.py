@@ -9,8 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import binomtest, ks_2samp, norm
 
-from isopleth import InputError, two_sample_test
-from isopleth.core.errors import DataWarning
+from isopleth import DataWarning, InputError, two_sample_test
 from isopleth.tables.kinds import Column
 from isopleth.tasks.classifier import Fits, stratified_folds
 from isopleth.tasks.column_changes import ColumnSummary, share_that_differs
