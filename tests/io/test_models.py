@@ -262,7 +262,7 @@ class TestRefusedFiles:
 
         dump([1, 2], content)
         with zipfile.ZipFile(content, "a") as archive:
-            archive.writestr("isopleth.json", '{"format": 1, "isopleth": "0"}')
+            archive.writestr("isopleth.json", json.dumps({"format": FORMAT_VERSION, "isopleth": "0"}))
         path.write_bytes(sealed(content.getvalue()))
         assert "no model" in refusal(path)
 

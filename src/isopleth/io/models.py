@@ -335,8 +335,9 @@ def _renumber(part: Any, met: dict[Any, dict[str, Any]], files: dict[str, str]) 
         _renumber(inner, met, files)
 
 
-# Increased when released versions can no longer read the files that are written; the checksum keeps its form.
-FORMAT_VERSION = 1
+# Increased when released versions can no longer read the files that are written, or when files of earlier versions can no
+# longer be read: 1 was that of 0.1 and 0.2, 2 is that of 0.3. The checksum keeps its form.
+FORMAT_VERSION = 2
 
 _HEADER = "isopleth.json"
 # Bytes of the header, which holds two short values.
@@ -418,7 +419,7 @@ def _check_beginning(path: Path, content: bytes) -> None:
 
 
 def _check_version(path: Path, archive: ZipFile) -> None:
-    """Refuse an archive in a later format than this version reads."""
+    """Refuse an archive in a later or an earlier format than this version reads."""
     with archive.open(_HEADER) as member:
         header = json.loads(member.read(_LONGEST_HEADER))
     version, writer = int(header["format"]), str(header["isopleth"])
@@ -426,6 +427,11 @@ def _check_version(path: Path, archive: ZipFile) -> None:
         raise InputError(
             f"{path} was written by isopleth {writer} in format {version}; this version reads up to {FORMAT_VERSION}, "
             "so upgrade isopleth."
+        )
+    if version < FORMAT_VERSION:
+        raise InputError(
+            f"{path} was written by isopleth {writer}, whose model files this version does not read; "
+            "fit the model again and save it."
         )
 
 
