@@ -268,7 +268,7 @@ PACKAGES = (
             (
                 "anomaly",
                 "which rows are unlikely, and why",
-                ("detector", "result", "explanation", "whole_table"),
+                ("detector", "result", "explanation", "whole_table", "fit_sample"),
                 (
                     "run `isopleth anomalies` on a file of your own",
                     "read pooled_rule.py: what makes a row unlikely",
@@ -333,7 +333,7 @@ PACKAGES = (
         "distributed",
         "fits to files, record batches and clusters",
         uses=("tables",),
-        declared=("files", "io", *_FITTED, "tasks/anomaly"),
+        declared=("files", "io", *_FITTED, "tasks/anomaly", "tasks/two_sample", "tasks/drift", "tasks/changes"),
         layer=8,
         place=3 / 6,
         first=(

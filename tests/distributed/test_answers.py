@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from isopleth import KDE, LSDD, AnomalyDetector, InputError, distributed
+from isopleth import KDE, LSDD, AnomalyDetector, DensityImputer, InputError, distributed
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -27,6 +27,7 @@ def models():
         "decision_function": detector,
         "p_values": detector,
         "predict": detector,
+        "transform": DensityImputer(n_estimators=5, n_jobs=1).fit(X),
     }
 
 

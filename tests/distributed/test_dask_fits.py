@@ -12,7 +12,18 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from isopleth import KDE, LSDD, AnomalyDetector, InputError, NystromKEF, RandomFeatureSOSREP, Search, distributed
+from isopleth import (
+    KDE,
+    LSDD,
+    AnomalyDetector,
+    DensityImputer,
+    InputError,
+    NystromKEF,
+    RandomFeatureSOSREP,
+    Search,
+    distributed,
+)
+from isopleth.core.errors import DataWarning
 from isopleth.score import Tikhonov
 
 da = pytest.importorskip("dask.array")
@@ -211,6 +222,31 @@ def test_a_detector_is_that_of_one_machine_though_a_worker_is_killed(client, tmp
     assert here.training_scores_.argmin() == 900
     lazy = distributed.decision_function(here, da.from_array(QUERY, chunks=(20, 3)))
     np.testing.assert_allclose(lazy.compute(), there.decision_function(QUERY), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_sample_is_that_of_one_machine_though_a_worker_is_killed(client, tmp_path):
+    """A process takes its own life in the second of three passes, that of the keys; then partitions are filled."""
+    marker, X = tmp_path / "passes", rows()
+    X[::9, 1] = np.nan
+
+    def dies(block, block_id=None):
+        if block_id == (1, 0):
+            passes = int(marker.read_text()) if marker.exists() else 0
+            marker.write_text(str(passes + 1))
+            if passes == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return block
+
+    imputer = DensityImputer(n_estimators=5, n_jobs=1)
+    blocks = da.from_array(X, chunks=(300, 3)).map_blocks(dies, dtype=float)
+    with pytest.warns(DataWarning, match="900 rows, of which"):
+        here = distributed.fit(clone(imputer), blocks, max_rows=200)
+    assert int(marker.read_text()) > 3  # it happened
+    client.wait_for_workers(2, timeout=300)
+    there = clone(imputer).fit(distributed.sample(X, 200))
+    filled = distributed.transform(here, da.from_array(X, chunks=(200, 3))).compute()
+    np.testing.assert_allclose(filled, there.transform(X), rtol=1e-9)
 
 
 def spoiled(value, j=1):

@@ -10,8 +10,11 @@ from isopleth.distributed.answers import (
     p_values,
     predict,
     score_samples,
+    transform,
 )
 from isopleth.distributed.batches import BatchParts
+from isopleth.distributed.row_sample import sample
+from isopleth.distributed.sampled_tasks import two_sample_test
 from isopleth.files.parts import FileParts
 
 __all__ = [
@@ -23,5 +26,8 @@ __all__ = [
     "grad_log_density",
     "p_values",
     "predict",
+    "sample",
     "score_samples",
+    "transform",
+    "two_sample_test",
 ]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as arrow
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.conditional import ConditionalDensity, DensityImputer
 from isopleth.core.errors import InputError
 from isopleth.core.parts import Parts
 from isopleth.core.threads import processors_taken
@@ -20,30 +22,49 @@ from isopleth.density.sosrep import fit_parts as fit_density
 from isopleth.difference import LSDD
 from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.distributed.batches import BatchParts, is_batches, numbers, reader, record_batches
+from isopleth.distributed.row_sample import MAX_ROWS
+from isopleth.distributed.sampled_tasks import fit_sample
 from isopleth.score import NystromKEF
 from isopleth.score.nystrom import fit_parts as fit_score
 from isopleth.tables.checks import given_names
 from isopleth.tables.given import Given
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.detector import fit_parts as fit_detector
+from isopleth.tasks.changes.detector import ChangePointDetector
+from isopleth.tasks.drift.monitor import DriftMonitor
 
 
-def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sample_weight_y: Any = None) -> Any:
+def fit(
+    estimator: Any,
+    X: Any,
+    Y: Any = None,
+    *,
+    sample_weight: Any = None,
+    sample_weight_y: Any = None,
+    max_rows: int = MAX_ROWS,
+) -> Any:
     """Fit an estimator to rows that do not fit in memory.
 
     Parameters
     ----------
-    estimator : SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF, LSDD or AnomalyDetector
-        The estimator with its parameters. If `n_jobs` is negative, the default, each partition is processed by one thread.
+    estimator : estimator
+        With its parameters: SOSREP with `landmarks`, RandomFeatureSOSREP, NystromKEF, LSDD and AnomalyDetector take sums over
+        the rows, and each partition is processed by one thread if `n_jobs` is negative, the default. ConditionalDensity and
+        DensityImputer are fitted to a sample of the rows, as :func:`sample` draws it, and DriftMonitor to the last rows.
     X : dask.array.Array of shape (n_samples, n_features), dask.dataframe.DataFrame, Parts or record batches of Arrow
         Rows. Whatever gives record batches is taken as :class:`BatchParts` describes. Dask collections are computed on the
         current client, or in threads of this process. They are read several times: persist them if they are slow to compute
-        and the memory of the workers is large enough.
+        and the memory of the workers is large enough. Estimators that take a sample take Dask collections, whose frames may have
+        words, times and missing cells.
     Y : the same, optional
-        Rows of the second sample, for LSDD.
+        Rows of the second sample, for LSDD. For ConditionalDensity the target: a column of a ``dask.dataframe`` or a
+        one-dimensional ``dask.array``, in the partitions of X, or the name of a column of X.
     sample_weight, sample_weight_y : dask.array.Array, dask.dataframe.Series or str, optional
         A weight for each row of `X` and of `Y`, in the same partitions; for record batches the name of their column. Not for
         `Parts`, which hold their weights.
+    max_rows : int, default=100_000
+        About how many rows an estimator that takes a sample is fitted to. Of fewer rows all are brought together, and the fit is
+        that of :meth:`fit` in memory.
 
     Returns
     -------
@@ -69,23 +90,39 @@ def fit(estimator: Any, X: Any, Y: Any = None, *, sample_weight: Any = None, sam
         if Y is None:
             raise InputError("LSDD is fitted to two samples; pass Y as well.")
         return fit_difference(estimator, as_parts(X, sample_weight, "X"), as_parts(Y, sample_weight_y, "Y"))
+    if isinstance(estimator, (ConditionalDensity, DensityImputer, DriftMonitor)):
+        return fit_sample(estimator, X, Y, max_rows, weighted=sample_weight is not None or sample_weight_y is not None)
+    if (fit_parts := _fit_of(estimator)) is None:
+        raise InputError(_refusal(estimator))
     if Y is not None or sample_weight_y is not None:
         raise InputError(f"{type(estimator).__name__} is fitted to one sample; leave Y and sample_weight_y out.")
-    if isinstance(estimator, SOSREP):
-        return fit_density(estimator, as_parts(X, sample_weight, "X"))
-    if isinstance(estimator, RandomFeatureSOSREP):
-        return fit_features(estimator, as_parts(X, sample_weight, "X"))
-    if isinstance(estimator, NystromKEF):
-        return fit_score(estimator, as_parts(X, sample_weight, "X"))
-    if isinstance(estimator, AnomalyDetector):
-        if sample_weight is not None:
-            raise InputError(
-                "AnomalyDetector takes no weights, since copies of a row count once; leave sample_weight out."
-            )
-        return fit_detector(estimator, as_parts(X, None, "X"))
-    raise InputError(
-        f"{type(estimator).__name__} is not fitted to rows in parts; use SOSREP with landmarks, RandomFeatureSOSREP, NystromKEF, "
-        "LSDD or AnomalyDetector, or fit it to a sample in memory."
+    if isinstance(estimator, AnomalyDetector) and sample_weight is not None:
+        raise InputError("AnomalyDetector takes no weights, since copies of a row count once; leave sample_weight out.")
+    return fit_parts(estimator, as_parts(X, sample_weight, "X"))
+
+
+def _fit_of(estimator: Any) -> Callable[[Any, Parts], Any] | None:
+    """Return the fit to parts of one sample of an estimator that is fitted by sums over its rows."""
+    known: list[tuple[type, Callable[[Any, Parts], Any]]] = [
+        (SOSREP, fit_density),
+        (RandomFeatureSOSREP, fit_features),
+        (NystromKEF, fit_score),
+        (AnomalyDetector, fit_detector),
+    ]
+    return next((fit_parts for kind, fit_parts in known if isinstance(estimator, kind)), None)
+
+
+def _refusal(estimator: Any) -> str:
+    """Return why an estimator is not fitted to rows in parts, and what to do."""
+    name = f"{type(estimator).__name__} is not fitted to rows in parts"
+    if isinstance(estimator, ChangePointDetector):
+        return (
+            f"{name}: a series is one, and each of its rows is judged by those before it; pass its columns in memory, or means "
+            "of hours or days of them."
+        )
+    return (
+        f"{name}; use SOSREP with landmarks, RandomFeatureSOSREP, NystromKEF, LSDD, AnomalyDetector, ConditionalDensity, "
+        "DensityImputer or DriftMonitor, or fit it to a sample in memory, such as that of isopleth.distributed.sample."
     )
 
 
@@ -114,7 +151,7 @@ def _named(weights: Any) -> str | None:
     raise InputError("the weights of record batches are one of their columns; pass its name.")
 
 
-__all__ = ["decision_function", "difference", "grad_log_density", "p_values", "predict", "score_samples"]
+__all__ = ["decision_function", "difference", "grad_log_density", "p_values", "predict", "score_samples", "transform"]
 
 
 def score_samples(model: Any, rows: Any) -> Any:
@@ -175,33 +212,95 @@ def p_values(model: Any, rows: Any) -> Any:
 
 
 def predict(model: Any, rows: Any) -> Any:
-    """Return the model's prediction for each row, a whole number, as :func:`score_samples` does."""
+    """Return the model's prediction for each row, as :func:`score_samples` does.
+
+    That of :class:`~isopleth.AnomalyDetector` is a whole number, that of :class:`~isopleth.ConditionalDensity` a cell of its
+    target.
+    """
+    if isinstance(model, ConditionalDensity):
+        check_is_fitted(model)
+        classes = getattr(model, "classes_", None)
+        return _answer(model, "predict", rows, dtype=np.float64 if classes is None else classes.dtype.type)
     return _answer(model, "predict", rows, dtype=np.int64)
+
+
+def transform(model: Any, rows: Any) -> Any:
+    """Return the rows with their missing cells filled, partition by partition, by a :class:`~isopleth.DensityImputer`.
+
+    Parameters
+    ----------
+    model : DensityImputer
+        Fitted, by :func:`fit` or in memory. Draws (``strategy="draw"``) have a seed of their own in each partition.
+    rows : dask.dataframe.DataFrame or dask.array.Array of shape (n_samples, n_features)
+        Rows with the columns of the fit.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame or dask.array.Array
+        Lazy, with the partitions and the types of `rows`; the same cells as those of ``model.transform`` of all rows, but for
+        draws.
+
+    Raises
+    ------
+    InputError
+        If the rows are not a Dask collection. On computation, for rows that the model refuses, with their partition.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from isopleth import DensityImputer, distributed
+    >>> x = np.random.default_rng(0).normal(size=(300, 1))
+    >>> table = np.hstack([x, 2 * x])
+    >>> table[:3, 1] = np.nan
+    >>> rows = da.from_array(table, chunks=(100, 2))
+    >>> filled = distributed.transform(distributed.fit(DensityImputer(n_jobs=1), rows), rows)
+    >>> int(np.isnan(filled.compute()).sum())
+    0
+    """
+    if not isinstance(model, DensityImputer):
+        raise InputError(f"{type(model).__name__} fills no cells; pass a fitted DensityImputer.")
+    _check_rows(model, "transform", rows)
+    from dask.delayed import delayed
+
+    from isopleth.distributed.dask_parts import is_frame
+
+    shared = delayed(copy.deepcopy(model), pure=False, traverse=False)
+    if is_frame(rows):
+        return rows.map_partitions(_filled, shared, meta=rows._meta, align_dataframes=False, enforce_metadata=False)
+    rows = rows.rechunk({1: -1})
+    return rows.map_blocks(_filled, model=shared, dtype=rows.dtype, meta=np.empty((0, 0), dtype=rows.dtype))
+
+
+def _filled(rows: Any, model: Any, partition_info: Any = None, block_id: tuple[int, ...] | None = None) -> Any:
+    """Return one partition filled; draws of all partitions would else be by the same numbers."""
+    if not len(rows):
+        return rows
+    number = block_id[0] if block_id is not None else int((partition_info or {"number": 0})["number"])
+    if model.strategy == "draw" and model.random_state is not None:
+        model = copy.copy(model)
+        first = check_random_state(copy.deepcopy(model.random_state)).randint(2**31)
+        model.random_state = np.random.RandomState(np.random.MT19937(np.random.SeedSequence([first, number])))
+    try:
+        with processors_taken():
+            return model.transform(rows)
+    except InputError as error:
+        raise InputError(f"partition {number}: {error}") from error
 
 
 def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type = np.float64) -> Any:
     """Ask a fitted model about rows in parts; the answer is as lazy as the rows."""
     if not callable(getattr(model, method, None)):
         raise InputError(f"{type(model).__name__} has no {method}; pass a fitted model that has.")
-    check_is_fitted(model)
     if is_batches(rows):
+        check_is_fitted(model)
         return _of_batches(model, method, rows, wide)
-    if not hasattr(rows, "__dask_graph__"):
-        raise InputError(
-            f"rows are {type(rows).__name__}, no Dask collection and no record batches; rows in memory go to the model's own "
-            f"{method}, files to the command line: isopleth score MODEL FILE."
-        )
+    _check_rows(model, method, rows)
     import dask.array as da  # Dask is there if rows are its own
     from dask.delayed import delayed
 
-    from isopleth.distributed.dask_parts import check_collection, is_frame
+    from isopleth.distributed.dask_parts import is_frame
 
-    check_collection(rows, "the table of rows")
-    if rows.shape[1] != model.n_features_in_:  # before anything is computed
-        raise InputError(f"rows have {rows.shape[1]} columns; expected {model.n_features_in_}, as at fit.")
-    Given(rows, "the table of rows", list(rows.columns) if is_frame(rows) else None).refuse_other_names(
-        given_names(model)
-    )
     # One node of the graph and not one a partition, of a copy: another fit before it is computed must not change the answer.
     shared = delayed(copy.deepcopy(model), pure=False, traverse=False)
     if is_frame(rows):
@@ -212,6 +311,23 @@ def _answer(model: Any, method: str, rows: Any, wide: bool = False, dtype: type 
     layout = {} if wide else {"drop_axis": 1}
     meta: Any = np.empty((0, 0) if wide else 0, dtype=dtype)
     return rows.map_blocks(_of_block, model=shared, method=method, dtype=dtype, meta=meta, **layout)
+
+
+def _check_rows(model: Any, method: str, rows: Any) -> None:
+    """Refuse a model that is not fitted, and rows that are no Dask collection with its columns."""
+    check_is_fitted(model)
+    if not hasattr(rows, "__dask_graph__"):
+        raise InputError(
+            f"rows are {type(rows).__name__}, no Dask collection and no record batches; rows in memory go to the model's own "
+            f"{method}, files to the command line: isopleth score MODEL FILE."
+        )
+    from isopleth.distributed.dask_parts import check_collection, is_frame
+
+    check_collection(rows, "the table of rows")
+    if rows.shape[1] != model.n_features_in_:  # before anything is computed
+        raise InputError(f"rows have {rows.shape[1]} columns; expected {model.n_features_in_}, as at fit.")
+    names = list(rows.columns) if is_frame(rows) else None
+    Given(rows, "the table of rows", names).refuse_other_names(given_names(model))
 
 
 def _of_batches(model: Any, method: str, rows: Any, wide: bool) -> Iterator[Any]:
@@ -242,7 +358,10 @@ def _of(rows: Any, model: Any, method: str, number: int, what: str = "partition"
     """Return the answer for one partition, which may be empty: models refuse an array of no rows."""
     if not len(rows):
         wide = method == "grad_log_density"
-        return np.empty((0, model.n_features_in_) if wide else 0, dtype=np.int64 if method == "predict" else np.float64)
+        kind = np.int64 if method == "predict" and not isinstance(model, ConditionalDensity) else np.float64
+        return np.empty(
+            (0, model.n_features_in_) if wide else 0, dtype=getattr(model, "classes_", np.empty(0, kind)).dtype
+        )
     try:
         with processors_taken():
             return np.asarray(getattr(model, method)(rows))

@@ -243,6 +243,7 @@ def _read(X: Any, parameter: str) -> tuple[Any, Any]:
         return frame.to_native(), frame
     if isinstance(found, nw.LazyFrame):
         how = f"pass {parameter}.{'compute' if hasattr(X, 'compute') else 'collect'}()"
+        how += ", or a Dask frame to the functions of isopleth.distributed" * hasattr(X, "__dask_graph__")
         raise InputError("{parameter} is a lazy frame, which holds no rows yet", parameter=parameter, hint=how)
     return X, None
 
