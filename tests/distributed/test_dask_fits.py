@@ -224,7 +224,6 @@ def test_a_detector_is_that_of_one_machine_though_a_worker_is_killed(client, tmp
     np.testing.assert_allclose(lazy.compute(), there.decision_function(QUERY), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_a_sample_is_that_of_one_machine_though_a_worker_is_killed(client, tmp_path):
     """A process takes its own life in the second of three passes, that of the keys; then partitions are filled."""
     marker, X = tmp_path / "passes", rows()
