@@ -1,15 +1,18 @@
 """What users wait for: commands and fits to large tables beside their peers, in processor seconds and peak memory.
 
-    python -m benchmarks.product [--only NAME ...] [--turns 2] [--quick] [--out FILE]
+    python -m benchmarks.product [--only NAME ...] [--turns 2] [--quick] [--peers PYTHON] [--out FILE]
 
 Each program is a process of its own with one BLAS thread; the programs of a row take turns, and the smallest figure of each
-counts. Seconds are those of all threads of the process, imports and reading included.
+counts. Seconds are those of all threads of the process, imports and reading included; lines that say "ms a row" are of the
+explanation alone, by the processor. PELT (ruptures) and SHAP run where they are installed, or with `--peers` by a Python that has
+them.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -34,6 +37,43 @@ ARRAY_FOREST = (
 )
 DETECTOR = OF_ARRAY + "from isopleth import AnomalyDetector\nAnomalyDetector(random_state=0{more}).fit(X)"
 SHELL = "import sys\nfrom isopleth_command import main\nsys.argv = {arguments!r}\nmain()"
+NEIGHBOURS = OF_ARRAY + (
+    "from sklearn.neighbors import NearestNeighbors\n"
+    "NearestNeighbors(n_neighbors=6).fit(X).kneighbors(X)[0][:, 1:].mean(axis=1)"
+)
+# The first rows are explained; a program that ends with a number on its own line has measured that, and not its whole cost.
+OF_FILE = "import time\nimport numpy as np\nimport pandas as pd\nX = pd.read_csv({file!r}, nrows={n}){columns}\n"
+EXPLAIN = (
+    OF_FILE
+    + """
+from isopleth import AnomalyDetector
+detector = AnomalyDetector(random_state=0, n_jobs=1).fit(X)
+begin = time.process_time()
+detector.explain(X[:{rows}])
+print(1000.0 * (time.process_time() - begin) / {rows})
+"""
+)
+SHAP = (
+    OF_FILE
+    + """
+import shap
+from sklearn.ensemble import IsolationForest
+X = pd.get_dummies(X).astype(float)
+forest = IsolationForest(random_state=0).fit(X)
+begin = time.process_time()
+shap.TreeExplainer(forest).shap_values(X[:{rows}])
+print(1000.0 * (time.process_time() - begin) / {rows})
+"""
+)
+PELT = """
+import numpy as np
+import pandas as pd
+import ruptures
+X = pd.read_csv({file!r}).drop(columns="time").to_numpy()
+for column in X.T:
+    noise = np.median(np.abs(np.diff(column))) / 0.954
+    ruptures.Pelt(model="l2").fit(column).predict(pen=3.0 * noise**2 * np.log(len(column)))
+"""
 DENSITY = OF_ARRAY + "from isopleth import {name}\n{name}().fit(X)"
 MIXTURES = OF_ARRAY + (
     "from sklearn.mixture import GaussianMixture\n"
@@ -67,10 +107,24 @@ def write_tables(folder: Path, n: int, large: int) -> None:
     pd.DataFrame(Y, columns=[f"x{j}" for j in range(9)]).to_parquet(folder / "big.parquet", row_group_size=2**17)
 
 
+def write_series(folder: Path, n: int) -> None:
+    """Write minutes of four columns with a daily season, noise of an autoregression, and five steps of two deviations."""
+    import pandas as pd
+    from scipy.signal import lfilter
+
+    rng = np.random.default_rng(0)
+    Z = lfilter([1.0], [1.0, -0.3], rng.normal(size=(n, 4)), axis=0)
+    Z += np.sin(2.0 * np.pi * np.arange(n) / 1440.0)[:, None]
+    for k in range(1, 6):
+        Z[k * n // 6 :, k % 4] += 2.0 * (-1) ** k
+    times = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(n), "min")
+    pd.DataFrame(Z.round(3), columns=list("abcd")).assign(time=times).to_csv(folder / "series.csv", index=False)
+
+
 def rows(folder: Path, quick: bool) -> list[Row]:
     """Return the lines of the table for files in a folder."""
     k = 50 if quick else 1
-    csv, parquet, out = (str(folder / name) for name in ("big.csv", "big.parquet", "out.parquet"))
+    csv, parquet, out, series = (str(folder / name) for name in ("big.csv", "big.parquet", "out.parquet", "series.csv"))
 
     def shell(*arguments: str) -> str:
         return SHELL.format(arguments=["isopleth", *arguments])
@@ -78,6 +132,10 @@ def rows(folder: Path, quick: bool) -> list[Row]:
     def of(text: str, n: int, d: int, **more: str) -> str:
         return text.format(n=n // k, d=d, **more)
 
+    def explained(text: str, columns: str) -> str:
+        return text.format(file=csv, n=20_000 // k, rows=200 // min(k, 10), columns=columns)
+
+    numbers = ".iloc[:, :8]"
     by_csv, by_parquet = FOREST.format(kind="csv", file=csv), FOREST.format(kind="parquet", file=parquet)
     return [
         Row("anomalies, CSV", shell("anomalies", csv), by_csv, "IForest"),
@@ -90,38 +148,62 @@ def rows(folder: Path, quick: bool) -> list[Row]:
         ),
         Row("detector 200,000 x 10", of(DETECTOR, 200_000, 10, more=""), of(ARRAY_FOREST, 200_000, 10), "IForest"),
         Row("detector 10,000 x 500", of(DETECTOR, 10_000, 500, more=""), of(ARRAY_FOREST, 10_000, 500), "IForest"),
-        Row("novelty 2,000 x 20", of(DETECTOR, 2000, 20, more=", novelty=True")),
+        Row(
+            "novelty 2,000 x 20",
+            of(DETECTOR, 2000, 20, more=", novelty=True"),
+            of(NEIGHBOURS, 2000, 20),
+            "5-NN",
+        ),
+        Row("explain, 8 numbers, ms a row", explained(EXPLAIN, numbers), explained(SHAP, numbers), "SHAP on IForest"),
+        Row("explain, and 2 words, ms a row", explained(EXPLAIN, ""), explained(SHAP, ""), "SHAP on IForest"),
         Row("SOSREP 1,000 x 8", of(DENSITY, 1000, 8, name="SOSREP"), of(MIXTURES, 1000, 8), "8 mixtures by BIC"),
         Row("KDE 30 x 300", DENSITY.format(n=30, d=300, name="KDE")),
+        Row("KDE 30 x 1,000", DENSITY.format(n=30, d=1000 // min(k, 10), name="KDE")),
+        Row("changes, 50,000 minutes x 4", shell("changes", series), PELT.format(file=series), "PELT of each column"),
     ]
 
 
-def cost(program: str) -> tuple[float, int]:
-    """Run a program; return its processor seconds and its peak memory in MiB."""
+def cost(program: str, python: str = sys.executable) -> tuple[float, int]:
+    """Run a program; return its processor seconds, or the figure that it prints last, and its peak memory in MiB."""
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    silent = subprocess.DEVNULL
-    process = subprocess.Popen([sys.executable, "-c", program], env=os.environ | one, stdout=silent, stderr=silent)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RuntimeError(f"a program failed with {process.returncode}:\n{program}")
+    with tempfile.TemporaryFile("w+") as printed:
+        process = subprocess.Popen(
+            [python, "-c", program], env=os.environ | one, stdout=printed, stderr=subprocess.DEVNULL
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise RuntimeError(f"a program failed with {process.returncode}:\n{program}")
+        printed.seek(0)
+        last = (printed.read().splitlines() or [""])[-1]
     unit = 2**20 if sys.platform == "darwin" else 2**10
-    return used.ru_utime + used.ru_stime, used.ru_maxrss // unit
+    seconds = float(last) if re.fullmatch(r"\d+\.\d+", last) else used.ru_utime + used.ru_stime
+    return seconds, used.ru_maxrss // unit
 
 
-def line(row: Row, turns: int) -> str:
+def runs(program: str, python: str) -> bool:
+    """Tell whether a Python has the modules that a program imports."""
+    modules = re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE)
+    test = "import importlib.util as u, sys\nsys.exit(any(u.find_spec(name) is None for name in sys.argv[1:]))"
+    return subprocess.run([python, "-c", test, *modules], check=False).returncode == 0
+
+
+def line(row: Row, turns: int, peers: str = sys.executable) -> str:
     """Measure a row and return its line: seconds and memory of ours, of the peer, and the ratio of the seconds."""
-    programs = {"ours": row.ours} | ({"beside": row.beside} if row.beside else {})
+    beside = bool(row.beside) and runs(row.beside, peers)
+    programs = {"ours": (row.ours, sys.executable)} | ({"beside": (row.beside, peers)} if beside else {})
     found: dict[str, list[tuple[float, int]]] = {name: [] for name in programs}
     for _ in range(turns):
         for name, program in programs.items():
-            found[name].append(cost(program))
+            found[name].append(cost(*program))
     seconds = {name: min(each)[0] for name, each in found.items()}
     memory = {name: min(peak for _, peak in each) for name, each in found.items()}
     text = f"{row.name:36}{seconds['ours']:8.2f}{memory['ours']:7}"
-    if row.beside:
-        text += f"{seconds['beside']:9.2f}{memory['beside']:7}{seconds['ours'] / seconds['beside']:7.1f}  {row.peer}"
-    return text
+    if beside:
+        return (
+            f"{text}{seconds['beside']:9.2f}{memory['beside']:7}{seconds['ours'] / seconds['beside']:7.1f}  {row.peer}"
+        )
+    return f"{text}{'':23}  {row.peer}: not installed" if row.beside else text
 
 
 def main() -> None:
@@ -130,6 +212,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="words of the names of rows")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the rows: a check that it runs")
+    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="Python that runs the peers")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     lines = [*description(), time.strftime("%Y-%m-%d"), ""]
@@ -138,11 +221,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, k = Path(name), 50 if options.quick else 1
         # In a process of its own: on Linux the peak memory of a program counts from that of the process which starts it.
-        made = f"from benchmarks.product import *; write_tables(Path({name!r}), {200_000 // k}, {2_000_000 // k})"
+        made = (
+            f"from benchmarks.product import *; folder = Path({name!r}); write_series(folder, {50_000 // min(k, 10)})\n"
+        )
+        made += f"write_tables(folder, {200_000 // k}, {2_000_000 // k})"
         subprocess.run([sys.executable, "-c", made], check=True, cwd=Path(__file__).parents[1])
         for row in rows(folder, options.quick):
             if not options.only or any(words in row.name for words in options.only):
-                lines.append(line(row, options.turns))
+                lines.append(line(row, options.turns, options.peers))
                 print(lines[-1], flush=True)
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
