@@ -79,6 +79,56 @@ def test_patterns_are_refused_in_a_sentence_where_one_file_is_needed(folder):
     assert "--plot takes one file" in refused("anomalies", folder / "part*.parquet", "--plot", folder / "p.png")
 
 
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [("describe", []), ("expect", ["--given", "town=x"]), ("cells", ["--top", "3"])],
+)
+def test_files_of_a_pattern_are_one_table(command, more, folder):
+    one, many = (shell.found(command, folder / name, *more) for name in ("all.parquet", "part*.parquet"))
+    for found in (one, many):
+        found.pop("summary")
+        for row in found.get("table", []):
+            if isinstance(row, dict):
+                row.pop("row", None)
+                row.pop("file", None)
+    assert many == one
+
+
+def test_filled_rows_of_many_files_are_one_file(folder, tmp_path):
+    for name in ("all", "part*"):
+        fine("fill", folder / f"{name}.parquet", "--out", tmp_path / f"{name.strip('*')}.csv")
+    assert (tmp_path / "part.csv").read_text() == (tmp_path / "all.csv").read_text()
+
+
+def test_samples_of_many_files_are_compared(folder, tmp_path):
+    how = ["--resamples", "99", "--out", tmp_path / "out.csv"]
+    assert 0.0 < shell.found("compare", folder / "part[01].parquet", folder / "part2.parquet", *how)["pvalue"] <= 1.0
+    written = pd.read_csv(tmp_path / "out.csv")
+    assert written["file"].map(os.path.basename).value_counts().to_dict() == {
+        "part0.parquet": 134,
+        "part1.parquet": 133,
+        "part2.parquet": 133,
+    }
+    assert written["row"].tolist() == [*range(1, 135), *range(1, 134), *range(1, 134)]
+
+
+def test_files_that_are_no_table_together_are_refused(folder, tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,2\n3,4\n")
+    for name, text, said in (
+        ("b", "x,z\n1,2\n", "b.csv lacks 'y' and also has 'z', unlike"),
+        ("c", "x;y\n1,5;2,5\n2,5;1,5\n", "another decimal sign"),
+        ("d", "1,2\n3,4\n", "no names of columns"),
+    ):
+        (tmp_path / f"{name}.csv").write_text(text)
+        assert said in refused("describe", tmp_path / f"[a{name}].csv")
+    (tmp_path / "e.csv").write_text("x,y\n1,2\n3,oops\n")
+    assert "line 3 of e.csv" in refused("describe", tmp_path / "[ae].csv", "--numeric", "y", "--bad-cells", "refuse")
+    for name, kind in (("f", float), ("g", str)):
+        pd.DataFrame({"x": [1, 2]}).astype(kind).to_parquet(tmp_path / f"{name}.parquet")
+    assert "columns of other types" in refused("describe", tmp_path / "[fg].parquet")
+    assert "name one file" in refused("changes", folder / "part*.parquet")
+
+
 def test_rows_in_parts_say_what_they_were_taken_as(folder, in_parts):
     said = fine("anomalies", folder / "all.parquet").stderr
     assert "400 rows: 2 numbers, 1 category" in said

@@ -33,7 +33,7 @@ def cells(run: Run, file: Path, threshold: float | None, top: int, repaired: Pat
     if known is not None:
         detector.use_rules(known)
     run.stage("judging")
-    found = replace(detector.cells(table.frame), where=run.places(len(table), table.lines))
+    found = replace(detector.cells(table.frame), where=run.places_of(table))
     run.stage("writing")
     if repaired is not None:
         _write_repaired(run, detector, table, found, repaired)

@@ -362,7 +362,7 @@ def anomalies() -> None:
     cls=Command,
     stages="reading fitting judging writing",
     short_help="Show which cells of a table are wrong.",
-    reads={"file": "file"},
+    reads={"file": "files"},
 )
 @click.argument("file", type=_PATH)
 @_file_option(
@@ -439,7 +439,7 @@ def changes() -> None:
     cls=Command,
     stages="reading testing writing",
     short_help="Test whether two tables differ, and show where.",
-    reads={"a": "file", "b": "file"},
+    reads={"a": "files", "b": "files"},
 )
 @click.argument("a", type=_PATH)
 @click.argument("b", type=_PATH)
@@ -490,7 +490,7 @@ def demo() -> None:
     cls=Command,
     stages="reading fitting writing",
     short_help="Say what values to expect where others are known.",
-    reads={"file": "file"},
+    reads={"file": "files"},
 )
 @click.argument("file", type=_PATH)
 @_given_option("Known values", required=True)
@@ -508,7 +508,7 @@ def expect() -> None:
     cls=Command,
     stages="reading fitting filling writing",
     short_help="Fill the missing cells of a table.",
-    reads={"file": "file"},
+    reads={"file": "files"},
     writes="frame",
 )
 @click.argument("file", type=_PATH)
@@ -583,7 +583,7 @@ def fit() -> None:
     cls=Command,
     stages="reading fitting",
     short_help="Watch rows from standard input for a change.",
-    reads={"reference": "file"},
+    reads={"reference": "files"},
 )
 @_file_option("--reference", "Table of usual rows, with which the others are compared.", required=True)
 @_file_option("--state", "Store the position in the stream in this file; if the file exists, continue there.")
@@ -665,7 +665,7 @@ def prior() -> None:
     cls=Command,
     stages="reading fitting drawing writing",
     short_help="Make new rows like those of a table.",
-    reads={"file": "file", "model": "model file"},
+    reads={"file": "files", "model": "model file"},
     writes="frame",
 )
 @click.argument("file", type=_PATH, required=False)
@@ -722,7 +722,7 @@ def score() -> None:
     cls=Command,
     stages="reading writing",
     short_help="Say what a table holds, and what is odd about it.",
-    reads={"file": "file"},
+    reads={"file": "files"},
 )
 @click.argument("file", type=_PATH)
 @table_options("--columns", "Use these columns only.", bad_cells="missing")

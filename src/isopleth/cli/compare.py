@@ -43,7 +43,8 @@ def compare(
         random_state=0,
     )
     named = [str(name) for name in first.names if name not in result.set_aside]
-    result = replace(result, names=named, labels=(a.name, b.name), schema=found, lines=(first.lines, second.lines))
+    lines = (first.lines, second.lines) if first.files is None and second.files is None else (None, None)
+    result = replace(result, names=named, labels=(a.name, b.name), schema=found, lines=lines)
     run.stage("writing")
     run.write(result, columns(run, result, (a, b), (first, second)))
     run.answer(result, top, before=str(a), after=str(b))
@@ -65,7 +66,13 @@ def columns(
 ) -> dict[str, np.ndarray]:
     """Return the columns of --out: file and place of each row, by line if both files have lines, and the fitted difference."""
     in_lines = all(table.lines is not None for table in tables)
-    both = [run.places(len(table), table.lines if in_lines else None) for table in tables]
-    files = np.repeat(np.array([str(path) for path in paths], dtype=object), result.sizes)
-    where = {name: np.concatenate([each[name] for each in both]) for name in both[0]}
-    return {"file": files, **where, "difference": np.concatenate([result.witness.x, result.witness.y])}
+    both = [run.places_of(table if in_lines else replace(table, lines=None)) for table in tables]
+    names = np.repeat(np.array([str(path) for path in paths], dtype=object), result.sizes)
+    files = [
+        given if table.files is None else table.files
+        for table, given in zip(tables, np.split(names, [result.sizes[0]]), strict=True)
+    ]
+    where = {
+        name: np.concatenate([each[name] for each in both]) for name in both[0] if name != "file" and name in both[1]
+    }
+    return {"file": np.concatenate(files), **where, "difference": np.concatenate([result.witness.x, result.witness.y])}

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from isopleth.cli.program import ShellWording
 from isopleth.cli.run import Run
-from isopleth.files.read import Reader
+from isopleth.files.table_parts import read_files
 from isopleth.tasks.description import TableDescription
 
 
 def describe(run: Run, file: Path) -> None:
     """Describe a table."""
     run.stage("reading")
-    found = TableDescription.of(Reader(file, run.options).read(), ShellWording())
+    found = TableDescription.of(read_files(file, run.options), ShellWording())
     run.stage("writing")
     run.write(found)
     run.answer(found)

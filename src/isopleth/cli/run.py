@@ -21,6 +21,7 @@ from isopleth.core.errors import Hint, InputError, quoted, warn_user
 from isopleth.files.file_table import FileTable, refuse_odd_cells, together
 from isopleth.files.new_cells import as_written
 from isopleth.files.read import Reader, Reading
+from isopleth.files.table_parts import read_files
 from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_blocks, write_frame
 from isopleth.io.output_files import check_target
 from isopleth.results import Result
@@ -69,7 +70,7 @@ class Run:
         }
         inputs = {shown[name]: ctx.params[name] for name in reads}
         reading = Reading(**{name: value for name, value in how.items() if value is not None})
-        if sum(kind == "file" and ctx.params[name] is not None for name, kind in reads.items()) > 1:
+        if sum(kind in ("file", "files") and ctx.params[name] is not None for name, kind in reads.items()) > 1:
             reading = replace(reading, rename_each=False)
         run = cls([str(ctx.command.name), *ctx.obj], inputs, Stages(stages), writes, reading, **shared)
         run.check()
@@ -111,7 +112,7 @@ class Run:
         columns of one word are used, and `cells` whether the table keeps its cells as they stand.
         """
         with _naming_labels(labels):
-            table = Reader(path, replace(self.options, labels=list(labels))).read(2, cells=cells)
+            table = read_files(path, replace(self.options, labels=list(labels)), 2, cells=cells)
         if constants:
             table = table.using(table.schema.with_constants())
         self.keep(table.schema, table)
@@ -124,10 +125,10 @@ class Run:
         """Read the common columns of two tables, whose rows together decide what each is used as, and how the schema changed."""
         with _naming_labels(labels):
             how = replace(self.options, labels=list(labels), bad_cells="missing")
-            first, second = (Reader(path, how).read() for path in (a, b))
+            first, second = (read_files(path, how) for path in (a, b))
             if codes := _codes_of_one(first, second):
                 how = replace(how, written_as_words=codes)
-                first, second = (Reader(path, how).read() for path in (a, b))
+                first, second = (read_files(path, how) for path in (a, b))
         if self.options.bad_cells == "refuse":
             refuse_odd_cells(first, second)
         names, others = first.data.column_names, second.data.column_names
@@ -292,6 +293,16 @@ class Run:
         """Print one JSON object. A number that is missing or infinite is null."""
         self.stage.end()
         click.echo(json.dumps(plain(dict(values)), ensure_ascii=False, allow_nan=False))
+
+    def places_of(self, table: FileTable) -> dict[str, np.ndarray]:
+        """Return the columns that say where the rows of a table stand, with their files where several are one table."""
+        if table.files is None:
+            return self.places(len(table), table.lines)
+        starts = np.maximum.accumulate(
+            np.where(np.append(True, table.files[1:] != table.files[:-1]), np.arange(len(table)), 0)
+        )
+        rows = {"row": np.arange(len(table)) - starts + 1}
+        return {"file": table.files} | (rows if table.lines is None else {"line": table.lines})
 
     def places(self, n_rows: int, lines: np.ndarray | None, first: int = 1) -> dict[str, np.ndarray]:
         """Return the columns that say where rows stand: "line" for text files, "row", counted from 1, for others."""

@@ -48,6 +48,8 @@ class FileTable:
         The columns as they stand in the file, where this was asked for: text of a text file or workbook, types of other formats.
     header : tuple of str, optional
         Names of the columns as they stand there, if its cells are text.
+    files : ndarray of shape (n,), optional
+        Name of the file of each row, where several files are one table.
     odd : OddCells
         Cells that are not of the kind of their column, and cells that say a limit in the place of a number. They are null in
         `data`: ``table.odd.unread["price"]`` has their ``rows``, counted from 0, and ``texts``, and
@@ -83,6 +85,7 @@ class FileTable:
     cells: Any = None
     header: tuple[str, ...] | None = None
     odd: OddCells = NO_ODD_CELLS
+    files: np.ndarray | None = None
 
     @classmethod
     def of_array(cls, values: np.ndarray, names: list[str], source: Path) -> Self:
@@ -117,15 +120,21 @@ class FileTable:
 
     def place(self, row: int) -> str:
         """Return where a row, counted from 0, stands in the file: "line 3", or "row 2" counted from 1."""
-        return f"row {self.before + row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        place = f"row {self.before + row + 1}" if self.lines is None else f"line {self.lines[row]}"
+        if self.files is None:
+            return place
+        name = self.files[row]
+        if self.lines is None:  # rows of each file are counted from 1
+            place = f"row {row + 1 - int(np.argmax(self.files == name))}"
+        return f"{place} of {name}"
 
     def take(self, rows: Sequence[int] | np.ndarray) -> Self:
         """Return some rows."""
-        lines = None if self.lines is None else self.lines[rows]
+        lines, files = (None if each is None else each[rows] for each in (self.lines, self.files))
         labels = {name: values[rows] for name, values in self.labels.items()}
         odd = self.odd.take(np.asarray(rows)) if len(self.odd) else self.odd
         data = self.data.take(np.asarray(rows))
-        return replace(self, data=data, lines=lines, labels=labels, cells=None, odd=odd)
+        return replace(self, data=data, lines=lines, labels=labels, cells=None, odd=odd, files=files)
 
     def select(self, names: Sequence[str]) -> Self:
         """Return some of the columns, and what the user said of them; the schema, which several tables may decide, stays."""
@@ -135,7 +144,7 @@ class FileTable:
     def followed_by(self, other: FileTable) -> Self:
         """Return the rows of both tables."""
         data = pa.concat_tables([self.data, other.data]).combine_chunks()
-        return replace(self, data=data, lines=None, cells=None, odd=behind(self.odd, other.odd, len(self)))
+        return replace(self, data=data, lines=None, files=None, cells=None, odd=behind(self.odd, other.odd, len(self)))
 
     def using(self, schema: Schema) -> Self:
         """Return the table with another schema, such as that of the rows a model was fitted to."""

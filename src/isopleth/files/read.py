@@ -228,6 +228,12 @@ def read_table(
     return table
 
 
+def _concatenated(tables: Sequence[Any]) -> Any:
+    """Return the rows of Arrow tables one after another; numbers of several types get the wider one."""
+    names = tables[0].column_names
+    return pa.concat_tables([table.rename_columns(names) for table in tables], promote_options="permissive")
+
+
 class Reader:
     """Open file of a table, which is read as a whole or in chunks."""
 
@@ -315,9 +321,12 @@ class Reader:
         """Way in which text is cut into cells; None for other formats."""
         return None if self.text is None else self.text.dialect
 
-    def read(self, min_rows: int = 1, *, cells: bool = False) -> FileTable:
-        """Return the whole table, whose cells are of the kinds of a schema that was given; `cells` keeps them as they stand."""
-        columns = self._all(None)
+    def read(self, min_rows: int = 1, *, cells: bool = False, more: Sequence[Reader] = ()) -> FileTable:
+        """Return the whole table, whose cells are of the kinds of a schema that was given; `cells` keeps them as they stand.
+
+        Rows of `more` files follow, and all of them decide what each column is.
+        """
+        columns = self._followed_by(self._all(None), more) if more else self._all(None)
         table = self._table(columns, min_rows)
         if self.how.bad_cells == "refuse":
             refuse_odd_cells(table)
@@ -333,6 +342,52 @@ class Reader:
         return replace(
             table, cells=as_they_stand.select(range(width)).rename_columns(table.data.column_names), header=header
         )
+
+    def _followed_by(self, columns: Columns, more: Sequence[Reader]) -> Columns:
+        """Return columns with those of more files behind them, matched by name; refuse files that are not of one table."""
+        readers, parts = [self, *more], [columns]
+        for other in more:
+            self._refuse_unlike(other)
+            found = other._all(None)
+            width = len(self.names)  # labels come behind
+            order = [other.names.index(name) for name in self.names] if self.named else list(range(width))
+            data = found.data.select([*order, *range(width, found.data.num_columns)])
+            data = data.rename_columns(columns.data.column_names)
+            parts.append(replace(found, data=data, cells=None if found.cells is None else found.cells.select(order)))
+        try:
+            data = _concatenated([part.data for part in parts])
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InputError(
+                f"{self.source.shown} and {len(more)} other files have columns of other types ({error}); write them alike."
+            ) from None
+        names = np.array([reader.source.shown.name for reader in readers], dtype=object)
+        in_lines = all(part.lines is not None for part in parts)
+        return replace(
+            columns,
+            data=data,
+            lines=np.concatenate([part.lines for part in parts]) if in_lines else None,
+            cells=None if columns.cells is None else _concatenated([part.cells for part in parts]),
+            files=np.repeat(names, [len(part.data) for part in parts]),
+        )
+
+    def _refuse_unlike(self, other: Reader) -> None:
+        """Refuse a file that is not of one table with this one: other columns, another format or other decimal signs."""
+        how = "give all files of a pattern the same columns and one format, or name fewer of them"
+        if self.named != other.named or (self.text is None) != (other.text is None):
+            what = "has no names of columns" if self.named and not other.named else "is of another format"
+            raise InputError(f"{other.source.shown} {what} than {self.source.shown}; {how}.")
+        lost = [name for name in self.names if name not in other.names]
+        new = [name for name in other.names if name not in self.names]
+        if lost or new or len(self.where) != len(other.where):
+            parts = [*[f"lacks {quoted(lost)}"] * bool(lost), *[f"also has {quoted(new)}"] * bool(new)]
+            raise InputError(f"{other.source.shown} {' and '.join(parts)}, unlike {self.source.shown}; {how}.")
+        if self.text is not None and other.text is not None:
+            mine, theirs = (text.dialect.numerals for text in (self.text, other.text))
+            if mine != theirs:
+                raise InputError(
+                    f"{other.source.shown} is written with another decimal sign than {self.source.shown}; write them alike.",
+                    hint=Hint("name it with {decimal}", decimal=...),
+                )
 
     def first(self) -> FileTable:
         """Return the first rows."""
@@ -392,7 +447,7 @@ class Reader:
             odd = odd.of_columns(dict(zip(self.names, theirs, strict=True)))
         schema = how.schema or Schema.of_numbers(self.names, True)
         of_file = (columns.lines, self._notes(), choices, labels, self.dialect)
-        table = FileTable(data, schema, self.source.shown, named, *of_file, odd=odd)
+        table = FileTable(data, schema, self.source.shown, named, *of_file, odd=odd, files=columns.files)
         notes = [*self._notes_of_workbook(), *read.notes, *odd.notes(table.place)]
         said = [note.located(self.source, table.place) for note in notes]
         table = replace(table, notes=(*table.notes, *said))

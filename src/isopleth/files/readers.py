@@ -42,6 +42,7 @@ class Columns:
     mixed: frozenset[int] = frozenset()
     cells: Any = None
     notes: tuple[Message, ...] = ()
+    files: np.ndarray | None = None  # name of the file of each row, where several are one table
 
 
 def table_of_array(values: np.ndarray) -> Any:

@@ -30,6 +30,13 @@ def files_of(path: Path) -> list[Path]:
     return [check_source(name) for name in found]
 
 
+def read_files(path: Path, how: Reading, min_rows: int = 1, *, cells: bool = False) -> FileTable:
+    """Read a file, or those that match a pattern as one table in memory: all rows decide what each column is used as."""
+    first, *more = (Reader(name, how) for name in files_of(path))
+    table = first.read(min_rows, cells=cells, more=more)
+    return replace(table, source=path) if more else table
+
+
 class TableParts(Parts):
     """Rows of tables in files with the same columns, of all kinds: numbers, then codes, NaN where a cell is missing.
 

@@ -27,6 +27,10 @@ def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
         if is_pattern(source):
             return source
         what = "file"
+    if what == "file" and is_pattern(source):
+        raise InputError(
+            f"{source} does not exist, and as a pattern it may stand for many files where one is read; name one file."
+        )
     if what == "file" and str(source) == "-":
         return source
     try:
