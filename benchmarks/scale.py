@@ -1,10 +1,11 @@
-"""What a fit of a detector to many rows costs, and how many bytes move between the processes that read them.
+"""What fits to many rows cost, and how many bytes move between the processes that read them.
 
-    python -m benchmarks.scale [--rows 100000 1000000] [--columns 20] [--out FILE]
+    python -m benchmarks.scale [--rows 100000 1000000 10000000] [--columns 20] [--out FILE]
 
 Rows are made while they are read, in parts as the partitions of a Dask collection. A pass adds each part to fresh sums, and sums
 are merged eight at a time; the bytes are those of the pickles of all sums that a worker would send. A line a + b n through the
-smallest and the largest number of rows gives the cost of 1e9 rows.
+smallest and the largest number of rows gives the cost of 1e9 rows. The first table is of the anomaly detector, whose last pass scores
+all rows; the second of tasks that are fitted to a sample, whose passes are the same for all of them, with the fits to that sample.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import description
-from isopleth import AnomalyDetector
+from isopleth import AnomalyDetector, ConditionalDensity, DensityImputer, DriftMonitor, two_sample_test
 from isopleth.core.parts import Parts
+from isopleth.distributed.dask_parts import FAN
+from isopleth.distributed.row_sample import drawn_rows
 from isopleth.tasks.anomaly.detector import fit_parts
 
 PART = 50_000  # rows of a part
+SAMPLE, OF_LAWS = (
+    100_000,
+    20_000,
+)  # rows that are drawn, and to which laws of cells are fitted, which take a minute already
 MOST = 1e9
 
 
@@ -67,31 +74,118 @@ def measured(n: int, columns: int) -> tuple[list[float], list[float], float]:
     return parts.seconds, [size / 1e6 for size in parts.moved], max(rest, 0.0)
 
 
+class MadeBlocks:
+    """Blocks of rows that are drawn when they are read, and a count of the bytes of what is known of each."""
+
+    what = "X"
+
+    def __init__(self, n: int, columns: int) -> None:
+        self.n, self.columns = n, columns
+        self.seconds: list[float] = []
+        self.moved: list[int] = []
+
+    def total(self, of_block: Callable[..., Any], *shared: Any) -> Any:
+        """Return the merged answers of all blocks; the drawing does not count."""
+        found, spent, moved = [], 0.0, 0
+        for number, first in enumerate(range(0, self.n, PART)):
+            rows = np.random.default_rng(number).normal(size=(min(PART, self.n - first), self.columns))
+            begin = time.process_time()
+            found.append(of_block([rows], number, *shared))
+            spent += time.process_time() - begin
+            moved += len(pickle.dumps(found[-1]))
+            begin = time.process_time()
+            if len(found) == FAN:
+                found = [merged(found)]
+            spent += time.process_time() - begin
+        begin = time.process_time()
+        whole = merged(found)
+        self.seconds.append(spent + time.process_time() - begin)
+        self.moved.append(moved)
+        return whole
+
+
+def merged(found: list[Any]) -> Any:
+    """Return sums merged in their order."""
+    whole = found[0]
+    for other in found[1:]:
+        whole = whole.merge(other)
+    return whole
+
+
+def sampled(n: int, columns: int) -> tuple[list[float], list[float], np.ndarray]:
+    """Return processor seconds and megabytes of each pass of a sample, and the sample."""
+    blocks = MadeBlocks(n, columns)
+    (rows,), _ = drawn_rows(blocks, SAMPLE)
+    passes = len(blocks.seconds)
+    seconds = blocks.seconds if passes == 3 else [blocks.seconds[0], 0.0, blocks.seconds[1]]
+    return seconds, [size / 1e6 for size in blocks.moved], rows
+
+
+def fits(rows: np.ndarray) -> list[str]:
+    """Return lines with the processor seconds of the fits to a sample, by one thread."""
+    few, one = rows[:OF_LAWS].copy(), {"n_jobs": 1, "random_state": 0}
+    few[::20, 0] = np.nan
+    programs: list[tuple[str, int, Callable[[], Any]]] = [
+        ("two_sample_test, twice as many", len(rows), lambda: two_sample_test(rows, rows[::-1] + 0.0, **one)),
+        ("DriftMonitor", len(rows), lambda: DriftMonitor(**one).fit(rows)),
+        ("DensityImputer, gaps in one column", len(few), lambda: DensityImputer(**one).fit(few)),
+        ("ConditionalDensity", len(few), lambda: ConditionalDensity(**one).fit(few[:, 2:], few[:, 1])),
+    ]
+    lines = ["", f"{'fit to a sample':36}{'rows':>9}{'s':>9}"]
+    for name, n, program in programs:
+        begin = time.process_time()
+        program()
+        lines.append(f"{name:36}{n:9,}{time.process_time() - begin:9.1f}")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def by_the_line(found: dict[int, np.ndarray], line: Callable[[int, np.ndarray], str]) -> str:
+    """Return the line of 1e9 rows."""
+    least, most = min(found), max(found)
+    slope = (found[most] - found[least]) / (most - least)
+    return line(int(MOST), found[most] + slope * (MOST - most)) + "  by the line"
+
+
 def main() -> None:
     """Measure, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--columns", type=int, default=20)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     lines = [*description(), f"{options.columns} columns, parts of {PART:,} rows, one thread", ""]
     lines.append(f"{'rows':>14}{'look s':>10}{'sample s':>10}{'scores s':>10}{'rest s':>9}{'all s':>12}{'sent MB':>11}")
+    print("\n".join(lines), flush=True)
     found = {}
     for n in sorted(options.rows):
         seconds, moved, rest = measured(n, options.columns)
         found[n] = np.array([*seconds, rest, sum(seconds) + rest, sum(moved)])
         lines.append(_line(n, found[n]))
         print(lines[-1], flush=True)
-    least, most = min(found), max(found)
-    slope = (found[most] - found[least]) / (most - least)
-    lines.append(_line(int(MOST), found[most] + slope * (MOST - most)) + "  by the line")
-    print(lines[-1])
+    lines.append(by_the_line(found, _line))
+    lines += ["", f"{'rows':>14}{'look s':>10}{'keys s':>10}{'sample s':>10}{'all s':>12}{'sent MB':>11}"]
+    print("\n".join(lines[-3:]), flush=True)
+    found = {}
+    for n in sorted(options.rows):
+        seconds, moved, rows = sampled(n, options.columns)
+        found[n] = np.array([*seconds, sum(seconds), sum(moved)])
+        lines.append(_line_of_sample(n, found[n]))
+        print(lines[-1], flush=True)
+    del found[min(found)]  # a table that is no larger than its sample has no pass of keys
+    lines.append(by_the_line(found, _line_of_sample) if len(found) > 1 else "")
+    print(lines[-1], flush=True)
+    lines += fits(rows)
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def _line(n: int, figures: np.ndarray) -> str:
     return f"{n:14,}" + "".join(f"{x:{width},.1f}" for x, width in zip(figures, (10, 10, 10, 9, 12, 11), strict=True))
+
+
+def _line_of_sample(n: int, figures: np.ndarray) -> str:
+    return f"{n:14,}" + "".join(f"{x:{width},.1f}" for x, width in zip(figures, (10, 10, 10, 12, 11), strict=True))
 
 
 if __name__ == "__main__":

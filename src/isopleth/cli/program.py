@@ -265,8 +265,8 @@ def program(ctx: click.Context) -> None:
     """Find unlikely rows in a table, test whether tables differ, and detect when a series or stream changes.
 
     Tables are .csv, .txt, .tsv, .jsonl, .xlsx, .parquet, .feather, .arrow, .npy or .npz files, also compressed (.gz, .bz2, .xz,
-    .zst). The name - is standard input. A quoted pattern, as in 'folder/*.parquet', is all files that match it as one table, except for
-    changes, fit, prior and score.
+    .zst). The name - is standard input. A quoted pattern, as in 'folder/*.parquet', is all files that match it as one table,
+    except for changes, fit, prior and score.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
