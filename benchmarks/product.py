@@ -4,8 +4,8 @@
 
 Each program is a process of its own with one BLAS thread; the programs of a row take turns, and the smallest figure of each
 counts. Seconds are those of all threads of the process, imports and reading included; lines that say "ms a row" are of the
-explanation alone, by the processor. PELT (ruptures) and SHAP run where they are installed, or with `--peers` by a Python that has
-them.
+explanation alone, by the processor. PELT (ruptures) and SHAP run where they are installed, or with `--peers` by a Python that
+has them.
 """
 
 from __future__ import annotations
@@ -212,7 +212,12 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="words of the names of rows")
     parser.add_argument("--turns", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="a fiftieth of the rows: a check that it runs")
-    parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="Python that runs the peers")
+    parser.add_argument(
+        "--peers",
+        default=os.environ.get("ISOPLETH_PEERS", sys.executable),
+        metavar="PYTHON",
+        help="Python that runs the peers; by default that in the environment variable ISOPLETH_PEERS, or this one",
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     lines = [*description(), time.strftime("%Y-%m-%d"), ""]
