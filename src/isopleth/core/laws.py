@@ -30,26 +30,49 @@ class EmpiricalLaw:
     def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
         """Compute the law of `observed` values."""
         if (weights == 1.0).all():  # a sort of values alone is several times faster than that of their places
-            ordered, total = np.sort(observed), np.arange(1.0, len(observed) + 1.0)
-        else:
-            order = np.argsort(observed, kind="stable")
-            ordered, total = observed[order], np.cumsum(weights[order])
+            return cls._of_ordered(np.sort(observed), np.arange(1.0, len(observed) + 1.0))[0]
+        return cls.of_ranked(observed, weights)[0]
+
+    @classmethod
+    def of_ranked(cls, observed: np.ndarray, weights: np.ndarray) -> tuple[Self, np.ndarray]:
+        """Compute the law, and the `place` of each observed value for :meth:`tails`: many searches take longer than the sort."""
+        same = bool((weights == 1.0).all())
+        order = np.argsort(observed, kind=None if same else "stable")
+        ordered = observed[order]
+        law, last = cls._of_ordered(
+            ordered, np.arange(1.0, len(order) + 1.0) if same else np.cumsum(weights[order])
+        )
+        step, near = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1)), float(rounding_of(law.values))
+        if ((step > 0) & (law.values[step - 1] >= ordered - near)).any():  # a search finds an earlier step
+            step = law._places(ordered, near)
+        place = np.empty(len(order), dtype=np.intp)
+        place[order] = step
+        return law, place
+
+    @classmethod
+    def _of_ordered(cls, ordered: np.ndarray, total: np.ndarray) -> tuple[Self, np.ndarray]:
+        """Compute the law of ascending values with their cumulative weights; return it and the positions of its steps."""
         last = np.flatnonzero(np.append(differ(ordered), True))
         if len(last) > MOST_STEPS:
             inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
             last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
             last = last[np.append(True, last[1:] > last[:-1])]
-        return cls(ordered[last], np.append(0.0, total[last]))
+        return cls(ordered[last], np.append(0.0, total[last])), last
 
     @property
     def weight(self) -> float:
         """Weight of all observations."""
         return float(self.up_to[-1])
 
-    def tails(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the weights of observations that are at most `x`, and at least `x`."""
-        near = rounding_of(self.values)
-        place = np.searchsorted(self.values, x - near, side="left")
+    def _places(self, x: np.ndarray, near: float) -> np.ndarray:
+        """Return the first step that is not below `x` beyond rounding."""
+        return np.searchsorted(self.values, x - near, side="left")
+
+    def tails(self, x: np.ndarray, place: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the weights of observations that are at most `x`, and at least `x`, at their `place` if it is known."""
+        near = float(rounding_of(self.values))
+        if place is None:
+            place = self._places(x, near)
         equal = np.abs(self.values[np.minimum(place, len(self.values) - 1)] - x) <= near
         return self.up_to[place + equal], self.weight - self.up_to[place]
 

@@ -20,7 +20,7 @@ _EXACT = 2.0**53
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return distinct rows of positive weight in lexical order, their summed weights, and the place of each row (or -1)."""
     positive = w > 0
-    kept = X[positive] + 0.0  # -0.0 is 0.0
+    kept = (X if positive.all() else X[positive]) + 0.0  # -0.0 is 0.0
     if kept.shape[1] == 1:
         rows, inverse = np.unique(kept, return_inverse=True)
         rows = rows[:, None]
@@ -50,13 +50,22 @@ def _summed(inverse: np.ndarray, positive: np.ndarray, w: np.ndarray) -> tuple[n
 
 
 def _runs(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the lexical order of rows, and where runs of equal ones start. One sort for each column beats np.unique."""
+    """Return the lexical order of rows, and where runs of equal ones start. One sort for each column beats np.unique.
+
+    Only rows that are not alone with their first number are sorted by the others.
+    """
     order = np.argsort(X[:, 0], kind="stable")
     first = X[order, 0]
-    if (first[1:] == first[:-1]).any():
-        order = np.lexsort(X.T[::-1])
-    ordered = X[order]
-    return order, np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]).any(axis=1)]))
+    tied = first[1:] == first[:-1]
+    if not tied.any():
+        return order, np.arange(len(order))
+    several = np.append(tied, False) | np.append(False, tied)
+    rows = X[order[several]]
+    by_all = np.lexsort(rows.T[::-1])
+    order[several], rows = order[several][by_all], rows[by_all]
+    starts = np.ones(len(order), dtype=bool)
+    starts[np.flatnonzero(several)[1:]] = (rows[1:] != rows[:-1]).any(axis=1)
+    return order, np.flatnonzero(starts)
 
 
 def _inverse(order: np.ndarray, starts: np.ndarray) -> np.ndarray:
@@ -141,6 +150,8 @@ def rounding_of(ordered: np.ndarray) -> np.ndarray:
 
 def differ(ordered: np.ndarray) -> np.ndarray:
     """Tell of each value, in ascending order along the last axis, whether it differs from the one before beyond rounding."""
+    if _far_apart(ordered):
+        return np.ones(ordered.shape[:-1] + (ordered.shape[-1] - 1,), dtype=bool)
     every = _ROUNDING * ordered[..., -1:] - _ROUNDING * ordered[..., :1]
     digits = np.where(_whole(ordered)[..., None], 0.0, _DIGITS * np.abs(ordered[..., 1:]))
     digits = np.where(every > _ROUNDING * digits[..., -1:], np.minimum(digits, every), digits[..., -1:])
@@ -150,6 +161,16 @@ def differ(ordered: np.ndarray) -> np.ndarray:
         apart[tuple(j)] = np.where(apart[tuple(j)] <= _ROUNDING * least, least, apart[tuple(j)])
     with np.errstate(over="ignore"):
         return np.asarray(np.diff(ordered) > np.maximum(apart[..., None], digits))
+
+
+def _far_apart(ordered: np.ndarray) -> bool:
+    """Tell whether all values differ by more than any rule of rounding asks for: most columns of numbers need no other look."""
+    if ordered.ndim > 1 or len(ordered) < 2:
+        return False
+    low, high = float(ordered[0]), float(ordered[-1])
+    most = _ROUNDING * high - _ROUNDING * low + _DIGITS * max(abs(low), abs(high))
+    with np.errstate(over="ignore"):
+        return bool(np.diff(ordered).min() > most)
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
@@ -187,6 +208,8 @@ class Rounding:
         ordered = np.sort(column)
         ordered = ordered[: np.searchsorted(ordered, np.nan)]  # NaN comes last
         if len(ordered) < 2:
+            return ordered[:0], ordered[:0]
+        if _far_apart(ordered):
             return ordered[:0], ordered[:0]
         starts = np.concatenate([[True], differ(ordered)])
         if constants and ordered[-1] - ordered[0] <= _DIGITS * abs(ordered[-1]) and not _whole(ordered):

@@ -50,7 +50,7 @@ class ScaledColumns:
     @classmethod
     def centred(cls, X: np.ndarray, keep: np.ndarray) -> Self:
         """Return the frame of the kept columns at unit scale about their median, which a single far row hardly changes."""
-        shift = medians(X[:, keep])
+        shift = medians(X if keep.all() else X[:, keep])
         return cls(keep, shift, np.ones(len(shift)))
 
     def scaled(self, scale: np.ndarray) -> ScaledColumns:
@@ -81,7 +81,7 @@ class ScaledColumns:
 
     def centre(self, X: np.ndarray) -> np.ndarray:
         """Return the kept columns less their centre, in the units of the data."""
-        return X[:, self.keep] - self.shift
+        return (X if self.keep.all() else X[:, self.keep]) - self.shift
 
     def enter(self, X: np.ndarray) -> np.ndarray:
         """Return points in frame coordinates, limited so that no square overflows."""

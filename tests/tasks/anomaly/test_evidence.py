@@ -85,15 +85,28 @@ class TestEmpiricalLaw:
 class TestColumns:
     def test_by_counting_without_the_row_itself(self):
         training = TrainingTable.of(table(40))
-        tails = ColumnTails.fit(training)
+        tails, of_fit = ColumnTails.fit(training)
+        np.testing.assert_array_equal(of_fit, tails.evidence(training.rows, training.known, LIMITS))
         for i in (0, 11, 39):
             others, row = np.delete(training.rows, i, axis=0), training.rows[i]
             low, high = (1 + (others <= row).sum(0)) / 40, (1 + (others >= row).sum(0)) / 40
             want = -np.log(np.minimum(1.0, 2 * np.minimum(low, high))).sum()
             assert tails.evidence(row[None], np.array([i]), LIMITS)[0] == pytest.approx(want)
 
+    def test_evidence_of_the_fit_is_that_of_a_search(self):
+        """Few values, values that differ by rounding, gaps, copies that are common, words, and more steps than a law keeps."""
+        rng = np.random.default_rng(1)
+        X = np.column_stack([rng.integers(0, 9, 300) * 1.0, rng.normal(size=300), rng.integers(0, 3, 300)])
+        X[::7, 1] += 1e-10
+        X[1::7, 1] = X[::7, 1][: len(X[1::7])] + 3e-10
+        X[::11, 0] = np.nan
+        for rows, numeric in ((np.r_[X, np.tile(X[:1], (40, 1))], 2), (rng.normal(size=(9000, 1)), 1)):
+            training = TrainingTable.of(rows, numeric)
+            tails, of_fit = ColumnTails.fit(training)
+            np.testing.assert_array_equal(of_fit, tails.evidence(training.rows, training.known, LIMITS))
+
     def test_new_rows_count_themselves(self):
-        tails = ColumnTails.fit(TrainingTable.of(np.arange(10.0)[:, None]))
+        tails, _ = ColumnTails.fit(TrainingTable.of(np.arange(10.0)[:, None]))
         got = tails.evidence(np.array([[-5.0], [4.5], [9.0], [20.0]]), np.full(4, NEW), LIMITS)
         np.testing.assert_allclose(np.exp(-got), [2 / 11, 1.0, 4 / 11, 2 / 11])
 
@@ -103,12 +116,13 @@ class TestCovariance:
         X = table(200, dim=2)
         X[:, 1] += 4 * X[:, 0]
         training = TrainingTable.of(X)
-        ellipsoid = CovarianceEvidence.fit(training, LIMITS)
+        ellipsoid, q = CovarianceEvidence.fit(training, LIMITS)
         z = training.rows / training.spread
         inside = np.flatnonzero(ellipsoid.leverage > 0)
         assert len(inside) == pytest.approx(100, abs=1)
         rho = oracle_shrinkage(np.cov(z[inside].T, bias=True), len(inside))
         got = ellipsoid.evidence(training.rows, training.known, LIMITS)
+        np.testing.assert_array_equal(ellipsoid.without_own(q, training.known), got)
         for i in inside[::17]:
             rest = np.setdiff1d(inside, [i])
             S = np.cov(z[rest].T, bias=True)
@@ -120,7 +134,7 @@ class TestCovariance:
         X = table(200)
         X[:, 1] += 4 * X[:, 0]
         training = TrainingTable.of(X)
-        ellipsoid = CovarianceEvidence.fit(training, LIMITS)
+        ellipsoid, _ = CovarianceEvidence.fit(training, LIMITS)
         u = training.rows / training.spread - ellipsoid.centre
         plain = np.einsum("ij,ij->i", u, np.linalg.solve(ellipsoid.factor @ ellipsoid.factor.T, u.T).T)
         outside = ellipsoid.leverage == 0
@@ -132,21 +146,20 @@ class TestCovariance:
         X = np.random.default_rng(0).normal(size=(500, 3))
         X[:200] = 12.0 + 0.1 * X[:200]
         training = TrainingTable.of(X)
-        scores = CovarianceEvidence.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)[
-            training.place
-        ]
+        ellipsoid, _ = CovarianceEvidence.fit(training, LIMITS)
+        scores = ellipsoid.evidence(training.rows, training.known, LIMITS)[training.place]
         assert scores[:200].min() > scores[200:].max()
 
     def test_half_of_the_rows_alike(self):
         X = np.concatenate([np.zeros((100, 2)), np.random.default_rng(0).normal(size=(40, 2))])
         training = TrainingTable.of(X)
-        scores = CovarianceEvidence.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
+        scores = CovarianceEvidence.fit(training, LIMITS)[0].evidence(training.rows, training.known, LIMITS)
         assert np.isfinite(scores).all()
 
     def test_columns_that_are_linear_functions_of_one_another(self):
         X = table(100)
         training = TrainingTable.of(np.c_[X, X[:, :1] + X[:, 1:2]])
-        scores = CovarianceEvidence.fit(training, LIMITS).evidence(training.rows, training.known, LIMITS)
+        scores = CovarianceEvidence.fit(training, LIMITS)[0].evidence(training.rows, training.known, LIMITS)
         assert np.isfinite(scores).all()
 
 

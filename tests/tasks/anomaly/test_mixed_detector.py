@@ -218,7 +218,7 @@ def test_indicators():
 
 def test_gaps_have_conditional_means_and_distances_of_the_known_cells():
     table = TrainingTable.of(encoded(), 2)
-    ellipsoid = CovarianceEvidence.fit(table, LIMITS)
+    ellipsoid, _ = CovarianceEvidence.fit(table, LIMITS)
     filled = ellipsoid.fill(table.rows, LIMITS)
     np.testing.assert_array_equal(filled[~np.isnan(table.rows)], table.rows[~np.isnan(table.rows)])
     covariance = ellipsoid.factor @ ellipsoid.factor.T
@@ -236,7 +236,7 @@ def test_gaps_have_conditional_means_and_distances_of_the_known_cells():
 def test_column_evidence_of_words_and_gaps():
     X = encoded()
     table = TrainingTable.of(X, 2)
-    tails = ColumnTails.fit(table)
+    tails, _ = ColumnTails.fit(table)
     assert isinstance(tails.laws[2], CategoryShares)
     codes, new = np.array([0.0, 1.0, 2.0, 3.0]), np.zeros(4)
     counts = np.array([(X[:, 2] == c).sum() for c in codes])

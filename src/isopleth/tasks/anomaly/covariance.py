@@ -91,8 +91,8 @@ class CovarianceEvidence:
     indicators: Indicators  # columns that stand for categories
 
     @classmethod
-    def fit(cls, table: TrainingTable, budget: Budget) -> Self:
-        """Fit by concentration steps that begin at the medians."""
+    def fit(cls, table: TrainingTable, budget: Budget) -> tuple[Self, np.ndarray]:
+        """Fit by concentration steps that begin at the medians. Returns it, and the squared distances of the training rows."""
         indicators = Indicators.of(table.categories)
         z, w = indicators.expand(_bounded(table.rows, table.spread)), table.weights
         gaps = np.isnan(z)
@@ -107,13 +107,14 @@ class CovarianceEvidence:
             centre, factor, rho = _moments(filled[half], w[half], indicators.floors)
             if has_gaps:
                 filled = _conditional_means(z, gaps, centre, factor, budget)
-            distance = _distances(filled, centre, factor, budget) + gaps.sum(axis=1)
+            q = _distances(filled, centre, factor, budget)
+            distance = q + gaps.sum(axis=1) if has_gaps else q
         total = w[half].sum()
         ratio, leverage = np.ones(len(z)), np.zeros(len(z))
         inside = half[w[half] < total]
         ratio[inside] = total / (total - w[inside])
         leverage[inside] = (1.0 - rho) * ratio[inside] * w[inside] / total
-        return cls(table.spread, centre, factor, ratio, leverage, indicators)
+        return cls(table.spread, centre, factor, ratio, leverage, indicators), q
 
     def fill(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return rows with the conditional means of the numbers that are missing."""

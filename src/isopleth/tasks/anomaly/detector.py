@@ -75,8 +75,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
 
     - *joint*: minus the mean log density under `n_estimators` SOSREP densities :math:`p_b = f_b^2/Z_b` [1]_ of small
       random samples of the rows, with the kernel :math:`\exp(-|x - y|_1/\ell)` and a length scale of 1/16 of the
-      sample's median distance. Half of the densities see all columns, the others a random subset. A small sample
-      rarely contains an anomaly, so that its density describes ordinary rows.
+      sample's median distance. Half of the densities see all columns, the others a random subset; no density sees more than
+      64 columns, which are drawn for it. A small sample rarely contains an anomaly, so that its density describes ordinary rows.
     - *covariance*: the squared Mahalanobis distance from the half of the rows that is most concentrated [2]_, with a
       covariance shrunk towards a sphere [3]_.
     - *columns*: the sum over columns of :math:`-\log \min(1, 2 \min(P(X_j \le x_j), P(X_j \ge x_j)))`, with
@@ -269,8 +269,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             self._fit_sample(CodedRows(entered.rows, self.verbose), look, entered.columns, seed)
             return entered.finish(self)
         X = self._coded(entered)
-        surprises, table = self._fit_rule(X, entered.columns, seed)
-        in_frame = self._frame.enter(self._rounding.apply(X))
+        surprises, table, in_frame = self._fit_rule(X, entered.columns, seed)
         self._digest_of_fit = digest_of(in_frame).hexdigest()
         if self.novelty:
             self._split = SplitScores.fit(in_frame, self._numeric_in_frame, seed, self._budget, self._groups)
@@ -292,8 +291,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         seed: int,
         copies: np.ndarray | None = None,
         weights: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, TrainingTable]:
-        """Fit frame and rule to coded rows; return the surprise of each distinct one, and the table of these.
+    ) -> tuple[np.ndarray, TrainingTable, np.ndarray]:
+        """Fit frame and rule to coded rows; return the surprise of each distinct one, the table of these, and rows in the frame.
 
         Rows of a sample have `copies` and `weights`.
         """
@@ -306,7 +305,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         in_frame = self._frame.enter(X)
         table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups, copies, weights)
         first = np.unique(table.place, return_index=True)[1]
-        self._reasons, self._seed = Reasons.of(X[first], self._n_numeric, self._codes_of(X)), seed
+        self._reasons, self._seed = Reasons.of(X, first, self._n_numeric, self._codes_of(X)), seed
         warn_few_rows(*table.rows.shape)
         self._rule: PooledRule | ReferenceRule | WithConstants
         if self.novelty:
@@ -323,7 +322,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
                 table,
             )
         self._index, self.n_samples_fit_ = table.index, len(X)
-        return surprises.sum(axis=1), table
+        return surprises.sum(axis=1), table, in_frame
 
     @property
     def _most_common(self) -> int:
@@ -342,7 +341,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         if found.lacks_rows:
             found = parts.sums(lambda: FitSample(size, seed, look, every=True), self._add_to_sample)
         drawn, copies, weights = found.drawn
-        surprises, table = self._fit_rule(drawn, columns, seed, copies, weights)
+        surprises, table, _ = self._fit_rule(drawn, columns, seed, copies, weights)
         every = found.complete and len(drawn) <= size
         self.n_samples_fit_ = look.n_rows if every else min(round(float(weights.sum())), look.n_rows)
         scores = parts.sums(AllScores, self._add_scores)
@@ -819,7 +818,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         numeric = table.n_numeric
         coded = self._coded(table)
         filled = self._rule.complete(self._frame.enter(coded), self._budget)
-        filled = self._frame.leave(filled, np.nan_to_num(self._reasons.rows[0]))
+        filled = self._frame.leave(filled, np.nan_to_num(self._reasons.drawn[0]))
         values = np.where(np.isnan(coded), filled, coded)[:, :numeric]
         if table.columns is None:
             return values, plain_names(self)[:numeric], []
@@ -893,7 +892,7 @@ def fit_parts(detector: AnomalyDetector, parts: Parts, columns: Schema | None = 
         detector._fit_sample(parts, look, columns, seed)
         return detector
     rows = parts.sums(AllRows, AllRows.add).all
-    surprises, table = detector._fit_rule(detector._with_gap_codes(rows), columns, seed)
-    detector._digest_of_fit = digest_of(detector._frame.enter(detector._rounding.apply(rows))).hexdigest()
+    surprises, table, in_frame = detector._fit_rule(detector._with_gap_codes(rows), columns, seed)
+    detector._digest_of_fit = digest_of(in_frame).hexdigest()
     detector._judge(surprises, table, -surprises[table.place])
     return detector

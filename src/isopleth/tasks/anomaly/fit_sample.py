@@ -72,7 +72,8 @@ class FirstLook:
         self.gaps += missing.sum(axis=0)
         self.low = np.fmin(self.low, np.fmin.reduce(rows, initial=np.inf))
         self.high = np.fmax(self.high, np.fmax.reduce(rows, initial=-np.inf))
-        for counts, column, gaps in zip(self._exponents, rows.T, missing.T, strict=True):
+        # Steps of a grid are of use only where rows are drawn.
+        for counts, column, gaps in zip(self._exponents, rows.T, missing.T, strict=True) if self.common.most else ():
             some = np.clip(column[(column != 0.0) & ~gaps], -_LARGEST, _LARGEST)
             exponents = np.frexp(some * _OCTAVE)[1]
             if len(exponents):
@@ -273,5 +274,5 @@ class CodedRows(Parts):
 def digest_of(rows: np.ndarray, hashed: Any = None) -> Any:
     """Return a hash to which rows are added, by which the table of the fit is known again."""
     hashed = hashed or hashlib.blake2b(digest_size=16)
-    hashed.update(np.ascontiguousarray(rows + 0.0).tobytes())
+    hashed.update(np.ascontiguousarray(rows + 0.0).ravel())
     return hashed

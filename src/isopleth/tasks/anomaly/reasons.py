@@ -7,6 +7,7 @@ row, by which wrong cells are found, too. The laws are fitted when the first row
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -72,33 +73,53 @@ class Judged:
 
 @dataclass(frozen=True)
 class Reasons:
-    """Laws of the columns of a table, fitted when they are first needed."""
+    """Laws of the columns of a table, fitted when they are first needed, as is all that they are made from."""
 
-    rows: np.ndarray  # (m, d): distinct rows, encoded: numbers, then codes of words
-    numbers: np.ndarray  # (k,): numbers of training rows, ascending
-    place: np.ndarray  # (k,): their places among `rows`
+    drawn: np.ndarray  # (k, d): some distinct training rows, encoded: numbers, then codes of words
+    numbers: np.ndarray  # (k,): their numbers, ascending
     n_numeric: int
-    order: np.ndarray  # columns that vary, in an order that does not depend on that of the table
-    maps: tuple[ScoreMap | None, ...]
-    bins: tuple[NumberBins | WordBins | None, ...]  # None for a column that has one value
+    sizes: np.ndarray  # (d - n_numeric,): numbers of codes that a column of words can have
     laws: dict[str, BinnedLaw] = field(default_factory=dict)  # by the number of their column
 
     @classmethod
-    def of(cls, rows: np.ndarray, n_numeric: int, sizes: np.ndarray) -> Self:
-        """Choose some of the distinct training rows; `sizes` are the numbers of codes that a column of words can have."""
-        numbers = sample_places(len(rows), _ROWS)
-        sample = Sample.of(rows[numbers], np.zeros(len(numbers)), np.ones(len(numbers)))
-        maps = tuple(score_maps(sample.rows, n_numeric))
-        bins: list[NumberBins | WordBins | None] = []
-        for j, cells in enumerate(sample.rows.T):
+    def of(cls, rows: np.ndarray, first: np.ndarray, n_numeric: int, sizes: np.ndarray) -> Self:
+        """Choose some of the distinct training rows, of which `first` are the places."""
+        numbers = sample_places(len(first), _ROWS)
+        return cls(rows[first[numbers]], numbers, n_numeric, sizes)
+
+    @cached_property
+    def _sample(self) -> Sample:
+        return Sample.of(self.drawn, np.zeros(len(self.drawn)), np.ones(len(self.drawn)))
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Distinct rows, (m, d), in an order that does not depend on that of the table."""
+        return self._sample.rows
+
+    @cached_property
+    def maps(self) -> tuple[ScoreMap | None, ...]:
+        """Maps of the columns of numbers to scores."""
+        return tuple(score_maps(self.rows, self.n_numeric))
+
+    @cached_property
+    def bins(self) -> tuple[NumberBins | WordBins | None, ...]:
+        """Bins of the laws of columns; None for a column that has one value."""
+        found: list[NumberBins | WordBins | None] = []
+        for j, cells in enumerate(self.rows.T):
             known = cells[~np.isnan(cells)]
-            scores = maps[j] if j < n_numeric else None
+            scores = self.maps[j] if j < self.n_numeric else None
             if len(known) < 2 or known.min() == known.max():
-                bins.append(None)
+                found.append(None)
+            elif scores is not None:
+                found.append(NumberBins.of(known, scores))
             else:
-                bins.append(NumberBins.of(known, scores) if scores is not None else WordBins(int(sizes[j - n_numeric])))
-        order = np.array([j for j in sample.order if bins[j] is not None], dtype=np.intp)
-        return cls(sample.rows, numbers, sample.place, n_numeric, order, maps, tuple(bins))
+                found.append(WordBins(int(self.sizes[j - self.n_numeric])))
+        return tuple(found)
+
+    @cached_property
+    def order(self) -> np.ndarray:
+        """Columns that vary, in an order that does not depend on that of the table."""
+        return np.array([j for j in self._sample.order if self.bins[j] is not None], dtype=np.intp)
 
     def judge(self, rows: np.ndarray, numbers: np.ndarray, seed: int, budget: Budget) -> Judged:
         """Judge the cells of encoded rows; `numbers` are those of training rows, which laws then do not know, or negative."""
@@ -148,7 +169,7 @@ class Reasons:
     def _places(self, known: np.ndarray) -> np.ndarray:
         """Return the places among the rows of the laws of training rows; -1 for all others."""
         at = np.minimum(np.searchsorted(self.numbers, known), len(self.numbers) - 1)
-        return np.where(self.numbers[at] == known, self.place[at], -1)
+        return np.where(self.numbers[at] == known, self._sample.place[at], -1)
 
     def _counts(self, j: int) -> np.ndarray:
         bins, cells = self.bins[j], self.rows[~np.isnan(self.rows[:, j]), j]

@@ -264,7 +264,7 @@ class ReferenceRule:
         """Fit to distinct rows, without conditional laws if `fast`. Returns the rule and their :meth:`surprises`."""
         filler, keys, given = None, row_keys(table.rows), table
         if table.has_gaps:
-            filler = CovarianceEvidence.fit(table, budget)
+            filler, _ = CovarianceEvidence.fit(table, budget)
             table = table.filled(without_rounding(filler.fill(table.rows, budget)))
         rng = np.random.default_rng(seed)
         order = rng.permutation(np.argsort(keys_by_rank(table.rows), kind="stable"))

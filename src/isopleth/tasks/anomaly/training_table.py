@@ -49,14 +49,18 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     share = weights / weights.sum()
 
     def deviation(table: np.ndarray) -> np.ndarray:
-        return np.sqrt(share @ (table - share @ table) ** 2)
+        centred = table - share @ table
+        return np.sqrt(share @ np.square(centred, out=centred))
 
-    ends = min(-(-len(rows) // 100), (len(rows) - 1) // 2)
-    ordered = np.sort(rows, axis=0)
-    drawn_in = deviation(np.clip(rows, ordered[ends], ordered[-1 - ends]))
+    low = min(-(-len(rows) // 100), (len(rows) - 1) // 2)
+    high = len(rows) - 1 - low
+    ordered = np.partition(rows.T, sorted({low, high}), axis=1)
+    drawn_in = deviation(np.clip(rows, ordered[:, low], ordered[:, high]))
+    if (drawn_in > 0.0).all():
+        return drawn_in
     # With weights a column may have no deviation although its distinct rows differ.
-    spare = np.where(deviation(rows) > 0.0, deviation(rows), rows.std(axis=0))
-    return np.where(drawn_in > 0.0, drawn_in, spare)
+    every = deviation(rows)
+    return np.where(drawn_in > 0.0, drawn_in, np.where(every > 0.0, every, rows.std(axis=0)))
 
 
 @dataclass(frozen=True)
