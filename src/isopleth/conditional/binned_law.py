@@ -23,7 +23,7 @@ from isopleth.conditional.ridge import Ridge
 from isopleth.conditional.word_means import codes_of_target
 from isopleth.core.progress import unheard
 from isopleth.core.rows import differ
-from isopleth.core.threads import check_stopped
+from isopleth.core.threads import check_stopped, slices
 
 # Most bins of a column of numbers, and ranks from each end of which every one has a bin.
 _BINS, _END_RANKS = 96, (0, 1, 2, 4, 8, 16)
@@ -44,6 +44,8 @@ _STEPS, _FLOOR = 80, 0.002
 _FARTHEST = 6.0
 # Rows whose laws are held at once.
 _BATCH = 1024
+# Cells of a table of kernels that is computed at once.
+_CELLS = 2**15
 
 
 @dataclass(frozen=True)
@@ -199,8 +201,12 @@ class ResidualDensity:
         deviation = 1.4826 * float(np.median(np.abs(residuals - np.median(residuals))))
         widths = np.array(_RESIDUAL_WIDTHS) * max(deviation, 0.02, 0.1 * float(residuals.std()))
         grid = np.linspace(residuals.min() - 12.0 * widths[-1], residuals.max() + 12.0 * widths[-1], 1024)
-        table = np.stack([_kernel(grid[:, None] - residuals, h).sum(axis=1) for h in widths])
-        return cls(residuals, widths, grid, table)
+        # Some places at a time: the table of all places by all residuals does not fit into a cache.
+        parts = slices(len(grid), _CELLS / len(residuals))
+        sums = [
+            np.concatenate([_kernel(grid[part, None] - residuals, h).sum(axis=1) for part in parts]) for h in widths
+        ]
+        return cls(residuals, widths, grid, np.stack(sums))
 
     def masses(self, trend: np.ndarray, bins: NumberBins, own: np.ndarray | None) -> np.ndarray:
         """Return the masses of bins about trends, (2, n, B), each line of sum 1, without the row's own residual."""

@@ -39,9 +39,7 @@ class EmpiricalLaw:
         same = bool((weights == 1.0).all())
         order = np.argsort(observed, kind=None if same else "stable")
         ordered = observed[order]
-        law, last = cls._of_ordered(
-            ordered, np.arange(1.0, len(order) + 1.0) if same else np.cumsum(weights[order])
-        )
+        law, last = cls._of_ordered(ordered, np.arange(1.0, len(order) + 1.0) if same else np.cumsum(weights[order]))
         step, near = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1)), float(rounding_of(law.values))
         if ((step > 0) & (law.values[step - 1] >= ordered - near)).any():  # a search finds an earlier step
             step = law._places(ordered, near)

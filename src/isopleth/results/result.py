@@ -325,8 +325,27 @@ class ShownCells:
         return np.asarray(self).T
 
 
-def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray, list[str]]:
-    """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables."""
+def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray | ShownCells, list[str]]:
+    """Return the cells of a frame with words, as objects, and its columns; `rows`, its numbers, and `names` for other tables.
+
+    Cells of Arrow tables, which nobody can change, are made when they are asked for.
+    """
+    if (frame := _given_frame(X)) is None:
+        return rows, names
+    words = not all(column.dtype.is_numeric() for column in frame.iter_columns())
+    if not words and rows.shape[1] == len(frame.columns):
+        return rows, names
+    columns = [str(name) for name in frame.columns]
+    if frame.implementation.is_pyarrow():
+        kind = object if words else np.float64
+        return ShownCells(
+            (len(frame), len(columns)), kind, lambda some: _cells_of(frame[some.tolist()], words)
+        ), columns
+    return _cells_of(frame, words), columns
+
+
+def _cells_of(frame: Any, words: bool) -> np.ndarray:
+    """Return the cells of a frame of narwhals, as objects if some are `words`."""
     import narwhals as nw
 
     from isopleth.tables.cells import is_missing
@@ -335,11 +354,6 @@ def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray,
         plainly = isinstance(cell, (bool, int, float, str, datetime, date, np.generic))
         return None if is_missing(cell) else cell if plainly else str(cell)
 
-    if (frame := _given_frame(X)) is None:
-        return rows, names
-    words = not all(column.dtype.is_numeric() for column in frame.iter_columns())
-    if not words and rows.shape[1] == len(frame.columns):
-        return rows, names
     cells = np.empty((len(frame), len(frame.columns)), dtype=object if words else np.float64)
     for j, column in enumerate(frame.iter_columns()):
         if column.dtype.is_float() and not column.is_null().any():  # far faster than cell by cell
@@ -349,7 +363,7 @@ def shown_cells(X: Any, rows: np.ndarray, names: list[str]) -> tuple[np.ndarray,
             cells[:, j] = column.to_list()
         else:
             cells[:, j] = [shown(cell) for cell in column.to_list()]
-    return cells, [str(name) for name in frame.columns]
+    return cells
 
 
 def as_frame(columns: Mapping[str, Any], library: str | None = None) -> Any:

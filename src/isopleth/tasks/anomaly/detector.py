@@ -817,9 +817,12 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """Return numbers and times for pictures, missing ones at their conditional means; their names; names of times."""
         numeric = table.n_numeric
         coded = self._coded(table)
-        filled = self._rule.complete(self._frame.enter(coded), self._budget)
-        filled = self._frame.leave(filled, np.nan_to_num(self._reasons.drawn[0]))
-        values = np.where(np.isnan(coded), filled, coded)[:, :numeric]
+        values, some = coded[:, :numeric], np.flatnonzero(np.isnan(coded).any(axis=1))
+        if len(some):
+            filled = self._rule.complete(self._frame.enter(coded[some]), self._budget)
+            filled = self._frame.leave(filled, np.nan_to_num(self._reasons.drawn[0]))
+            values = values.copy()
+            values[some] = np.where(np.isnan(coded[some]), filled, coded[some])[:, :numeric]
         if table.columns is None:
             return values, plain_names(self)[:numeric], []
         names, origins = table.columns.numeric_names[:numeric], table.columns.origins

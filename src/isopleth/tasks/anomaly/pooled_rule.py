@@ -7,8 +7,9 @@ others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -40,7 +41,7 @@ LEVEL_ROWS = 1000  # number of training rows that determine the level of a membe
 UNDERFLOW = (
     1e-280  # sums of exponentials below it have lost digits, and are computed again relative to the nearest centre
 )
-# Columns that a member compares at most. The mean of a hundred members sees all columns of a wide table, at the price of this many.
+# Columns that a member compares at most: the mean of a hundred members sees all columns of a wide table.
 MOST_COLUMNS = 64
 IN_CACHE = 2**17  # cells of the rows that are compared with the centres of all members before the next rows are taken
 
@@ -50,6 +51,16 @@ def sample_sizes(max_samples: int, available: float) -> list[int]:
     doublings = int(np.log2(max(1.0, max_samples / SMALLEST_SAMPLE)))
     most = max(SMALLEST_SAMPLE, int(available) // SHARE)
     return [min(SMALLEST_SAMPLE << i, most, max_samples) for i in range(doublings + 1)]
+
+
+def nested_sizes(sizes: list[int], number: int) -> list[list[int]]:
+    """Return the sizes of each of a `number` of samples whose first rows are samples of smaller sizes.
+
+    All have the smallest size, half of them the largest but one and a quarter the largest, by pairs of samples: the density of a
+    large sample costs more and varies less.
+    """
+    dropped = [0, 2, 1, 2]
+    return [sizes[: max(1, len(sizes) - dropped[b // 2 % 4])] for b in range(number)]
 
 
 def all_columns(dim: int, rng: np.random.Generator) -> np.ndarray:
@@ -87,10 +98,17 @@ class Member:
     length_scale: float
     sampled: np.ndarray  # numbers of the distinct training rows in the sample
     mismatch: np.ndarray  # (q,): distance of unlike categories in the last q of the columns
+    shares: tuple[float, ...]  # weight of each root in the mean over members
 
     @classmethod
     def fit(
-        cls, z: np.ndarray, sampled: np.ndarray, columns: np.ndarray, categories: CategoryColumns, sizes: list[int]
+        cls,
+        z: np.ndarray,
+        sampled: np.ndarray,
+        columns: np.ndarray,
+        categories: CategoryColumns,
+        sizes: list[int],
+        shares: tuple[float, ...] | None = None,
     ) -> Self:
         """Fit to the first rows of the `sampled` ones of `z`, of each of the `sizes`; a row sampled twice counts twice."""
         centers, _, place = merge_rows(z[sampled][:, columns], np.ones(len(sampled)))
@@ -111,10 +129,11 @@ class Member:
             weights = np.bincount(place[:size], minlength=len(centers)).astype(float)
             here = np.flatnonzero(weights)
             root[here] = root_coefficients(K[np.ix_(here, here)], weights[here] / size)
-        return cls(columns, centers, alpha, scale, np.unique(sampled), mismatch)
+        shares = shares or (1.0 / len(sizes),) * len(sizes)
+        return cls(columns, centers, alpha, scale, np.unique(sampled), mismatch, shares)
 
     def log_density(self, z: np.ndarray, words: WordPatterns | None = None) -> np.ndarray:
-        """Return the log density, log f^2, of rows in the frame of the committee, up to a constant."""
+        """Return the weighted log densities, log f^2, of rows in the frame of the committee, up to a constant."""
         # `take` keeps the cells of a row together, where indexing would not: distances are three times as fast.
         seen = z if len(self.columns) == z.shape[1] else np.take(z, self.columns, axis=1)
         if words is None or not len(self.mismatch):
@@ -133,12 +152,11 @@ class Member:
         """Return :meth:`log_density` at distances whose first axis is the centres; overwrites `distances`."""
         exponents = np.multiply(distances, -1.0 / self.length_scale, out=distances)
         kernels = np.exp(exponents)
-        roots = []
-        for alpha in self.coefficients:
+        total = np.zeros(distances.shape[1:])
+        for alpha, share in zip(self.coefficients, self.shares, strict=True):
             used = slice(int(np.flatnonzero(alpha)[-1]) + 1)
-            roots.append(_log_root(kernels[used], exponents[used], alpha[used]))
-        mean = roots[0] if len(roots) == 1 else np.sum(roots, axis=0)
-        return np.asarray(2.0 / len(self.coefficients) * mean)
+            total += 2.0 * share * _log_root(kernels[used], exponents[used], alpha[used])
+        return total
 
 
 def _log_root(kernels: np.ndarray, exponents: np.ndarray, alpha: np.ndarray) -> np.ndarray:
@@ -195,15 +213,20 @@ class Committee:
         sizes = sample_sizes(max_samples, table.weights.sum())
         cumulative = np.cumsum(table.weights / table.weights.sum())[:-1]
         dim = z.shape[1]
-        each = [sizes] if shared else [[size] for size in sizes]  # the samples of a member
+        number = -(-size // len(sizes)) if shared else size
+        # Sizes of the samples of each member, of which each counts as much in the mean as any other.
+        each = nested_sizes(sizes, number) if shared else [[sizes[b // 2 % len(sizes)]] for b in range(number)]
+        often = Counter(size for own in each for size in own)
         samples = []
-        for b in range(-(-size // len(each[0]))):
+        for b, own in enumerate(each):
             # An anomaly in few columns has little effect on distances over all columns; a broken relation between columns
             # is visible only if both are used.
             columns = all_columns(dim, rng) if b % 2 == 0 else some_columns(dim, rng)
-            own = each[b // 2 % len(each)]
             uniforms = rng.uniform(size=own[-1])
-            samples.append((np.searchsorted(cumulative, uniforms, side="right"), columns, table.categories, own))
+            shares = tuple(number / (len(sizes) * often[n]) for n in own) if shared else (1.0,)
+            samples.append(
+                (np.searchsorted(cumulative, uniforms, side="right"), columns, table.categories, own, shares)
+            )
         members = map_threads(lambda sample: Member.fit(z, *sample), samples, budget.threads)
         typical = z[table.typical(LEVEL_ROWS)]
         levels = np.array([np.median(member.log_density(typical)) for member in members])
@@ -236,12 +259,13 @@ class Committee:
         z = bounded(rows / self.scale)
         judging = self._judging(known)
         words = WordPatterns.of(z, self.first_code)
-        total = np.zeros(len(z))
+        total, weight = np.zeros(len(z)), np.zeros(len(z))
         for member, level, judges in zip(self.members, self.levels, judging, strict=True):
             found = level - member.log_density(z, words)
             found[~judges] = 0.0
             total += found
-        return total / judging.sum(axis=0)
+            weight += judges * sum(member.shares)
+        return total / weight
 
 
 @dataclass(frozen=True)
@@ -279,20 +303,17 @@ class ColumnTails:
         laws: list[EmpiricalLaw | CategoryShares] = []
         means = []
         for j, x in enumerate(_columns(table.rows)):
-            known: np.ndarray | slice = ~np.isnan(x)
-            if known.all():
-                known = slice(None)
-            law, place = (
-                EmpiricalLaw.of_ranked(x[known], table.weights[known])
-                if j < table.categories.n_numeric
-                else (CategoryShares(table.categories.weights[j - table.categories.n_numeric]), None)
-            )
-            mean = _mean_evidence(law)
-            terms = np.full(len(x), mean)
+            known = ~np.isnan(x)
+            law: EmpiricalLaw | CategoryShares
+            if (code := j - table.categories.n_numeric) >= 0:
+                law, place = CategoryShares(table.categories.weights[code]), None
+            else:
+                law, place = EmpiricalLaw.of_ranked(x[known], table.weights[known])
+            laws.append(law)
+            means.append(_mean_evidence(law))
+            terms = np.full(len(x), means[-1])
             terms[known] = _surprise(law, x[known], own[known], place)
             found += terms
-            laws.append(law)
-            means.append(mean)
         return cls(laws, table.weights, np.array(means)), found
 
     def own_weight(self, known: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from isopleth.core.errors import InputError
 from isopleth.core.rows import sample_places
 from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots, extreme_columns, robust_range, some
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
-from isopleth.results.result import MOST_ROWS, Result, ShownTable
+from isopleth.results.result import MOST_ROWS, Result, ShownCells, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, Explanation
 from isopleth.tasks.anomaly.gap import rows_before_gap
@@ -90,7 +90,7 @@ class Anomalies(Result):
     """
 
     names: list[str]
-    values: np.ndarray
+    values: np.ndarray | ShownCells
     scores: np.ndarray
     p_values: np.ndarray
     labels: np.ndarray
@@ -391,7 +391,7 @@ class Anomalies(Result):
         if self.drawn is not None:
             return self.drawn[1], self.drawn[0]
         if self.values.dtype.kind == "f":
-            return self.names, self.values
+            return self.names, np.asarray(self.values)
         found = {}
         for name, column in zip(self.names, self.values.T, strict=True):
             with suppress(TypeError, ValueError):
