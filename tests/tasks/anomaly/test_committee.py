@@ -7,7 +7,14 @@ import pytest
 from anomaly_tables import table
 
 from isopleth.core.budget import Budget
-from isopleth.tasks.anomaly.pooled_rule import Committee, Member, root_coefficients, sample_sizes, some_columns
+from isopleth.tasks.anomaly.pooled_rule import (
+    MOST_COLUMNS,
+    Committee,
+    Member,
+    root_coefficients,
+    sample_sizes,
+    some_columns,
+)
 from isopleth.tasks.anomaly.training_table import NEW, CategoryColumns, TrainingTable
 
 LIMITS = Budget(2.0**30, 1)
@@ -86,6 +93,35 @@ def test_evidence_is_the_mean_over_the_members_that_have_not_sampled_the_row():
         assert committee.evidence(training.rows[i : i + 1], np.array([i]), LIMITS)[0] == pytest.approx(np.mean(outside))
     everybody = np.mean([lv - m.log_density(z) for m, lv in zip(committee.members, committee.levels, strict=True)], 0)
     np.testing.assert_allclose(committee.evidence(training.rows, np.full(60, NEW), LIMITS), everybody)
+
+
+def test_sizes_of_shared_samples_count_alike_although_large_ones_are_few():
+    committee = Committee.fit(TrainingTable.of(table(600)), 60, 32, 0, LIMITS, shared=True)
+    counts = [len(member.shares) for member in committee.members]
+    assert counts[:8] == [3, 3, 1, 1, 2, 2, 1, 1]
+    totals = np.zeros(3)
+    for member in committee.members:
+        totals[: len(member.shares)] += member.shares
+    np.testing.assert_allclose(totals, len(committee.members) / 3)
+
+
+def test_evidence_of_shared_samples_is_the_weighted_mean_over_the_members_that_have_not_sampled_the_row():
+    training = TrainingTable.of(table(300))
+    committee = Committee.fit(training, 30, 32, 0, LIMITS, shared=True)
+    z = training.rows / training.spread
+    found = [level - m.log_density(z) for m, level in zip(committee.members, committee.levels, strict=True)]
+    shares = np.array([sum(m.shares) for m in committee.members])[:, None]
+    judges = np.array([~np.isin(np.arange(300), m.sampled) for m in committee.members])
+    assert not judges.all()
+    expected = (judges * found).sum(axis=0) / (judges * shares).sum(axis=0)
+    np.testing.assert_allclose(committee.evidence(training.rows, training.known, LIMITS), expected)
+
+
+def test_members_of_a_wide_table_see_some_columns_each_and_all_columns_together():
+    committee = Committee.fit(TrainingTable.of(table(60, dim=200)), 40, 8, 0, LIMITS)
+    assert max(len(member.columns) for member in committee.members) == MOST_COLUMNS
+    assert {len(member.columns) for member in committee.members[::2]} == {MOST_COLUMNS}
+    assert len(np.unique(np.concatenate([member.columns for member in committee.members]))) > 190
 
 
 def test_rows_in_every_sample_are_judged_by_all_members():

@@ -7,7 +7,6 @@ others.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
@@ -216,14 +215,14 @@ class Committee:
         number = -(-size // len(sizes)) if shared else size
         # Sizes of the samples of each member, of which each counts as much in the mean as any other.
         each = nested_sizes(sizes, number) if shared else [[sizes[b // 2 % len(sizes)]] for b in range(number)]
-        often = Counter(size for own in each for size in own)
+        often = [sum(len(own) > k for own in each) for k in range(len(sizes))]
         samples = []
         for b, own in enumerate(each):
             # An anomaly in few columns has little effect on distances over all columns; a broken relation between columns
             # is visible only if both are used.
             columns = all_columns(dim, rng) if b % 2 == 0 else some_columns(dim, rng)
             uniforms = rng.uniform(size=own[-1])
-            shares = tuple(number / (len(sizes) * often[n]) for n in own) if shared else (1.0,)
+            shares = tuple(number / (len(sizes) * often[k]) for k in range(len(own))) if shared else (1.0,)
             samples.append(
                 (np.searchsorted(cumulative, uniforms, side="right"), columns, table.categories, own, shares)
             )
