@@ -118,7 +118,7 @@ def test_evidence_of_shared_samples_is_the_weighted_mean_over_the_members_that_h
 
 
 def test_members_of_a_wide_table_see_some_columns_each_and_all_columns_together():
-    committee = Committee.fit(TrainingTable.of(table(60, dim=200)), 40, 8, 0, LIMITS)
+    committee = Committee.fit(TrainingTable.of(np.random.default_rng(0).normal(size=(60, 200))), 40, 8, 0, LIMITS)
     assert max(len(member.columns) for member in committee.members) == MOST_COLUMNS
     assert {len(member.columns) for member in committee.members[::2]} == {MOST_COLUMNS}
     assert len(np.unique(np.concatenate([member.columns for member in committee.members]))) > 190
