@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from isopleth import (
+    AnomalyDetector,
     CellwiseDetector,
     ChangePointDetector,
     ConditionalDensity,
@@ -63,6 +65,20 @@ def test_gaps_of_an_array_are_filled_and_draws_of_partitions_differ():
     assert np.isfinite(filled).all()
     assert filled[3, 1] != filled[33, 1]
     np.testing.assert_array_equal(filled, distributed.transform(drawing, lazy).compute())
+
+
+@pytest.mark.parametrize(("most", "fitted"), [(1000, 1000), (1000, 100), (120, 1000), (120, 100)])
+def test_a_detector_of_words_times_and_gaps_is_that_in_memory(most, fitted):
+    """Words that the sample of the columns lacks are known, and times begin with the earliest of all rows."""
+    rare = TABLE.assign(b=TABLE.b.where(TABLE.index != 201, "rare"), a=TABLE.a.where(TABLE.index != 90, 9.0))
+    lazy = dd.from_pandas(rare, npartitions=5)
+    assert "rare" not in distributed.sample(lazy, 120).b.fillna("").tolist()
+    detector = AnomalyDetector(max_fit_rows=fitted, n_estimators=5, random_state=0, n_jobs=1)
+    here, there = distributed.fit(clone(detector), lazy, max_rows=most), clone(detector).fit(lazy.compute())
+    np.testing.assert_allclose(here.training_scores_, there.training_scores_, rtol=1e-9)
+    assert here.training_scores_.argmin() in (90, 201)
+    asked = distributed.decision_function(here, lazy).compute()
+    np.testing.assert_allclose(asked, there.decision_function(lazy.compute()), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("as_name", [True, False])

@@ -23,7 +23,7 @@ from isopleth.difference import LSDD
 from isopleth.difference.lsdd import fit_parts as fit_difference
 from isopleth.distributed.batches import BatchParts, is_batches, numbers, reader, record_batches
 from isopleth.distributed.row_sample import MAX_ROWS
-from isopleth.distributed.sampled_tasks import fit_sample
+from isopleth.distributed.sampled_tasks import fit_detector_to_frame, fit_sample
 from isopleth.score import NystromKEF
 from isopleth.score.nystrom import fit_parts as fit_score
 from isopleth.tables.checks import given_names
@@ -55,7 +55,7 @@ def fit(
         Rows. Whatever gives record batches is taken as :class:`BatchParts` describes. Dask collections are computed on the
         current client, or in threads of this process. They are read several times: persist them if they are slow to compute
         and the memory of the workers is large enough. Estimators that take a sample take Dask collections, whose frames may have
-        words, times and missing cells.
+        words, times and missing cells, and so may a frame for AnomalyDetector.
     Y : the same, optional
         Rows of the second sample, for LSDD. For ConditionalDensity the target: a column of a ``dask.dataframe`` or a
         one-dimensional ``dask.array``, in the partitions of X, or the name of a column of X.
@@ -64,7 +64,7 @@ def fit(
         `Parts`, which hold their weights.
     max_rows : int, default=100_000
         About how many rows an estimator that takes a sample is fitted to. Of fewer rows all are brought together, and the fit is
-        that of :meth:`fit` in memory.
+        that in memory. For AnomalyDetector the rows of a frame that decide what its columns are used as.
 
     Returns
     -------
@@ -98,6 +98,8 @@ def fit(
         raise InputError(f"{type(estimator).__name__} is fitted to one sample; leave Y and sample_weight_y out.")
     if isinstance(estimator, AnomalyDetector) and sample_weight is not None:
         raise InputError("AnomalyDetector takes no weights, since copies of a row count once; leave sample_weight out.")
+    if isinstance(estimator, AnomalyDetector) and hasattr(X, "__dask_graph__") and hasattr(X, "columns"):
+        return fit_detector_to_frame(estimator, X, max_rows)
     return fit_parts(estimator, as_parts(X, sample_weight, "X"))
 
 

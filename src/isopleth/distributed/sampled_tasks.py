@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from sklearn.base import clone
+
 from isopleth.conditional import ConditionalDensity
-from isopleth.core.errors import InputError, warn_user, whole_number
-from isopleth.distributed.row_sample import MAX_ROWS, blocks_of, drawn_rows, last_rows
+from isopleth.core.errors import DataWarning, InputError, warn_user, whole_number
+from isopleth.core.parts import Add, Parts, S
+from isopleth.distributed.row_sample import MAX_ROWS, TableBlocks, blocks_of, drawn_rows, last_rows
+from isopleth.tables.cells import TRUTH
+from isopleth.tables.checks import enter
+from isopleth.tables.given import Given
+from isopleth.tables.schema import Schema
+from isopleth.tasks.anomaly.detector import AnomalyDetector, fit_parts
 from isopleth.tasks.drift.monitor import DriftMonitor
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test as test_in_memory
@@ -34,6 +47,99 @@ def fit_sample(estimator: Any, X: Any, y: Any, max_rows: int, *, weighted: bool 
     rows, n = drawn_rows(blocks_of(tables, "X"), most)
     _warn_of_sample("X", n, len(rows[0]), "rows drawn by what they hold")
     return estimator.fit(*rows)
+
+
+class _CodedBlocks(Parts):
+    """Blocks of a Dask frame with words, times and gaps as parts of coded rows, by the columns of a sample."""
+
+    def __init__(self, blocks: TableBlocks, columns: AnomalyDetector, names: list[str]) -> None:
+        self.names, self.n_features = names, len(names)
+        self._blocks, self._columns = blocks, columns
+
+    def sums(self, start: Callable[[], S], add: Add[S]) -> S:
+        """Return sums over all rows; see :meth:`isopleth.core.parts.Parts.sums`."""
+        return self._blocks.total(_coded_sums, self._columns, start, add)
+
+
+def _coded_sums(block: list[Any], number: int, columns: AnomalyDetector, start: Callable[[], S], add: Add[S]) -> S:
+    """Return the sums over the coded rows of a block; words that the sample lacks count as one."""
+    if not len(block[0]):
+        return start()
+    return add(start(), _coded(columns, block[0]), None)
+
+
+def fit_detector_to_frame(detector: AnomalyDetector, X: Any, max_rows: int) -> AnomalyDetector:
+    """Fit a detector to a Dask frame with columns of all kinds: what each is used as is decided by a sample of the rows."""
+    blocks, most = blocks_of([X], "X"), whole_number("max_rows", max_rows)
+    if detector.novelty:
+        raise InputError(
+            "novelty=True is fitted to a reference in memory; pass a part of the rows as an array or frame."
+        )
+    rows, n = drawn_rows(blocks, most)
+    if n <= most:
+        return detector.fit(rows[0])
+    columns = clone(detector)
+    schema = enter(columns, rows[0], reset=True, min_samples=2).columns
+    if schema is None:
+        return fit_parts(detector, _CodedBlocks(blocks, columns, list(rows[0].columns)))
+    columns.schema_ = schema = blocks.total(_known_cells, columns).schema(schema)
+    return fit_parts(detector, _CodedBlocks(blocks, columns, list(map(str, schema.names))), schema)
+
+
+@dataclass
+class _KnownCells:
+    """Words of the columns of all rows with their counts, and the earliest time of each column of numbers and times."""
+
+    words: list[Counter[str]]
+    least: np.ndarray
+
+    def merge(self, other: _KnownCells) -> _KnownCells:
+        """Add the cells of other rows."""
+        words = [mine + theirs for mine, theirs in zip(self.words, other.words, strict=True)]
+        return _KnownCells(words, np.fmin(self.least, other.least))
+
+    def schema(self, of_sample: Schema) -> Schema:
+        """Return the columns of a sample as all rows have them: words by their frequency, times from the earliest one on."""
+        least = dict(zip(of_sample.numeric_names, self.least.tolist(), strict=False))
+        words = dict(zip(of_sample.categorical_names, self.words, strict=True))
+        columns = []
+        for column in of_sample.columns:
+            name = str(column.name)
+            if column.kind == "time" and np.isfinite(least[name]):
+                column = replace(column, origin=column.origin + least[name])
+            elif column.kind == "categorical" and column.levels != TRUTH and (found := words[name]):
+                order = sorted(sorted(found), key=found.__getitem__, reverse=True)
+                rare = [word for word in column.levels if word not in found]
+                column = replace(column, levels=(*order, *rare), constant=column.constant and len(order) == 1)
+            columns.append(column)
+        return replace(of_sample, columns=tuple(columns))
+
+
+def _known_cells(block: list[Any], number: int, columns: AnomalyDetector) -> _KnownCells:
+    """Return the words of a block, those that the sample lacks among them, and its earliest times."""
+    schema: Schema = columns.schema_
+    counters: list[Counter[str]] = [Counter() for _ in schema.categorical_names]
+    numeric = len(schema.numeric_names)
+    if not len(block[0]):
+        return _KnownCells(counters, np.full(numeric, np.nan))
+    rows, frame = _coded(columns, block[0]), Given.of(block[0]).frame
+    for name, codes, levels, counter in zip(
+        schema.categorical_names, rows[:, numeric:].T, schema.levels, counters, strict=True
+    ):
+        counts = np.bincount(codes[~np.isnan(codes)].astype(np.intp), minlength=len(levels))
+        counter.update({word: int(count) for word, count in zip(levels, counts, strict=False) if count})
+        new = np.flatnonzero(codes == len(levels))
+        counter.update(map(str, frame.get_column(name)[new.tolist()].to_list()) if len(new) else ())
+    with np.errstate(all="ignore"):
+        least = np.fmin.reduce(rows[:, :numeric], initial=np.inf)
+    return _KnownCells(counters, np.where(np.isinf(least), np.nan, least))
+
+
+def _coded(columns: AnomalyDetector, rows: Any) -> np.ndarray:
+    """Return rows as numbers and codes, in silence: words that the sample lacks count as one."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return enter(columns, rows).rows
 
 
 def _with_target(X: Any, y: Any) -> tuple[Any, Any]:
