@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
@@ -135,6 +136,8 @@ def test_samples_depend_on_neither_partitions_nor_orders():
     by_columns = distributed.sample(TABLE[TABLE.columns[::-1]], 60)
     assert rows_of(by_columns[TABLE.columns]) == rows_of(some)
     assert rows_of(distributed.sample(TABLE, 60, seed=1)) != rows_of(some)
+    as_arrow = distributed.sample(pa.Table.from_pandas(TABLE), 60)
+    assert rows_of(as_arrow.to_pandas().set_axis(some.sort_index().index)) == rows_of(some)
     nearly = TABLE.assign(a=TABLE.a * (1.0 + 1e-13), y=TABLE.y * (1.0 - 1e-13))
     assert distributed.sample(nearly, 60).index.equals(distributed.sample(TABLE, 60).index)
 

@@ -234,7 +234,7 @@ def _taken(block: list[Any], number: int, starts: np.ndarray, places: np.ndarray
 def _rows(table: Any, places: np.ndarray) -> Any:
     if hasattr(table, "iloc"):
         return table.iloc[places]
-    return Given.of(table).rows(lambda n: places).table if np.ndim(table) != 1 else np.asarray(table)[places]
+    return Given.of(table).rows(lambda n: places).table if getattr(table, "ndim", 2) != 1 else np.asarray(table)[places]
 
 
 def _joined(tables: Sequence[Any]) -> Any:
@@ -348,7 +348,8 @@ def blocks_of(tables: Sequence[Any], what: str) -> TableBlocks:
     if any(lazy):
         raise InputError(f"{what} and its target are a Dask collection and one in memory; pass both of one kind.")
     first = Given.of(tables[0], what)
-    first.refuse_no_table(np.shape(first.table))
+    if first.frame is None:
+        first.refuse_no_table(np.shape(first.table))
     return MemoryBlocks([first.table if first.frame is None else tables[0], *tables[1:]], what)
 
 
