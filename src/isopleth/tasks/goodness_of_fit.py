@@ -291,7 +291,9 @@ def stein_test(
     -----
     The level is that of a bootstrap: it is right for many rows, and for chains that stand for many independent rows.
     ``python -m experiments.stein_test`` measures it for few. For the normal family it is exact: the statistic does not depend on
-    mean and covariance. Every other family is fitted once for each of the `n_resamples` samples.
+    mean and covariance. Every other family is fitted once for each of the `n_resamples` samples. Rows are compared with Student's
+    t at the distances from the centre that they would have if they were as far out in a normal density: there the law of the
+    statistic depends little on the degrees of freedom, which samples of the fit have otherwise than the rows.
 
     The test asks about the sample as a whole. It has little power against a sample that misses a mode far from the others,
     because the scores near one mode say nothing of the weight of another [3]_.
@@ -405,6 +407,7 @@ class FittedTest:
 
     def discrepancies(self, rows: np.ndarray, fitted: FittedFamily) -> tuple[np.ndarray, np.ndarray, float]:
         """Return length scales, discrepancies from the fitted density, and how many rows say as much as an independent one."""
+        rows = fitted.coordinates(rows)
         scores = _scores_at(rows, fitted.score)
         of_rows, of_scores = stein_coordinates(self.frame, rows, scores)
         z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
@@ -412,7 +415,7 @@ class FittedTest:
         sums, diagonal = _sums(self.kernel, z, pull, scales, np.ones((n, 1)), self.memory_limit, 1)
         each = rows_of_one(np.column_stack([z, pull - pull.mean(axis=0)]))
         found = (sums[:, 0] - diagonal) / (n * (n - 1.0))
-        if is_auto(self.length_scale):
+        if is_auto(self.length_scale) and fitted.judges_distances:
             scales, found = np.append(scales, np.inf), np.append(found, _radial(z, pull))
         return scales, found, each
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
-from scipy.stats import multivariate_normal, multivariate_t, t
+from scipy.stats import chi, kstest, multivariate_normal, multivariate_t, t
 
 from isopleth import KDE, DataWarning, InputError, stein_test
 from isopleth.tasks.density_families import Normal, StudentT
@@ -26,25 +26,42 @@ def test_light_tails_have_no_degrees_of_freedom():
     x = np.random.default_rng(0).uniform(size=(200, 2))
     found, normal = StudentT.fit(x), Normal.fit(x)
     assert found.inverse < 1e-3
-    np.testing.assert_allclose(found.score(x), normal.score(x), atol=0.05)
+    z = found.coordinates(x)
+    np.testing.assert_allclose(z @ found.root.T, x - normal.mean, atol=0.02)
+    np.testing.assert_array_equal(found.score(z), -z)
 
 
-@pytest.mark.parametrize("family", [Normal, StudentT])
-def test_scores_are_gradients_and_draws_are_of_the_density(family):
-    x = np.random.default_rng(2).standard_t(5, size=(200, 3)) @ np.array(
-        [[1.0, 0.8, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 2.0]]
+MIXED = np.array([[1.0, 0.8, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 2.0]])
+
+
+def test_scores_of_the_normal_family_are_gradients_and_draws_are_of_the_density():
+    x = np.random.default_rng(2).standard_t(5, size=(200, 3)) @ MIXED
+    found = Normal.fit(x)
+    law = multivariate_normal(found.mean, found.root @ found.root.T)
+    np.testing.assert_array_equal(found.coordinates(x), x)
+    np.testing.assert_allclose(
+        found.score(x[:4]), [approx_fprime(row, law.logpdf, 1e-6) for row in x[:4]], rtol=1e-3, atol=1e-4
     )
-    found = family.fit(x)
-    scatter = found.root @ found.root.T
-    law = (
-        multivariate_normal(found.mean, scatter)
-        if family is Normal
-        else multivariate_t(found.location, scatter, df=1.0 / found.inverse)
-    )
-    expected = [approx_fprime(row, law.logpdf, 1e-6) for row in x[:4]]
-    np.testing.assert_allclose(found.score(x[:4]), expected, rtol=1e-3, atol=1e-4)
-    again = family.fit(found.draw(20_000, np.random.default_rng(0)))
+    again = Normal.fit(found.draw(20_000, np.random.default_rng(0)))
     np.testing.assert_allclose(again.root, found.root, atol=0.1)
+
+
+def test_students_rows_are_standard_normal_in_the_coordinates_of_the_test():
+    """The map moves rows along their rays, keeps their order, and takes the density of the family to the normal one."""
+    x = multivariate_t.rvs(np.zeros(3), MIXED.T @ MIXED, df=4, size=300, random_state=2)
+    found = StudentT.fit(x)
+    drawn = found.coordinates(found.draw(20_000, np.random.default_rng(0)))
+    np.testing.assert_allclose(np.cov(drawn.T), np.eye(3), atol=0.05)
+    assert kstest(np.linalg.norm(drawn, axis=1), chi(3).cdf).pvalue > 0.001
+    u, z = found.coordinates(x), np.linalg.solve(found.root, (x - found.location).T).T
+    np.testing.assert_allclose(
+        u / np.linalg.norm(u, axis=1)[:, None], z / np.linalg.norm(z, axis=1)[:, None], atol=1e-9
+    )
+    order = np.argsort(np.linalg.norm(z, axis=1))
+    assert (np.diff(np.linalg.norm(u, axis=1)[order]) > 0.0).all()
+    far = found.coordinates(found.location + 1e150 * found.root.sum(axis=1)[None])
+    assert np.isfinite(far).all()
+    assert np.linalg.norm(far) > np.linalg.norm(u, axis=1).max()
 
 
 def test_the_normal_family_does_not_depend_on_mean_and_covariance():

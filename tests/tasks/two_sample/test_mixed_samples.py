@@ -248,15 +248,65 @@ def test_the_group_of_rows_in_which_a_column_changed_is_named():
     """And none where all rows changed alike, also if groups differ from each other."""
     found = two_sample_test(parcels(300, 0), parcels(300, 1, in_one=1.5), **FEW)
     (group,) = found.changed_groups
-    assert (group.column, group.group, group.elsewhere) == ("days", "country AT", False)
+    assert (group.column, group.group, group.change, group.elsewhere) == ("days", "country AT", "higher", False)
     assert group.after - group.before == pytest.approx(1.5, abs=0.4)
     assert any(
-        "The change of days is in rows with country AT (median " in words for words in found.to_dict()["summary"]
+        words.startswith("days is higher in rows with country AT (median ") for words in found.to_dict()["summary"]
     )
     swapped = two_sample_test(parcels(300, 1, in_one=1.5), parcels(300, 0), **FEW).changed_groups[0]
     assert (swapped.group, swapped.pvalue, swapped.before) == (group.group, group.pvalue, group.after)
+    assert swapped.change == "lower"
     named = sum(
         bool(two_sample_test(parcels(200, [run, 0]), parcels(200, [run, 1], in_all=1.0), **FEW).changed_groups)
         for run in range(20)
     )
     assert binomtest(named, 20, 0.05, "greater").pvalue > 0.001
+
+
+def changed(table, change):
+    """Return a table of parcels with one change: spread or two countries, most countries, rows with large x, one word."""
+    here = {
+        "spread": table.country == "AT",
+        "two": table.country.isin(["AT", "CH"]),
+        "most": table.country != "AT",
+        "large": table.x > 0.8,
+        "factor": table.country != "none",
+    }[change]
+    factor = {"spread": 3.0, "factor": 2.0}.get(change, 1.0)
+    return table.assign(days=table.days * np.where(here, factor, 1.0) + 2.0 * (here & (factor == 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("change", "group", "words"),
+    [
+        ("spread", "country AT", "more spread"),
+        ("two", "country AT or CH", "higher"),
+        ("most", "country other than AT", "higher"),
+        ("large", "x above", "higher"),
+    ],
+)
+def test_groups_of_other_kinds(change, group, words):
+    first, second = parcels(500, [5, 0]), changed(parcels(500, [5, 1]), change)
+    found = two_sample_test(first, second, **FEW).changed_groups[0]
+    assert (found.column, found.change) == ("days", words)
+    assert found.group.startswith(group)
+    if change == "spread":
+        assert found.after > 2.0 * found.before
+
+
+def test_a_factor_in_all_rows_and_a_group_that_grew_are_no_change_of_a_group():
+    first, later = parcels(400, [6, 0]), parcels(400, [6, 1])
+    first["days"], later["days"] = np.exp(first.days / 3.0), 2.0 * np.exp(later.days / 3.0)
+    assert two_sample_test(first, later, **FEW).changed_groups == []
+    more = pandas.concat([parcels(400, [9, 2]), parcels(400, [9, 3])])
+    more = more[(more.country == "FR") | (np.arange(800) % 2 == 0)]
+    result = two_sample_test(parcels(400, [9, 4]), more, **FEW)
+    assert result.pvalue < 0.05
+    assert result.changed_groups == []
+
+
+def test_groups_are_found_in_many_rows_and_not_where_nothing_differs():
+    first, second = parcels(9000, [7, 0]), parcels(9000, [7, 1], in_one=0.5)
+    (group,) = two_sample_test(first, second, **FEW).changed_groups
+    assert (group.column, group.group) == ("days", "country AT")
+    assert two_sample_test(first[:200], parcels(200, [7, 2]), **FEW).changed_groups == []

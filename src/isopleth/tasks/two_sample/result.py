@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -28,7 +28,7 @@ from isopleth.tasks.two_sample.given_others import GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
-from isopleth.tasks.two_sample.where import ChangedGroup, changed_group
+from isopleth.tasks.two_sample.where import ChangedGroup, changed_groups
 
 # Parameters, with their options in the shell, that compare columns that are set aside for a reason.
 _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-id)": "identifier"}
@@ -195,7 +195,8 @@ class TwoSampleResult(Result):
         ),
         "changed_groups": Fact(
             "list of object",
-            "groups of rows in which columns changed more than elsewhere: column, group, pvalue, before, after, elsewhere",
+            "groups of rows in which columns changed more than elsewhere: column, group, pvalue, change, before, after, shown, "
+            "elsewhere",
             lambda found: [asdict(group) for group in found.changed_groups],
         ),
         "limits": Fact(
@@ -331,25 +332,26 @@ class TwoSampleResult(Result):
 
     @cached_property
     def changed_groups(self) -> list[ChangedGroup]:
-        """For the columns that differ by themselves, the clearest five: the group in which each changed, if more than elsewhere.
+        """Groups of rows in which columns changed more than elsewhere, the clearest first; none where no difference is shown.
 
-        Groups are rows with one word of another column, or up to or above a quartile of its numbers. The chance to name any group
-        although all changed alike is at most about .05.
+        Groups are rows with some words of another column, or up to or above a quantile of its numbers. They are sought for the
+        columns that differ by themselves; if none does, for those given the others or in a relation; if none, for all. The chance
+        to name any group although all changed alike is at most about .05.
         """
-        named = self.witness.columns(LEVEL)[:_MOST_WHERE]
-        level = LEVEL / max(len(named), 1)
-        found = [changed_group(self.problem, self.names.index(name), self.names, level) for name in named]
-        return [group for group in found if group is not None]
+        if self.pvalue > LEVEL:
+            return []
+        moved = self.witness.columns(LEVEL)
+        given = self.witness.given_others.p_values
+        others = [self.names[j] for j in np.argsort(given, kind="stable") if given[j] <= LEVEL]
+        others += [name for pair in self.witness.relations(LEVEL) for name in pair]
+        named = (moved or list(dict.fromkeys(others)))[:_MOST_WHERE] or [self.names[j] for j in self.witness.order]
+        columns, alone = ([self.names.index(name) for name in some] for some in (named, moved))
+        found = changed_groups(self.problem, columns, self.names, alone)
+        return [replace(group, pvalue=max(group.pvalue, self.pvalue)) for group in found]
 
     def _where(self) -> list[str]:
         """Return the groups in which columns changed, in words."""
-        said = []
-        for each in self.changed_groups:
-            medians = "" if np.isnan(each.before) else f" (median {each.before:.4g} -> {each.after:.4g})"
-            verb = "is larger" if each.elsewhere else "is"
-            rest = "" if each.elsewhere else "; elsewhere no difference is shown"
-            said.append(f"The change of {each.column} {verb} in rows with {each.group}{medians}{rest}.")
-        return said
+        return [f"{each}." for each in self.changed_groups]
 
     def against_tolerance(self) -> dict[str, str]:
         """Return whether the share of the values that differ is shown to be above or below the tolerance, by column.

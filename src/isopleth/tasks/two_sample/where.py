@@ -1,28 +1,39 @@
-"""The group of rows in which a column changed, if it changed in one group and not elsewhere."""
+"""The group of rows in which a column changed, if it changed in one group more than elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import ndtri
+from scipy.stats import ks_2samp
 
-from isopleth.core.inference import LEVEL, normal_quantile, permutation_pvalue
-from isopleth.tables.schema import decode_cells
+from isopleth.core.inference import LEVEL, adjusted_p_values
+from isopleth.tables.schema import decode_cells, displayed_cells
+from isopleth.tasks.two_sample.permutation import moment_scores
 
 if TYPE_CHECKING:
     from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 # Least share of the rows, and least rows of each sample, in a group and outside.
 _LEAST_SHARE, _FEWEST = 0.05, 10
-# Quantiles at which numbers are cut, words of a column, and groups that are compared.
-_CUTS, _MOST_WORDS, _MOST = (0.25, 0.5, 0.75), 20, 200
-# Most missing cells of a column, and quantiles beyond which its numbers are brought nearer.
-_KNOWN, _FAR = 0.5, 0.005
+# Most quantiles at which numbers are cut, and words of a column that are groups.
+_CUTS, _WORDS = 9, 20
+# Most rows of each sample, and most products of labels, rows and splits.
+_ROWS, _PRODUCTS = 2000, 3e9
+# Least share of known cells in a column.
+_KNOWN = 0.5
+# By so much larger is the score of several words together, for them to be named in the place of one.
+_CLEARER = 4.0
+# Steps of proportional fitting.
+_FITTING = 50
+# Part of the square that a column does not explain, below which squares tell nothing new.
+_LEAST_OWN = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ChangedGroup:
     """Group of rows in which a column changed more than in the others.
 
@@ -33,9 +44,13 @@ class ChangedGroup:
     group : str
         The group in words, a condition on another column.
     pvalue : float
-        p-value of the largest difference between a group and the other rows, over all groups.
+        p-value of the largest difference between a group and the other rows, adjusted for the columns that were searched.
+    change : str
+        "higher", "lower", "more spread", "less spread", or that a word is more or less frequent.
     before, after : float
-        Medians of the column in the group, of X and Y; NaN for words.
+        Medians of the column in the group, of X and Y; quartile distances if its spread changed, shares of a word.
+    shown : tuple of two str
+        `before` and `after` as they are written.
     elsewhere : bool
         Whether a difference is shown in the other rows, too.
     """
@@ -43,90 +58,116 @@ class ChangedGroup:
     column: str
     group: str
     pvalue: float
+    change: str
     before: float
     after: float
+    shown: tuple[str, str]
     elsewhere: bool
 
+    def __str__(self) -> str:
+        about = f"in rows with {self.group} ({self.shown[0]} -> {self.shown[1]})"
+        if self.elsewhere:
+            return f"{self.column} is {self.change} {about}; elsewhere it changed less"
+        return f"{self.column} is {self.change} {about}; elsewhere no difference is shown"
 
-def changed_group(problem: TwoSampleProblem, column: int, names: list[str], level: float) -> ChangedGroup | None:
-    """Return the group in which a column changed, None if no group changed more than the others.
 
-    The change of all rows together is taken off each sample, so that under permuted labels groups differ by chance only. The
-    score of a group is its difference of means less that of the other rows, and the largest over all groups counts.
+@dataclass(frozen=True, eq=False)
+class _RowSplit:
+    """Rows in a group and those outside, with words for both."""
+
+    column: int
+    inside: np.ndarray  # (n,): mask
+    names: tuple[str, str]  # of the group and of the other rows
+    word: str = ""  # the word, if the group has one
+
+
+@dataclass(frozen=True, eq=False)
+class _LabelledRows:
+    """Rows of both samples, drawn from long ones, and label vectors."""
+
+    cells: np.ndarray  # (n, columns of the table)
+    first: np.ndarray  # (n,): whether a row is of X
+    labels: np.ndarray  # (1 + B, n): first of all the observed labels
+
+    @classmethod
+    def of(cls, problem: TwoSampleProblem) -> _LabelledRows:
+        """Draw rows, by what they hold and not by their order."""
+        places = [problem.drawn(sample, _ROWS, 7) for sample in (0, 1)]
+        cells = np.vstack([rows[np.sort(place)] for rows, place in zip(problem.tables, places, strict=True)])
+        first = np.arange(len(cells)) < len(places[0])
+        rng = np.random.default_rng([problem.seed, 7])
+        keys = np.concatenate([np.sort(places[0]), problem.sizes[0] + np.sort(places[1])])
+        order = np.argsort(problem.samples.place[keys], kind="stable")
+        observed = first[order]
+        labels = np.empty((1 + problem.permutations, len(cells)))
+        labels[:, order] = [observed, *(rng.permutation(observed) for _ in range(problem.permutations))]
+        return cls(cells, first, labels)
+
+
+def changed_groups(
+    problem: TwoSampleProblem, columns: list[int], names: list[str], moved: list[int]
+) -> list[ChangedGroup]:
+    """Return the groups in which some of these columns changed more than elsewhere, the clearest first.
+
+    Columns of numbers that `moved` by themselves form no groups: rows above a quantile are not the same rows in both samples.
+
+    The change of all rows together is taken off first: values are replaced by normal scores of their ranks in their own sample,
+    with as many rows of the group in both, so that a change which is alike everywhere, in any units, leaves nothing. The score of
+    a split is its difference of mean and spread between samples, in the group less outside; the largest over all splits counts,
+    and p-values are adjusted for the number of columns by step-down maxima.
     """
-    if problem.units.group != 1 or problem.strata is not None:
-        return None
-    rows, first = np.vstack(problem.tables), np.arange(sum(problem.sizes)) < problem.sizes[0]
-    values = _values(problem, column, rows, first)
-    found = [(text, mask) for text, mask in _groups(problem, column, rows, names) if _enough(mask, first)][:_MOST]
-    if values is None or not found:
-        return None
-    left = np.where(first, values - values[first].mean(), values - values[~first].mean())
-    features = np.column_stack([_within(left, mask) for _, mask in found])
-    scores = _scores(problem, features, first)
-    largest = scores.max(axis=1)
-    p_value = permutation_pvalue(largest)
-    if p_value > level:
-        return None
-    text, mask = found[int(np.argmax(scores[0]))]
-    cell = problem.encoding.cells[column]
-    known = mask & ~np.isnan(rows[:, cell.place]) & (cell.kind == "numeric")
-    before, after = (
-        float(np.median(rows[known & own, cell.place])) if (known & own).any() else np.nan for own in (first, ~first)
-    )
-    return ChangedGroup(names[column], text, p_value, before, after, _differs(values[~mask], first[~mask]))
+    if problem.units.group == 0 or problem.strata is not None or len(problem.blocks) < 2:
+        return []
+    rows = _LabelledRows.of(problem)
+    room = int(_PRODUCTS / rows.labels.size)
+    found = []
+    for column in columns[: max(room, 1)]:
+        splits = list(_splits(problem, rows, column, names, moved, room // len(columns)))
+        known = _known(problem, rows, column)
+        splits = [split for split in splits if _enough(split.inside[known], rows.first[known])]
+        if splits and known.mean() >= _KNOWN:
+            found.append((column, splits, _scores(problem, rows, column, splits)))
+    if not found:
+        return []
+    each = moment_scores(np.stack([scores.max(axis=1) for _, _, scores in found])).T
+    p_values, out, mirrored = adjusted_p_values(each), [], set()
+    # Where two columns go together otherwise than before, each changed in groups of the other one, and one sentence is enough:
+    # of a column that moved by itself, or of numbers in rows with a word.
+    words = [problem.encoding.cells[column].kind == "categorical" for column, _, _ in found]
+    still = [column not in moved for column, _, _ in found]
+    for place in np.lexsort([-each[0], p_values, words, still]).tolist():
+        column, splits, scores = found[place]
+        split = splits[int(np.argmax(scores[0]))]
+        if p_values[place] <= LEVEL and (column, split.column) not in mirrored:
+            mirrored.add((split.column, column))
+            split = _joined(problem, rows, column, split, splits)
+            out.append(_described(problem, rows, column, names, split, p_values[place]))
+    return out
 
 
-def _within(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return values less their means in a group and outside, whose signed sums compare the changes of the two."""
-    centred = np.where(mask, values - values[mask].mean(), values - values[~mask].mean())
-    return np.asarray(centred * np.where(mask, 1.0 / mask.sum(), -1.0 / (~mask).sum()))
+def _known(problem: TwoSampleProblem, rows: _LabelledRows, column: int) -> np.ndarray:
+    return ~np.isnan(rows.cells[:, problem.encoding.cells[column].place])
 
 
-def _scores(problem: TwoSampleProblem, features: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return squared contrasts of features of the rows under the observed labels and permuted ones, (1 + B, k)."""
-    rng = np.random.default_rng([problem.seed, 7])
-    centred = features - features.mean(axis=0)
-    centred /= np.maximum(centred.std(axis=0), np.finfo(np.float64).tiny)
-    # Rows in an order of their own: the answer does not depend on that of the samples.
-    place = np.argsort(problem.samples.place, kind="stable")
-    observed = first[place]
-    labels = np.stack([observed, *(rng.permutation(observed) for _ in range(problem.permutations))])
-    return np.asarray((labels.astype(np.float64) @ centred[place]) ** 2)
-
-
-def _values(problem: TwoSampleProblem, column: int, rows: np.ndarray, first: np.ndarray) -> np.ndarray | None:
-    """Return what is compared of a column: its numbers without far ones, or whether a row has the word that changed most."""
-    cell = problem.encoding.cells[column]
-    cells = rows[:, cell.place]
-    missing = np.isnan(cells)
-    if missing.mean() > _KNOWN:
-        return None
-    if cell.kind == "categorical":
-        codes = np.unique(cells[~missing])[: _MOST_WORDS * 5]
-        shares = [(cells[first] == code).mean() - (cells[~first] == code).mean() for code in codes]
-        return np.asarray(cells == codes[int(np.argmax(np.abs(shares)))], dtype=np.float64)
-    # In their own units: ranks would turn a change of all rows into a larger one where most rows are.
-    low, high = np.nanquantile(cells, [_FAR, 1.0 - _FAR])
-    return np.asarray(np.where(missing, np.nanmedian(cells), np.clip(cells, low, high)))
-
-
-def _groups(
-    problem: TwoSampleProblem, column: int, rows: np.ndarray, names: list[str]
-) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield groups of rows by the words of other columns, and by the quartiles of their numbers."""
+def _splits(
+    problem: TwoSampleProblem, rows: _LabelledRows, column: int, names: list[str], moved: list[int], room: int
+) -> Iterator[_RowSplit]:
+    """Yield splits by the words of other columns, and by quantiles of numbers that did not move, as many as there is room for."""
+    each = max(1, room // (len(names) - 1))
     for j, (cell, kind) in enumerate(zip(problem.encoding.cells, problem.encoding.kinds, strict=True)):
-        cells = rows[:, cell.place]
-        if j == column or cell.kind == "time":
+        cells, name = rows.cells[:, cell.place], names[j]
+        known = ~np.isnan(cells)
+        if j == column or cell.kind == "time" or not known.any():
             continue
         if cell.kind == "categorical":
-            codes, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
-            for code in codes[np.argsort(-counts, kind="stable")][:_MOST_WORDS]:
-                yield f"{names[j]} {decode_cells(kind, np.array([code]))[0]}", cells == code
+            codes, counts = np.unique(cells[known], return_counts=True)
+            for code in codes[np.argsort(-counts, kind="stable")][: min(each, _WORDS)]:
+                word = str(decode_cells(kind, np.array([code]))[0])
+                yield _RowSplit(j, cells == code, (f"{name} {word}", f"{name} other than {word}"), word)
             continue
-        for cut in np.unique(np.nanquantile(cells, _CUTS)):
-            yield f"{names[j]} up to {cut:.4g}", cells <= cut
-            yield f"{names[j]} above {cut:.4g}", cells > cut
+        count = 0 if j in moved else min(each, _CUTS)
+        for cut in np.unique(np.nanquantile(cells, np.arange(1, count + 1) / (count + 1))):
+            yield _RowSplit(j, cells <= cut, (f"{name} up to {cut:.4g}", f"{name} above {cut:.4g}"))
 
 
 def _enough(mask: np.ndarray, first: np.ndarray) -> bool:
@@ -134,8 +175,153 @@ def _enough(mask: np.ndarray, first: np.ndarray) -> bool:
     return min(counts) >= _FEWEST and _LEAST_SHARE <= mask.mean() <= 1.0 - _LEAST_SHARE
 
 
-def _differs(values: np.ndarray, first: np.ndarray) -> bool:
-    """Tell whether the means of two parts differ at the level of sentences."""
+def _values(problem: TwoSampleProblem, rows: _LabelledRows, column: int) -> tuple[np.ndarray, str]:
+    """Return what is compared of a column: its numbers, or whether a row has the word that changed most, and this word."""
+    cell, kind = problem.encoding.cells[column], problem.encoding.kinds[column]
+    cells = rows.cells[:, cell.place]
+    if cell.kind != "categorical":
+        return cells, ""
+    codes = np.unique(cells[~np.isnan(cells)])
+    shares = [(cells[rows.first] == code).mean() - (cells[~rows.first] == code).mean() for code in codes]
+    code = codes[int(np.argmax(np.abs(shares)))]
+    return (cells == code).astype(np.float64), str(decode_cells(kind, np.array([code]))[0])
+
+
+def _scores(problem: TwoSampleProblem, rows: _LabelledRows, column: int, splits: list[_RowSplit]) -> np.ndarray:
+    """Return how much the change of a column differs between a group and the other rows, by label vector and split."""
+    values, word = _values(problem, rows, column)
+    known = _known(problem, rows, column)
+    inside = np.column_stack([split.inside for split in splits])[known]
+    first, labels = rows.first[known], rows.labels[:, known]
+    centred = (_without_common_odds if word else _without_common_change)(values[known], inside, first)
+    one = _compared(centred, inside)
+    contrast = labels @ one
+    if word:
+        return np.asarray(contrast**2)
+    two = _compared(centred**2, inside)
+    r = (one * two).sum(axis=0)
+    own = 1.0 - r**2
+    rest = np.where(own > _LEAST_OWN, (labels @ two - r * contrast) ** 2 / np.maximum(own, _LEAST_OWN), 0.0)
+    return np.asarray(contrast**2 + rest)
+
+
+def _without_common_change(values: np.ndarray, inside: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return values without what changed alike in all rows, one column a split: normal scores of ranks in their own sample.
+
+    Rows count so that the group has the same share in both samples: a group that became more frequent changed no value.
+    """
+    share, out = inside.mean(axis=0), np.empty(inside.shape)
+    for own in (first, ~first):
+        part = inside[own].mean(axis=0)
+        weights = np.where(inside[own], share / part, (1.0 - share) / (1.0 - part)) / own.sum()
+        distinct, place = np.unique(values[own], return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        starts = np.searchsorted(place[order], np.arange(len(distinct)))
+        each = np.add.reduceat(weights[order], starts, axis=0)
+        out[own] = ndtri(np.cumsum(each, axis=0) - 0.5 * each)[place]
+    return out
+
+
+def _without_common_odds(values: np.ndarray, inside: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """Return whether rows have a word, less its share if the odds changed by one factor in all rows, one column a split."""
+    groups = [inside & own[:, None] for own in (first, ~first)] + [~inside & own[:, None] for own in (first, ~first)]
+    counts = np.array([group.sum(axis=0) for group in groups], dtype=np.float64).reshape(2, 2, -1)
+    with_word = np.array([values @ group for group in groups]).reshape(2, 2, -1)
+    # Iterative proportional fitting: the rows of samples and of groups with the word, and without it, are those observed.
+    tables = np.stack([with_word, counts - with_word])
+    margins, fitted = [tables.sum(axis=axis, keepdims=True) for axis in (1, 2)], np.ones_like(tables)
+    tiny = np.finfo(np.float64).tiny
+    for _ in range(_FITTING):
+        for axis, margin in zip((1, 2), margins, strict=True):
+            fitted *= margin / np.maximum(fitted.sum(axis=axis, keepdims=True), tiny)
+        fitted *= counts / np.maximum(fitted.sum(axis=0), tiny)
+    shares = fitted[0] / counts
+    expected = sum(np.where(group, share, 0.0) for group, share in zip(groups, shares.reshape(4, -1), strict=True))
+    return np.asarray(values[:, None] - expected)
+
+
+def _compared(values: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Return features of length 1 whose signed sums are the change in a group less that outside."""
+    count = inside.sum(axis=0)
+    means = [(values * mask).sum(axis=0) / mask.sum(axis=0) for mask in (inside, ~inside)]
+    out = np.where(inside, (values - means[0]) / count, (means[1] - values) / (len(inside) - count))
+    return np.asarray(out / np.maximum(np.sqrt((out**2).sum(axis=0)), np.finfo(np.float64).tiny))
+
+
+def _joined(
+    problem: TwoSampleProblem, rows: _LabelledRows, column: int, split: _RowSplit, splits: list[_RowSplit]
+) -> _RowSplit:
+    """Return the side of a split that changed more; of words, those that changed alike, if this is clearer than one alone."""
+    values, known = _values(problem, rows, column)[0], _known(problem, rows, column)
+
+    def moves(mask: np.ndarray) -> np.ndarray:
+        moved, wider = _moves(values[known & mask], rows.first[known & mask])
+        return np.array([moved, np.sqrt(2.0) * wider])
+
+    inside, outside = moves(split.inside), moves(~split.inside)
+    others = (inside**2).sum() < (outside**2).sum()
+    if not split.word:
+        return replace(split, inside=~split.inside, names=split.names[::-1]) if others else split
+    changed = outside if others else inside
+    words = [each for each in splits if each.column == split.column]
+    words = sorted(words, key=lambda each: -float(moves(each.inside) @ changed))
+    counts = np.array([(known & each.inside).sum() for each in words], dtype=np.float64)
+    sums = counts[:, None] * np.array([moves(each.inside) for each in words])
+
+    def between(chosen: np.ndarray) -> float:
+        """Return about the chi-squared of the difference between the changes of these words and those of the others."""
+        ends = [sums[side].sum(axis=0) / counts[side].sum() for side in (chosen, ~chosen)]
+        weight = counts[chosen].sum() * counts[~chosen].sum() / counts.sum()
+        return float(weight / 4.0 * ((ends[0] - ends[1]) ** 2).sum())
+
+    first = [np.arange(len(words)) < count for count in range(1, len(words))]
+    alone = np.array([each.word == split.word for each in words])
+    clear = [between(chosen) for chosen in first]
+    if not clear or max(clear) < between(alone) + _CLEARER:
+        return replace(split, inside=~split.inside, names=split.names[::-1]) if others else split
+    best = np.logical_or.reduce([each.inside for each in words[: 1 + int(np.argmax(clear))]])
+    named = sorted(each.word for each in words if (each.inside & best).any())
+    left = sorted(each.word for each in words if (each.inside & ~best).any())
+    name = split.names[0].removesuffix(f" {split.word}")
+    rest = known & ~best & ~np.logical_or.reduce([each.inside for each in words])
+    if rest.any() or len(named) <= len(left):
+        return replace(split, inside=best, names=(f"{name} {' or '.join(named)}", ""))
+    return replace(split, inside=best, names=(f"{name} other than {' or '.join(left)}", ""))
+
+
+def _moves(values: np.ndarray, first: np.ndarray) -> tuple[float, float]:
+    """Return the difference of means, Y less X, in standard deviations within samples, and the log ratio of these."""
     x, y = values[first], values[~first]
-    error = np.sqrt(x.var() / len(x) + y.var() / len(y))
-    return bool(abs(x.mean() - y.mean()) > normal_quantile(1.0 - LEVEL) * error)
+    tiny = np.finfo(np.float64).tiny
+    deviations = np.maximum([x.std(), y.std()], max(1e-9 * float(np.abs(values).max(initial=0.0)), tiny))
+    within = np.sqrt((deviations**2).mean())
+    return float((y.mean() - x.mean()) / within), float(np.log(deviations[1] / deviations[0]))
+
+
+def _described(
+    problem: TwoSampleProblem, rows: _LabelledRows, column: int, names: list[str], split: _RowSplit, p_value: float
+) -> ChangedGroup:
+    """Return a group with the change of the column in it, in words and figures."""
+    values, word = _values(problem, rows, column)
+    known = _known(problem, rows, column)
+    inside, outside = known & split.inside, known & ~split.inside
+    x, y = (values[inside & own] for own in (rows.first, ~rows.first))
+    moved, wider = _moves(values[inside], rows.first[inside])
+    if word:
+        ends = float(x.mean()), float(y.mean())
+        change, shown = "more" if moved > 0 else "less", [f"{100.0 * end:.3g} %" for end in ends]
+        change = f"{change} often {word}"
+    elif abs(moved) >= np.sqrt(2.0) * abs(wider):
+        ends = float(np.median(x)), float(np.median(y))
+        kind = problem.encoding.kinds[column]
+        times = problem.encoding.cells[column].kind == "time"
+        shown = [str(displayed_cells(kind, np.array([end]))[0]) if times else f"{end:.4g}" for end in ends]
+        change, shown[0] = "higher" if moved > 0 else "lower", f"median {shown[0]}"
+    else:
+        low, high = np.quantile(x, [0.25, 0.75]), np.quantile(y, [0.25, 0.75])
+        ends = float(low[1] - low[0]), float(high[1] - high[0])
+        change, shown = "more spread" if wider > 0 else "less spread", [f"{end:.4g}" for end in ends]
+        shown[0] = f"quartile distance {shown[0]}"
+    rest, first = values[outside], rows.first[outside]
+    elsewhere = bool(ks_2samp(rest[first], rest[~first], method="asymp").pvalue <= LEVEL)
+    return ChangedGroup(names[column], split.names[0], float(p_value), change, *ends, (shown[0], shown[1]), elsewhere)
