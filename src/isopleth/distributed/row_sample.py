@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import binom
 
 from isopleth.core.errors import InputError, whole_number
-from isopleth.core.rows import mixed, row_keys, symmetric_keys
+from isopleth.core.rows import mixed, row_keys
 from isopleth.core.threads import processors_taken
 from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
@@ -86,7 +86,7 @@ class _Keys:
     """Distinct rows by their hashes: keys that draw them, their copies, whether they may be common, and their first places."""
 
     hashes: np.ndarray
-    keys: np.ndarray  # the same for any order of the columns
+    keys: np.ndarray  # the same for any order of the columns of a frame
     counts: np.ndarray
     common: np.ndarray
     places: np.ndarray
@@ -193,7 +193,7 @@ def _lengths(block: list[Any], number: int) -> _Lengths:
 
 
 def _looked(block: list[Any], number: int, what: str, common: int) -> _TableLook:
-    cells, _ = _cells(block, number, what)
+    cells, _, _ = _cells(block, number, what)
     return _TableLook(FirstLook(cells.shape[1], common).add(cells), [len(cells)])
 
 
@@ -208,12 +208,12 @@ def _keyed(
     seed: int,
 ) -> _Keys:
     """Return the rows that may be common, and those whose key is below the share."""
-    cells, exact = _cells(block, number, what)
+    cells, exact, names = _cells(block, number, what)
     maybe = np.isin(row_keys(np.where(np.isnan(cells), _GAP, cells)), common)
     with np.errstate(over="ignore"):
         steps_of = np.where(exact, cells, np.floor(cells / steps + 0.381966))
     steps_of = np.where(np.isnan(steps_of), _GAP, steps_of)
-    keys = symmetric_keys(steps_of)
+    keys = _keys_of(steps_of, names)
     rows = np.flatnonzero(maybe | (mixed(keys, seed).astype(np.float64) / 2.0**64 < share))
     ones = np.ones(len(rows), dtype=np.int64)
     return _Keys.of(row_keys(steps_of[rows]), keys[rows], ones, maybe[rows], starts[number] + rows)
@@ -255,9 +255,13 @@ def _unmasked(rows: np.ndarray) -> np.ndarray:
     return np.ma.filled(rows.astype(np.float64), np.nan) if np.ma.isMaskedArray(rows) else rows
 
 
-def _cells(block: list[Any], number: int, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cells of a block as floats, NaN where one is missing, and which columns are exact: all but those of floats."""
+def _cells(block: list[Any], number: int, what: str) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Return the cells of a block as floats, NaN where one is missing, which columns are exact, and names.
+
+    All columns but those of floats are exact. Columns of arrays are named by their places.
+    """
     columns: list[tuple[np.ndarray, bool]] = []
+    names: list[str] = []
     for table in block:
         if len(table) != len(block[0]):
             raise InputError(
@@ -266,11 +270,29 @@ def _cells(block: list[Any], number: int, what: str) -> tuple[np.ndarray, np.nda
             )
         if isinstance(table, np.ndarray):
             columns += [_of_array(column) for column in (table[:, None] if table.ndim == 1 else table).T]
+            names += [str(place) for place in range(len(names), len(columns))]
         else:
             frame = nw.from_native(table, eager_only=True, allow_series=True)
-            each = [frame] if isinstance(frame, nw.Series) else frame.iter_columns()
+            each = [frame] if isinstance(frame, nw.Series) else list(frame.iter_columns())
             columns += [_of_series(column) for column in each]
-    return np.column_stack([cells for cells, _ in columns]), np.array([exact for _, exact in columns])
+            names += [str(column.name) for column in each]
+    return np.column_stack([cells for cells, _ in columns]), np.array([exact for _, exact in columns]), names
+
+
+def _keys_of(cells: np.ndarray, names: list[str]) -> np.ndarray:
+    """Return a key of each row that goes by the names of the columns and not by their order.
+
+    With keys that are the same for any order of the cells, rows such as (1, 2) and (2, 1) would be drawn together.
+    """
+    bits, keys = np.ascontiguousarray(cells + 0.0).view(np.uint64), np.zeros(len(cells), dtype=np.uint64)
+    for column, name in zip(bits.T, names, strict=True):
+        keys += mixed(mixed(column, 0) ^ np.uint64(_hash_of(name)), 1)
+    return keys
+
+
+def _hash_of(text: str) -> int:
+    """Return a hash of a text that is the same in every process."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def _of_array(column: np.ndarray) -> tuple[np.ndarray, bool]:
@@ -297,10 +319,7 @@ def _of_series(column: nw.Series) -> tuple[np.ndarray, bool]:
 
 def _of_words(cells: list[str]) -> np.ndarray:
     """Return a number for each text, NaN for none, that is the same in every process."""
-    numbers = {
-        text: float(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 11)
-        for text in set(cells)
-    } | {"": np.nan}
+    numbers = {text: float(_hash_of(text) >> 11) for text in set(cells)} | {"": np.nan}
     return np.array([numbers[text] for text in cells], dtype=np.float64)
 
 
