@@ -54,7 +54,8 @@ def test_times_are_the_context_and_pages_are_those_of_the_library(reference, tmp
         jsonschema.validate(each, json_schema("monitor"))
     metrics = (tmp_path / "m.prom").read_text()
     assert "isopleth_monitor_open_pages 1\n" in metrics
-    assert 'isopleth_monitor_page{kind="level",columns="errors"} 1\n' in metrics
+    assert 'isopleth_monitor_page{kind="level",columns="errors",direction="up"} 1\n' in metrics
+    assert 'isopleth_monitor_page_observed{kind="level",columns="errors",direction="up"} ' in metrics
     assert "errors is higher" in (tmp_path / "page.html").read_text()
 
 

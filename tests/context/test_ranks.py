@@ -38,6 +38,10 @@ def test_working_days_go_together_and_scores_are_normal(ranks, reference):
     np.testing.assert_allclose([later.mean(), later.std()], [0.0, 1.0], atol=0.1)
 
 
+def weights_of_day(ranks, contexts, i):
+    return ranks.groups[contexts.kind] == ranks.groups[contexts.kind[i]]
+
+
 def test_a_score_is_that_of_the_weighted_rank_without_the_own_day(ranks, reference):
     rows, contexts = reference
     found = ranks.scores(rows, contexts, own_day=True)
@@ -45,16 +49,17 @@ def test_a_score_is_that_of_the_weighted_rank_without_the_own_day(ranks, referen
         centre = (np.floor(contexts.hour[i] * 4.0) + 0.5) / 4.0
         away = np.abs(contexts.hour - centre)
         weights = np.maximum(1.0 - np.minimum(away, 24.0 - away) / ranks.width, 0.0)
-        weights *= ranks.groups[contexts.kind] == ranks.groups[contexts.kind[i]]
+        weights *= weights_of_day(ranks, contexts, i)
         weights[contexts.day == contexts.day[i]] = 0.0
         lag = (contexts.hour - centre + 12.0) % 24.0 - 12.0
-        used = weights > 0.0
-        low, middle, high = np.quantile(rows[used, 0], [0.25, 0.5, 0.75])
-        inner = np.clip(rows[used, 0], middle - 1.5 * (high - low), middle + 1.5 * (high - low))
-        line = np.polyfit(
-            lag[used], inner, 1, w=np.sqrt(weights[used])
-        )  # its weights multiply residuals, not their squares
-        level = rows[:, 0] - line[0] * lag
+        near = np.maximum(1.0 - np.abs(lag) / ranks.width, 0.0) * (weights_of_day(ranks, contexts, i))
+        used = near > 0.0
+        cells, w, x = rows[used, 0], near[used], lag[used]
+        low, middle, high = np.sort(cells)[[len(cells) // 4, len(cells) // 2, 3 * len(cells) // 4]]
+        inner = np.clip(cells, middle - 1.5 * (high - low), middle + 1.5 * (high - low))
+        x = x - np.average(x, weights=w)
+        slope = (w * x) @ inner / ((w * x) @ x + 0.03 * w.sum() * ranks.width**2 / 6.0)
+        level = rows[:, 0] - slope * lag
         share = weights[level < level[i]].sum() / weights.sum()
         assert found[i, 0] == pytest.approx(ndtri(share), abs=1e-9)
 

@@ -53,13 +53,20 @@ class Printed(NamedTuple):
 
 _FILE = {"out": Key("string", "file with the rows")}
 _PAGE = {
-    "row": Key("integer", "with a context: row at which a page was opened or closed; one object a line for each"),
-    "event": Key("string", "opened or closed"),
+    "row": Key("integer", "with a context: row at which something happened to a page; one object a line for each"),
+    "event": Key("string", "opened, lasts (an incident that has become a change of the level), or closed"),
+    "page": Key("integer", "number of the page, counted from 1"),
     "kind": Key("string", "level, given (given the other columns), spread, together, or incident"),
     "columns": Key("list of string", "columns that changed"),
     "direction": Key("integer", "1 for higher, more spread or more alike, -1 for the contrary"),
+    "usual": Key("number or null", "what is usual in the context; of two columns their correlation"),
+    "observed": Key("number or null", "what was observed in its place"),
+    "times": Key("number or null", "observed over usual, of columns without negative cells"),
+    "size": Key("number or null", "size in deviations; of a spread the ratio to the usual one"),
     "since": Key("integer", "row since which there is evidence"),
     "time": Key("string or null", "its time, if rows have times"),
+    "until": Key("integer or null", "first row that was as usual again, of a page that is closed"),
+    "until_time": Key("string or null", "its time, if rows have times"),
     "also": Key("list of string", "columns in which the same cause showed"),
 }
 _ALARM = {

@@ -240,13 +240,11 @@ class Metrics:
         self._path, self._written = path, -np.inf
         self._statistic = np.nan
         self._last_row, self._last_time, self._shares = 0, 0.0, dict[str, float]()
-        self._open: list[tuple[str, str]] = []
         self.alarmed = False
 
     def take(self, alarms: DriftAlarms | DriftPages) -> None:
         """Take in the alarms or pages of some rows."""
         if isinstance(alarms, DriftPages):
-            self._open = [(page.kind, ", ".join(alarms.names[j] for j in page.columns)) for page in alarms.open]
             if alarms:
                 self.alarmed, self._last_row, self._last_time = True, int(alarms.rows[-1]) + 1, time.time()
             return
@@ -278,14 +276,32 @@ class Metrics:
             lines += [
                 f'isopleth_monitor_column_share{{column="{_label(c)}"}} {_number(v)}' for c, v in self._shares.items()
             ]
-        if watching.context:
-            lines += _head("open_pages", "gauge", "Pages that are open.")
-            lines.append(f"isopleth_monitor_open_pages {len(self._open)}")
-            lines += _head("page", "gauge", "1 for each cause whose page is open.") * bool(self._open)
-            lines += [
-                f'isopleth_monitor_page{{kind="{k}",columns="{_label(c)}"}} 1' for k, c in dict.fromkeys(self._open)
-            ]
+        lines += _lines_of_pages(watching) if watching.context else []
         return "\n".join(lines) + "\n"
+
+
+# Metrics of each open page, and the values that they hold.
+_OF_PAGES = {
+    "page": ("1 for each cause whose page is open.", lambda page: 1),
+    "page_start_timestamp_seconds": ("Time since which there is evidence.", lambda page: page.seconds),
+    "page_usual": ("What is usual in the context; of two columns their correlation.", lambda page: page.usual),
+    "page_observed": ("What was observed in its place.", lambda page: page.observed),
+    "page_size": ("Deviations; of a spread the ratio to the usual one.", lambda page: page.size),
+}
+
+
+def _lines_of_pages(watching: DriftMonitor) -> list[str]:
+    """Return the metrics of the pages that are open, by kind, columns and direction, so that a known cause can be silenced."""
+    names, opened = watching._watch.columns.names, [page for page in watching.state_.pages if page.closed < 0]
+    lines = [*_head("open_pages", "gauge", "Pages that are open."), f"isopleth_monitor_open_pages {len(opened)}"]
+    labelled = {}
+    for page in opened:  # of two pages with the same labels the last one counts
+        columns = _label(", ".join(names[j] for j in page.columns))
+        labelled[f'kind="{page.kind}",columns="{columns}",direction="{"up" if page.direction > 0 else "down"}"'] = page
+    for name, (about, value) in _OF_PAGES.items():
+        lines += _head(name, "gauge", about) * bool(labelled)
+        lines += [f"isopleth_monitor_{name}{{{labels}}} {_number(value(page))}" for labels, page in labelled.items()]
+    return lines
 
 
 def _head(name: str, kind: str, about: str) -> tuple[str, str]:

@@ -13,12 +13,13 @@ from isopleth.cli.program import say
 from isopleth.core.errors import printable
 from isopleth.files.file_table import FileTable
 from isopleth.results.text import wrapped
-from isopleth.tasks.drift.causes import Page
-from isopleth.tasks.drift.pages import DriftPages, time_text
+from isopleth.tasks.drift.cause_watch import PageEvent
+from isopleth.tasks.drift.pages import SIZES, DriftPages
 
 # A reference of fewer days does not show how days differ, so that its times are no context unless asked for.
 _FEWEST_DAYS = 7.0
 _SECONDS = 86400.0
+_VERBS = {"opened": "", "lasts": "goes on: ", "closed": "closed: "}
 
 
 def chosen_context(table: FileTable, asked: tuple[str, ...]) -> list[str] | None:
@@ -42,27 +43,31 @@ def chosen_context(table: FileTable, asked: tuple[str, ...]) -> list[str] | None
 
 
 def print_pages(pages: DriftPages, as_json: bool) -> None:
-    """Print pages that were opened and closed at once, for a reader that waits for them."""
+    """Print what happened to pages at once, for a reader that waits for it."""
     pages = replace(pages, counted_from=1)
-    events = [(page.row, "opened", page) for page in pages.opened]
-    events += [(page.closed, "closed", page) for page in pages.closed if page.kind != "incident"]
-    for row, event, page in sorted(events, key=lambda each: each[0]):
+    for event in pages.events:
         if as_json:
-            click.echo(json.dumps(as_object(pages, row, event, page)))
+            click.echo(json.dumps(as_object(pages, event)))
         else:
-            verb = "" if event == "opened" else "no more evidence: "
-            click.echo(wrapped(f"row {row + 1}: {verb}{printable(pages.words(page))}"))
+            verb = _VERBS[event.event]
+            click.echo(wrapped(f"row {event.row + 1}: {verb}{printable(pages.words(event.page))}"))
 
 
-def as_object(pages: DriftPages, row: int, event: str, page: Page) -> dict[str, Any]:
+def as_object(pages: DriftPages, event: PageEvent) -> dict[str, Any]:
     """Return what happened to a page as one JSON object."""
+    page = event.page
+    sizes = {name: getattr(page, name) for name in SIZES}
     return {
-        "row": row + 1,
-        "event": event,
+        "row": event.row + 1,
+        "event": event.event,
+        "page": event.number + 1,
         "kind": page.kind,
         "columns": [pages.names[j] for j in page.columns],
         "direction": page.direction,
+        **{name: value if np.isfinite(value) else None for name, value in sizes.items()},
         "since": page.start + 1,
-        "time": time_text(page) or None,
+        "time": pages.time_text(page.seconds) or None,
+        "until": page.until + 1 if page.until >= 0 else None,
+        "until_time": pages.time_text(page.until_seconds) or None,
         "also": [pages.names[j] for j in page.also],
     }

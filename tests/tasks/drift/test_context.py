@@ -51,8 +51,46 @@ def test_a_step_has_one_page_that_names_its_column_and_its_time(monitor):
     assert 100 < page.row < 148
     assert 94 <= page.start <= 106
     assert pages.to_dict()["table"][0]["time"] == str(rows["time"][page.start])[:16]
-    assert "renew the reference" in " ".join(pages.to_dict()["summary"])
+    assert "renew the reference with the rows from row" in " ".join(pages.to_dict()["summary"])
+    assert 1.2 < page.observed - page.usual < 1.8
+    assert 1.0 < page.size < 2.5
     assert pages.plot().axes
+
+
+def test_sizes_are_in_the_units_of_the_columns_and_times_are_told_of_those_without_negative_cells(monitor):
+    """Errors are twice what is usual; a temperature that crosses 0 has no ratio."""
+    reference, rows = stream("2025-01-06", 14, 20), stream("2025-01-20", 6, 21)
+    for part in (reference, rows):
+        part["errors"] = np.exp(0.2 * part["errors"]) * 0.01
+    rows.loc[100:, "errors"] *= 2.0
+    rows.loc[200:, "load"] += 3.0
+    own = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(reference)
+    found = own.update(rows)
+    errors = next(page for page in found.pages if page.columns == (2,))
+    assert errors.times == pytest.approx(2.0, abs=0.3)
+    assert errors.observed == pytest.approx(0.02, rel=0.15)
+    assert "times)" in found.words(errors)
+    load = next(page for page in found.pages if page.columns == (0,))
+    assert np.isnan(load.times)
+
+
+def test_an_incident_says_when_it_ended_and_one_that_goes_on_becomes_a_change(monitor):
+    rows = stream("2025-01-27", 6, 22)
+    rows.loc[100:104, "errors"] += 9.0
+    pages = monitor.update(rows)
+    first = next(page for page in pages.pages if page.row >= 100)
+    assert (first.kind, first.until) == ("incident", 105)
+    assert first.observed > 6.0
+    events = [(event.event, event.row) for event in pages.events if event.page.row == first.row]
+    assert [name for name, _ in events] == ["opened", "closed"]
+    assert events[1][1] <= 105 + PER_DAY // 2
+    monitor.state_ = monitor._watch.empty()
+    rows.loc[100:, "errors"] += 9.0
+    pages = monitor.update(rows)
+    events = [event.event for event in pages.events if event.page.columns == (2,)]
+    assert events[:2] == ["opened", "lasts"]
+    page = next(page for page in pages.pages if page.columns == (2,))
+    assert (page.kind, page.closed) == ("level", -1)
 
 
 def test_what_ended_is_closed_and_armed_again(monitor):
@@ -62,6 +100,7 @@ def test_what_ended_is_closed_and_armed_again(monitor):
     pages = monitor.update(rows).pages
     assert [page.columns for page in pages if page.row - 100 < 60 or 0 < page.row - 500 < 60] == [(2,), (2,)]
     assert 200 < pages[0].closed < 420
+    assert 195 <= pages[0].until <= 207  # the end is told as it was, though it is certain only later
 
 
 @pytest.mark.parametrize(("kind", "columns"), [("spread", (0,)), ("together", (0, 1)), ("incident", (2,))])
@@ -90,8 +129,8 @@ def test_rows_cut_in_any_way_and_saved_monitors_give_the_same_bits(monitor, tmp_
         again = other.update(part[["errors", "time", "load", "requests"]])
         save(other, tmp_path / "monitor.isopleth")
         other = load(tmp_path / "monitor.isopleth")
-    assert again.pages == once.pages or [vars(page) for page in again.pages] == [vars(page) for page in once.pages]
-    np.testing.assert_array_equal(other.state_.log_sums, monitor.state_.log_sums)
+    assert repr(again.pages) == repr(once.pages)
+    np.testing.assert_array_equal(other.state_.sums, monitor.state_.sums)
     assert other.has_reference(REFERENCE)
     assert not other.has_reference(rows)
 
@@ -173,7 +212,7 @@ def test_an_autoregression_is_found_and_runs_are_of_one_sign():
         z[i] += 0.6 * z[i - 1]
     np.testing.assert_allclose(autoregression(z / z.std())[:1], [0.6], atol=0.06)
     assert len(autoregression(noise)) == 0
-    np.testing.assert_allclose(least_in_run(np.array([1.0, 2.0, 3.0, -4.0, -5.0, -6.0]))[[2, 5]], [1.0, 4.0])
+    np.testing.assert_allclose(least_in_run(np.array([1.0, 2.0, 3.0, -4.0, -5.0, -6.0]), 3)[[2, 5]], [1.0, 4.0])
 
 
 def test_hours_are_those_of_the_zone_also_where_its_clock_is_set_back():
@@ -224,10 +263,9 @@ def test_a_gap_of_a_day_is_no_change_and_hides_none_after_it(monitor):
     rows = stream("2025-01-27", 14, 5)
     gap = slice(100, 100 + PER_DAY)
     rows.iloc[gap, [0, 2]] = np.nan
-    calm = monitor.update(rows)
-    assert len(calm) == 0
+    assert [page for page in monitor.update(rows).pages if 100 <= page.row <= 100 + 2 * PER_DAY] == []
     monitor.state_ = monitor._watch.empty()
     rows.loc[300:, "errors"] += 2.0
     pages = monitor.update(rows).pages
-    assert [page.columns[0] for page in pages] == [2]
-    assert 300 <= pages[0].row < 330
+    found = [page for page in pages if 300 <= page.row < 330]
+    assert [page.columns[0] for page in found] == [2]

@@ -15,7 +15,8 @@ from isopleth.core.errors import InputError, listed, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows, in_quotes
 from isopleth.tables.kinds import Column
-from isopleth.tasks.drift.causes import CauseModel, CauseState, CauseWatch
+from isopleth.tasks.drift.cause_watch import CauseState, CauseWatch, PageEvent, StreamRows
+from isopleth.tasks.drift.causes import CauseModel
 
 # Words for parts of a time, which name no column.
 PARTS_OF_TIME = ("hour", "weekday")
@@ -100,11 +101,13 @@ class ContextColumns:
         """Number of kinds of rows."""
         return int(np.prod([7 if self.weekday else 1, *map(len, self.values)]))
 
+    def instants(self, rows: np.ndarray) -> np.ndarray:
+        """Return the times of rows in seconds since 1970, as they are given; NaN without times."""
+        return rows[:, self.time] + self.origin if self.time >= 0 else np.full(len(rows), np.nan)
+
     def seconds(self, rows: np.ndarray) -> np.ndarray:
         """Return the times of rows by the clock of the zone, in seconds since 1970; NaN without times."""
-        if self.time < 0:
-            return np.full(len(rows), np.nan)
-        seconds = rows[:, self.time] + self.origin
+        seconds = self.instants(rows)
         return seconds if self.zone is None else seconds + _offsets(seconds, ZoneInfo(self.zone))
 
     def of_rows(self, rows: np.ndarray) -> RowContexts:
@@ -221,11 +224,13 @@ class WatchInContext:
         """Return the state before the first row."""
         return replace(CauseState.empty(self.model), key=self.key)
 
-    def take_in(self, state: CauseState, rows: np.ndarray) -> CauseState:
-        """Return the state after more rows."""
+    def take_in(self, state: CauseState, rows: np.ndarray) -> tuple[CauseState, StreamRows, list[PageEvent]]:
+        """Return the state after more rows, the rows as they were judged, and what happened to pages in them."""
         cells = rows[:, self.columns.watched]
-        scores = np.where(np.isnan(cells), np.nan, self.ranks.scores(cells, self.columns.of_rows(rows)))
-        return CauseWatch(self.model, state, scores, self.columns.seconds(rows)).run()
+        scores, usual = self.ranks.judge(cells, self.columns.of_rows(rows))
+        judged = StreamRows(np.where(np.isnan(cells), np.nan, scores), cells, usual, self.columns.instants(rows))
+        watch = CauseWatch(self.model, state, judged, np.nanmin(self.ranks.rows, axis=0) >= 0.0)
+        return watch.run(), judged, watch.events
 
 
 def columns_of(estimator: Any, table: CheckedRows) -> list[Column]:

@@ -35,9 +35,9 @@ from isopleth.tasks.drift.calibration import (
     of_some_groups,
     spread,
 )
-from isopleth.tasks.drift.causes import CauseState
+from isopleth.tasks.drift.cause_watch import CauseState
 from isopleth.tasks.drift.in_context import WatchInContext, reference_key
-from isopleth.tasks.drift.pages import DriftPages
+from isopleth.tasks.drift.pages import DriftPages, joined_pages
 from isopleth.tasks.drift.reference_context import ReferenceContext, in_all
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
@@ -460,12 +460,18 @@ class DriftMonitor(StreamMonitor):
         if getattr(state, "key", None) != watch.key or not isinstance(state, CauseState):
             raise InputError("state_ is not of this monitor with this reference; assign one that it has had since fit.")
         with ONE_BLAS_THREAD, Progress("rows of the stream", len(rows), self.verbose) as tick:
-            after = state
+            after, parts, about = state, [], (watch.columns.names, watch.model.per_day)
             for part in slices(len(rows), _AT_ONCE):
-                after = watch.take_in(after, rows[part])
+                before = after.n_rows
+                after, judged, events = watch.take_in(after, rows[part])
+                parts.append(
+                    DriftPages(
+                        before, len(judged.scores), after.pages, *about, tuple(events), watch.columns.zone, judged
+                    )
+                )
                 tick(part.stop - part.start)
         self.state_ = after
-        return DriftPages(state.n_rows, len(rows), after.pages, watch.columns.names, watch.model.per_day).like(X)
+        return joined_pages(parts).like(X)
 
     def update(self, X: Any) -> Any:
         """Process the next rows of the stream.

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from isopleth.results.charts import Chart, Series
+from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tasks.drift.causes import Page
+from isopleth.tasks.drift.cause_watch import Page, PageEvent, StreamRows
 
 _WORDS = {
     "level": ("higher", "lower"),
@@ -22,6 +23,20 @@ _WORDS = {
     "together": ("go together differently: more alike", "go together differently: less alike"),
     "incident": ("far above what is usual for some rows", "far below what is usual for some rows"),
 }
+# Columns that are drawn, and the last rows of a stream that pictures are made of.
+_MOST_DRAWN, _MOST_ROWS = 6, 200_000
+# Ratios from here on are told as "2.1 times", smaller ones in per cent.
+_FEW_TIMES = 1.5
+
+
+_SIZE_KEYS = {
+    "usual": "what is usual in the context, in the unit of the column; of two columns their correlation",
+    "observed": "what was observed in its place",
+    "times": "observed over usual, of columns without negative cells",
+    "size": "of a level and an incident in deviations, given the other columns in deviations of what they leave open, of a spread "
+    "the ratio to the usual one",
+}
+SIZES = tuple(_SIZE_KEYS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,21 +55,31 @@ class DriftPages(Result):
         All pages of the stream so far, the first one first. A page has the `row` at which it was opened, the row `start` since
         which there was evidence, and its time in `seconds`; its `kind` ("level", "spread", "together" for two columns, "given"
         for a level given the other columns, "incident" for a few rows), `columns` (numbers among `names`), the `direction`
-        (1 or -1), columns in which the same cause showed `also`, and the row at which it was `closed`, -1 while it is open.
+        (1 or -1), what was `observed` where what was `usual` in the context, `times` as much, the `size` of the change, columns
+        in which the same cause showed `also`, the row at which it was `closed`, -1 while it is open, and the first row `until`
+        which it lasted, which is before that.
     names : tuple of str
         Names of the columns that are watched.
     per_day : int
         Usual number of rows a day.
+    events : tuple of PageEvent
+        What happened in these rows, in their order: the `row`, the `event` ("opened", "lasts" for an incident that has become a
+        change of the level, "closed"), the `number` of the page, counted from 0, and the `page` as it was then.
+    zone : str, optional
+        Time zone of the clock that times are shown by.
+    stream : StreamRows, optional
+        The rows as they were judged, for pictures.
     counted_from : int, default=0
         Number of the first row of the stream in tables, sentences and pages.
 
     Examples
     --------
-    >>> from isopleth.tasks.drift.causes import Page
+    >>> from isopleth.tasks.drift.cause_watch import Page
     >>> from isopleth.tasks.drift.pages import DriftPages
-    >>> pages = DriftPages(100, 50, (Page(120, 110, "level", (1,), 1, 120),), ("requests", "errors"), per_day=24)
+    >>> page = Page(120, 110, "level", (1,), 1, 120, usual=2.0, observed=4.2, times=2.1)
+    >>> pages = DriftPages(100, 50, (page,), ("requests", "errors"), per_day=24)
     >>> list(pages), pages.words(pages.opened[0])
-    ([120], 'errors is higher, since row 110')
+    ([120], 'errors is higher: 4.2 where 2 is usual (2.1 times), since row 110')
     """
 
     first_row: int
@@ -62,6 +87,9 @@ class DriftPages(Result):
     pages: tuple[Page, ...]
     names: tuple[str, ...]
     per_day: int
+    events: tuple[PageEvent, ...] = ()
+    zone: str | None = None
+    stream: StreamRows | None = None
     counted_from: int = 0
 
     kind = "drift_pages"
@@ -98,29 +126,48 @@ class DriftPages(Result):
             f"DriftPages({counted(len(self), 'page')} in rows {self.first_row} to {self.first_row + self.n_rows - 1})"
         )
 
+    def time_text(self, seconds: float) -> str:
+        """Return a time as the clock of the rows shows it; empty if it is not known."""
+        if not np.isfinite(seconds):
+            return ""
+        clock = UTC if self.zone is None else ZoneInfo(self.zone)
+        return datetime.fromtimestamp(seconds, clock).strftime("%Y-%m-%d %H:%M")
+
+    def _at(self, row: int, seconds: float) -> str:
+        time = self.time_text(seconds)
+        return f"row {row + self.counted_from}" + (f" ({time})" if time else "")
+
     def words(self, page: Page) -> str:
-        """Return a page in words: what changed, and since when."""
+        """Return a page in words: what changed, by how much, since when and, of a page that is closed, until when."""
         columns = in_words([self.names[j] for j in page.columns])
         also = [self.names[j] for j in page.also]
-        since = f"row {page.start + self.counted_from}" + (f" ({time_text(page)})" if time_text(page) else "")
         verb = "" if page.kind == "together" else "is "
-        words = f"{columns} {verb}{_WORDS[page.kind][page.direction < 0]}, since {since}"
+        words = f"{columns} {verb}{_WORDS[page.kind][page.direction < 0]}{_size_text(page)}"
+        words += f", since {self._at(page.start, page.seconds)}"
+        if page.until >= 0:
+            words += f"; as usual again since {self._at(page.until, page.until_seconds)}"
         return words + (f"; also seen in {in_words(also)}" if also else "")
 
     def _columns(self) -> dict[str, Any]:
         """Return a row for each page: where it was opened, since when, what changed, and where it was closed."""
         found = self.pages
+
+        def rows(name: str) -> np.ndarray:
+            places = np.array([getattr(page, name) for page in found], dtype=np.intp)
+            return np.where(places >= 0, places + self.counted_from, -1)
+
         return {
-            "row": np.array([page.row + self.counted_from for page in found], dtype=np.intp),
-            "since": np.array([page.start + self.counted_from for page in found], dtype=np.intp),
-            "time": [time_text(page) for page in found],
+            "row": rows("row"),
+            "since": rows("start"),
+            "time": [self.time_text(page.seconds) for page in found],
             "kind": [page.kind for page in found],
             "columns": [", ".join(self.names[j] for j in page.columns) for page in found],
             "direction": np.array([page.direction for page in found], dtype=np.intp),
+            **{name: np.array([getattr(page, name) for page in found]) for name in SIZES},
             "also": [", ".join(self.names[j] for j in page.also) for page in found],
-            "closed": np.array(
-                [page.closed + self.counted_from if page.closed >= 0 else -1 for page in found], dtype=np.intp
-            ),
+            "until": rows("until"),
+            "until_time": [self.time_text(page.until_seconds) for page in found],
+            "closed": rows("closed"),
         }
 
     facts: ClassVar[dict[str, Fact]] = {
@@ -140,7 +187,13 @@ class DriftPages(Result):
         "kind": Key("string", "level, given (given the other columns), spread, together, or incident"),
         "columns": Key("string", "columns that changed"),
         "direction": Key("integer", "1 for higher, more spread or more alike, -1 for the contrary"),
+        "usual": Key("number or null", _SIZE_KEYS["usual"]),
+        "observed": Key("number or null", _SIZE_KEYS["observed"]),
+        "times": Key("number or null", _SIZE_KEYS["times"]),
+        "size": Key("number or null", _SIZE_KEYS["size"]),
         "also": Key("string", "columns in which the same cause showed"),
+        "until": Key("integer", "first row that was as usual again; -1 while the page is open or if that is not known"),
+        "until_time": Key("string", "its time, if rows have times"),
         "closed": Key("integer", "row at which the page was closed; -1 while it is open"),
     }
 
@@ -154,30 +207,65 @@ class DriftPages(Result):
             words = [f"{counted(len(self), 'page')} in {rows} of the stream:"]
             words += [f"Row {page.row + self.counted_from}: {self.words(page)}." for page in self.opened]
         words += [f"Closed at row {page.closed + self.counted_from}: {self.words(page)}." for page in self.closed]
-        long = [page for page in self.open if self.first_row + self.n_rows - page.row > 2 * self.per_day]
-        if long:
-            words.append(
-                f"{counted(len(long), 'page')} {'has' if len(long) == 1 else 'have'} been open for more than two days: if the "
-                "change is to stay, renew the reference with rows from after it (update_reference; a new file in the shell)."
-            )
-        return words
+        return words + self._advice()
+
+    def _advice(self) -> list[str]:
+        """Return what to do about pages that stay open."""
+        end = self.first_row + self.n_rows
+        long = [page for page in self.open if page.kind != "incident" and end - page.row > 2 * self.per_day]
+        if not long:
+            return []
+        days = max(3.0, (end - max(page.start for page in long)) / self.per_day)
+        since = self._at(max(page.start for page in long), max(page.seconds for page in long))
+        return [
+            f"{counted(len(long), 'page')} {'has' if len(long) == 1 else 'have'} been open for more than two days: if the change "
+            f"is to stay, renew the reference with the rows from {since} on, {days:.0f} days of them by now; two weeks are enough "
+            "for every weekday (update_reference; in the shell a new file for --reference and a new --state)."
+        ]
 
     def _tables(self) -> list[ShownTable]:
         return [shown("Pages", self._columns(), "One page a cause; closed is -1 while it is open.")]
 
     def _charts(self) -> list[Chart]:
-        series = []
-        for kind, colour in zip(_WORDS, ("blue", "vermillion", "orange", "green", "text"), strict=True):
-            found = [page for page in self.pages if page.kind == kind]
-            if found:
-                heights = [page.columns[0] for page in found]
-                notes = [self.words(page) for page in found]
-                rows = [page.row + self.counted_from for page in found]
-                series.append(Series(kind, rows, heights, "dots", colour, notes, strong=True))
-        if not series:
+        """Return a picture of each column that has a page, or of the first columns: what was observed, and what is usual."""
+        if self.stream is None or not len(self.stream.seconds):
             return []
-        about = "Each page at the row at which it was opened, at the number of its first column."
-        return [Chart(counted(len(self.pages), "page"), "row", "column", series, about, wide=True)]
+        paged = [j for page in self.pages for j in page.columns + page.also]
+        drawn = list(dict.fromkeys([*paged, *range(len(self.names))]))[:_MOST_DRAWN]
+        return [self._chart(j) for j in drawn]
+
+    def _chart(self, column: int) -> Chart:
+        stream, n = self.stream, self.n_rows
+        assert stream is not None  # as _charts has asked
+        rows = self.first_row + n - len(stream.seconds) + np.arange(len(stream.seconds))
+        timed = bool(np.isfinite(stream.seconds).all())
+        places = stream.seconds + self._ahead(stream.seconds) if timed else rows + float(self.counted_from)
+        found = [page for page in self.pages if column in page.columns + page.also]
+        ends = [(page.start, page.until if page.until >= 0 else page.closed) for page in found]
+        inside = _merged([(a, b if b >= 0 else int(rows[-1])) for a, b in ends if b < 0 or b > rows[0]])
+        bands = [(float(np.interp(a, rows, places)), float(np.interp(b, rows, places))) for a, b in inside]
+        lines = [(float(np.interp(page.row, rows, places)), "page") for page in found if page.row >= rows[0]]
+        series = [
+            Series(name, places[steps], values, "line", colour, self._notes_of(rows[steps], values))
+            for name, colour, (steps, values) in (
+                ("observed", "blue", thinned(stream.cells[:, column])),
+                ("usual in this context", "text", thinned(stream.usual[:, column])),
+            )
+        ]
+        title = f"{self.names[column]}: " + (counted(len(found), "page") if found else "no page")
+        about = "What was observed, and the median of the reference in the same context. Shaded from the start of a change to its end."
+        axis = "time" if timed else "row"
+        return Chart(title, axis, self.names[column], series, about, bands=bands, lines=lines, times="x" * timed, wide=True)
+
+    def _ahead(self, seconds: np.ndarray) -> float:
+        """Return by how much the clock of the zone is ahead of UTC at the last row: axes show times without a zone."""
+        if self.zone is None:
+            return 0.0
+        ahead = datetime.fromtimestamp(float(seconds[-1]), ZoneInfo(self.zone)).utcoffset()
+        return 0.0 if ahead is None else ahead.total_seconds()
+
+    def _notes_of(self, rows: np.ndarray, values: np.ndarray) -> list[str]:
+        return [f"row {row + self.counted_from}: {value:.4g}" for row, value in zip(rows, values, strict=True)]
 
     def _notes(self) -> list[str]:
         return [
@@ -186,13 +274,51 @@ class DriftPages(Result):
         ]
 
 
-def time_text(page: Page) -> str:
-    """Return the time since which there was evidence, as the clock of the rows showed it; empty if it is not known."""
-    if not np.isfinite(page.seconds):
+def _size_text(page: Page) -> str:
+    """Return how large a change is, in words: ": 4.2 where 2 is usual (2.1 times)"; empty if that is not known."""
+    if page.kind == "spread":
+        consistent = np.isfinite(page.size) and (page.size > 1.0) == (page.direction > 0)
+        return f": {page.size:.2g} times the usual deviations" if consistent else ""
+    if not np.isfinite(page.observed) or not np.isfinite(page.usual):
         return ""
-    return datetime.fromtimestamp(page.seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    if page.kind == "together":
+        return f": a correlation of {page.observed:.2f} in place of {page.usual:.2f}"
+    most = {"incident": "up to " if page.direction > 0 else "down to "}.get(page.kind, "")
+    words = f": {most}{_number(page.observed)} where {_number(page.usual)} is usual"
+    words += f" ({_times_text(page.times)})" if np.isfinite(page.times) and abs(page.times - 1.0) >= 0.005 else ""
+    if page.kind == "given":
+        words += f", by {abs(page.size):.2g} deviations of what the other columns leave open"
+    return words
+
+
+def _merged(bands: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return bands of which none overlaps another."""
+    out: list[tuple[int, int]] = []
+    for low, high in sorted(bands):
+        if out and low <= out[-1][1]:
+            out[-1] = (out[-1][0], max(high, out[-1][1]))
+        else:
+            out.append((low, high))
+    return out
+
+
+def _times_text(times: float) -> str:
+    if times >= _FEW_TIMES:
+        return f"{times:.2g} times" if times < 100.0 else f"{times:,.0f} times"
+    return f"{100.0 * abs(times - 1.0):.0f} % {'more' if times > 1.0 else 'less'}"
+
+
+def _number(value: float) -> str:
+    """Return a number of three digits; whole ones of more digits as they are."""
+    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
 
 
 def joined_pages(parts: list[DriftPages]) -> DriftPages:
     """Return the pages of consecutive rows of a stream as one result."""
-    return replace(parts[-1], first_row=parts[0].first_row, n_rows=sum(part.n_rows for part in parts))
+    events = tuple(event for part in parts for event in part.events)
+    stream = parts[0].stream
+    for part in parts[1:] if stream is not None else ():
+        stream = part.stream if stream is None else stream.then(part.stream) if part.stream is not None else stream
+    stream = None if stream is None else stream.last(_MOST_ROWS)
+    n_rows = sum(part.n_rows for part in parts)
+    return replace(parts[-1], first_row=parts[0].first_row, n_rows=n_rows, events=events, stream=stream)

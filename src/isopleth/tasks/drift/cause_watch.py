@@ -1,0 +1,473 @@
+"""One pass over the rows of a stream: pages of causes are opened, joined, and closed when the change has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from isopleth.tasks.drift.causes import GIVEN, KINDS, MOST_LAGS, TOGETHER, CauseModel, incident_bar, least_in_run
+
+# Days whose rows say how much scores vary after a level has changed, and what a page reports of a change.
+DAYS_KEPT = 7
+_FEWEST_AFTER = 96
+# Deviation of a normal law over the median distance from its median.
+_DEVIATION = 1.4826
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """A cause: what changed, in which columns, by how much, and since when.
+
+    Rows are counted from 0. `closed` is the row at which the end of the change was certain; -1 while it is open.
+    """
+
+    row: int
+    start: int
+    kind: str
+    columns: tuple[int, ...]
+    direction: int
+    last: int
+    closed: int = -1
+    also: tuple[int, ...] = ()
+    seconds: float = np.nan  # time of its start, in seconds since 1970; NaN if it is not known
+    usual: float = np.nan  # what is usual in the context, in units of the column; the correlation of two columns
+    observed: float = np.nan  # what was observed in its place
+    times: float = np.nan  # observed over usual, of columns without negative cells
+    size: float = np.nan  # of a level in deviations, of a spread over the usual one
+    until: int = -1  # first row that was as usual again; -1 while it is open or if that is not known
+    until_seconds: float = np.nan
+    changed: int = -1  # row at which an incident that went on became a change of the level; -1 if it did not
+
+
+class PageEvent(NamedTuple):
+    """What happened to a page at a row, and how the page was then."""
+
+    row: int
+    event: str  # "opened"; "lasts" for an incident that has become a change; "closed"
+    number: int  # number of the page, from 0
+    page: Page
+
+
+@dataclass(frozen=True, eq=False)
+class Cause:
+    """Open cause of a page: muted until it has had no evidence for `hold` rows."""
+
+    page: int
+    kind: int
+    columns: tuple[int, int]
+    statistic: int
+    start: int
+    row: int
+    hold: int
+    until: int
+
+
+@dataclass(frozen=True, eq=False)
+class StreamRows:
+    """Rows of a stream as they are judged."""
+
+    scores: np.ndarray  # (n, d): scores given the contexts; NaN where a cell is missing
+    cells: np.ndarray  # (n, d)
+    usual: np.ndarray  # (n, d): medians of the contexts
+    seconds: np.ndarray  # (n,): times in seconds since 1970; NaN without times
+
+    @classmethod
+    def empty(cls, columns: int) -> Self:
+        """Return no rows."""
+        return cls(*np.empty((3, 0, columns)), np.empty(0))
+
+    def then(self, rows: StreamRows) -> Self:
+        """Return these rows and more."""
+        return type(self)(*(np.concatenate([getattr(self, name), getattr(rows, name)]) for name in vars(self)))
+
+    def last(self, count: int) -> Self:
+        """Return the last rows, as copies."""
+        return type(self)(*(each[max(0, len(each) - count) :].copy() for each in vars(self).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class CauseState:
+    """Position in a stream. It is replaced and never changed in place."""
+
+    n_rows: int
+    sums: np.ndarray  # (k,): Shiryaev-Roberts sums
+    walks: np.ndarray  # (k,): cumulative sums, which say since when
+    starts: np.ndarray  # (k,): first row of the present evidence
+    start_seconds: np.ndarray  # (k,): its time
+    recent: StreamRows
+    incidents: np.ndarray  # (d,): last row of an incident of each column
+    base: np.ndarray  # (d,): level about which incidents are judged, and unit of the scores
+    unit: np.ndarray
+    open: tuple[Cause, ...]
+    pages: tuple[Page, ...]
+    key: int = 0  # of the reference
+
+    @property
+    def alarms(self) -> int:
+        """Number of pages so far."""
+        return len(self.pages)
+
+    @classmethod
+    def empty(cls, model: CauseModel) -> Self:
+        """Return the state before the first row."""
+        k, d = len(model.slope), model.dim
+        return cls(
+            0,
+            np.zeros(k),
+            np.zeros(k),
+            np.zeros(k, dtype=np.intp),
+            np.full(k, np.nan),
+            StreamRows.empty(d),
+            np.full(d, -(10**9)),
+            np.zeros(d),
+            np.ones(d),
+            (),
+            (),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Masks:
+    """Likelihood ratios that the open causes explain, those that are evidence for each, and the shares of explained and others."""
+
+    of_causes: list[np.ndarray]
+    evidence: list[np.ndarray]
+    muted: np.ndarray
+    muted_share: np.ndarray
+    free_share: np.ndarray
+
+
+class CauseWatch:
+    """One pass over the next rows of a stream."""
+
+    def __init__(self, model: CauseModel, state: CauseState, rows: StreamRows, positive: np.ndarray) -> None:
+        before = len(state.recent.scores)
+        self._model, self._first, self._key, self._positive = model, state.n_rows, state.key, positive
+        self._rows, self._offset, self._count = state.recent.then(rows), state.n_rows - before, len(rows.scores)
+        self._missing = np.isnan(self._rows.scores)
+        self._scores = np.where(self._missing, 0.0, self._rows.scores)
+        lead = max(0, before - MOST_LAGS)
+        self._steps = model.steps(self._scores[lead:], before - lead)
+        self._ratios = np.exp(self._steps)
+        runs = [least_in_run(z, model.run) for z in self._scores[lead:].T]
+        self._runs = np.column_stack(runs)[before - lead :]
+        self._touches = [(model.columns == j).any(axis=1) for j in range(model.dim)]
+        self._sums, self._walks, self._starts = state.sums.copy(), state.walks.copy(), state.starts.copy()
+        self._start_seconds = state.start_seconds.copy()
+        self._incidents, self._base, self._unit = state.incidents.copy(), state.base.copy(), state.unit.copy()
+        self._open, self._pages, self.events = list(state.open), list(state.pages), list[PageEvent]()
+        self._last_incident, day = int(self._incidents.max()), model.per_day
+        # Rows that part two incidents, that part two causes, and after which an incident is a change.
+        self._brief, self._near, self._lasting = max(6, day // 24), max(2, day // 8), max(6, day // 8)
+        self._mask()
+
+    def run(self) -> CauseState:
+        """Take in all rows, and return the state after them."""
+        gaps = self._missing[len(self._missing) - self._count :].any(axis=1)
+        over = (self._runs > self._model.bars).any(axis=1)
+        for i in range(self._count):
+            t = self._first + i
+            if self._open or self._unfinished:
+                self._wait(t)
+                self._close(t)
+            quiet = self._unknown(t) if gaps[i] else None
+            if self._changed and t % max(1, self._model.per_day // 24) == 0:
+                self._settle_all(t)
+            if over[i]:
+                for j in np.flatnonzero(self._runs[i] > self._model.bars):
+                    self._judge_incident(t, int(j))
+            if t - self._last_incident < self._model.run + 2:
+                for j in np.flatnonzero(t - self._incidents < self._model.run + 2):
+                    quiet = self._touches[j] if quiet is None else quiet | self._touches[j]
+            self._add(i, t, quiet)
+            self._judge_drift(t)
+        kept = DAYS_KEPT * self._model.per_day + MOST_LAGS
+        return CauseState(
+            self._first + self._count,
+            self._sums,
+            self._walks,
+            self._starts,
+            self._start_seconds,
+            self._rows.last(kept),
+            self._incidents,
+            self._base,
+            self._unit,
+            tuple(self._open),
+            tuple(self._pages),
+            self._key,
+        )
+
+    def _mask(self) -> None:
+        """Keep what follows from the open causes and pages, which change seldom."""
+        share = np.exp(self._model.log_share)
+        of_causes = [self._muted_by(cause.kind, cause.columns) for cause in self._open]
+        muted = np.logical_or.reduce(of_causes) if of_causes else np.zeros(len(share), dtype=bool)
+        evidence = [self._muted_by(cause.kind, cause.columns, given=False) for cause in self._open]
+        self._masks = _Masks(of_causes, evidence, muted, np.where(muted, share, 0.0), np.where(muted, 0.0, share))
+        self._changed = any(cause.kind < TOGETHER for cause in self._open)
+        self._unfinished = any(page.kind == "incident" and page.closed < 0 for page in self._pages)
+
+    def _tell(self, t: int, event: str, number: int, page: Page) -> None:
+        """Change a page, and keep what happened to it."""
+        self._pages[number] = page
+        self.events.append(PageEvent(t, event, number, page))
+        self._mask()
+
+    def _wait(self, t: int) -> None:
+        """Let open causes of columns that are missing in a row wait for a row more: a gap is no end of a change."""
+        gaps = self._missing[t - self._offset]
+        if gaps.any():
+            for k, cause in enumerate(self._open):
+                if gaps[list(cause.columns)].any():
+                    self._open[k] = replace(cause, until=cause.until + 1)
+
+    def _unknown(self, t: int) -> np.ndarray:
+        """Return the likelihood ratios about which a row says nothing, since a cell is missing: a gap is no lack of spread."""
+        quiet = np.zeros(len(self._model.kind), dtype=bool)
+        for j in np.flatnonzero(self._missing[t - self._offset]):
+            quiet |= self._touches[j] | (self._model.kind == GIVEN)
+        return quiet
+
+    def _time(self, row: int) -> float:
+        place = row - self._offset
+        return float(self._rows.seconds[place]) if 0 <= place < len(self._rows.seconds) else np.nan
+
+    def _close(self, t: int) -> None:
+        """Close the causes and incidents for which no more evidence has come; their columns are watched as before again."""
+        for cause in [cause for cause in self._open if t > cause.until]:
+            self._open.remove(cause)
+            if cause.kind < TOGETHER:
+                self._base[cause.columns[0]], self._unit[cause.columns[0]] = 0.0, 1.0
+            if not any(other.page == cause.page for other in self._open):
+                self._tell(t, "closed", cause.page, self._ended(cause.page, t, self._end_of(cause)))
+            self._mask()
+        for k in range(max(0, len(self._pages) - 3 * self._model.dim), len(self._pages)):
+            page = self._pages[k]
+            if page.kind == "incident" and page.closed < 0 and t - page.last > self._brief:
+                if not any(cause.page == k for cause in self._open):
+                    self._tell(t, "closed", k, self._ended(k, t, page.last + 1))
+
+    def _ended(self, number: int, t: int, until: int) -> Page:
+        return replace(self._pages[number], closed=t, until=until, until_seconds=self._time(until))
+
+    def _end_of(self, cause: Cause) -> int:
+        """Return the first row as usual after a change, by least squares: the mean steps back to 0 there."""
+        last = cause.until - cause.hold
+        if last < self._offset:
+            return last + 1
+        first = max(cause.start, last - DAYS_KEPT * self._model.per_day, self._offset)
+        lead = max(0, first - self._offset - MOST_LAGS)
+        rows = self._scores[lead : cause.until + 1 - self._offset]
+        values = self._model.standard(rows)[first - self._offset - lead :, cause.statistic]
+        mean = float(values[: max(1, last + 1 - first)].mean())
+        return first + int(np.argmax(np.cumsum((values - mean / 2.0) * mean))) + 1
+
+    def _add(self, i: int, t: int, quiet: np.ndarray | None) -> None:
+        fresh = self._starts == t
+        if fresh.any():
+            self._start_seconds[fresh] = self._time(t)
+        sums, walks = (self._sums + 1.0) * self._ratios[i], self._walks + self._steps[i]
+        if quiet is not None:
+            sums, walks = np.where(quiet, self._sums, sums), np.where(quiet, self._walks, walks)
+        none = walks <= 0.0
+        walks[none] = 0.0
+        self._starts[none] = t + 1
+        self._sums, self._walks = sums, walks
+
+    def _change_of(self, column: int) -> Cause | None:
+        """Return the open cause after which incidents of a column are judged anew."""
+        return next((each for each in self._open if each.kind < TOGETHER and each.columns[0] == column), None)
+
+    def _recent_page(self, t: int, j: int) -> int | None:
+        """Return the number of the page of the present incident of a column, if it has one."""
+        for k in range(len(self._pages) - 1, max(-1, len(self._pages) - 1 - 3 * self._model.dim), -1):
+            page = self._pages[k]
+            if page.kind == "incident" and j in page.columns + page.also and t - page.last <= self._brief:
+                return k
+        return None
+
+    def _judge_incident(self, t: int, j: int) -> None:
+        """Open a page where some rows in a row are far from what is usual, and from a level that has changed."""
+        change, model = self._change_of(j), self._model
+        if change is not None:
+            z = self._scores[max(0, t - model.run + 1 - self._offset) : t + 1 - self._offset, j]
+            new = (z - self._base[j]) / self._unit[j]
+            if max(min(z.min(), new.min()), min(-z.max(), -new.max())) <= model.bars[j]:
+                return
+        if t - self._incidents[j] > self._brief and not (change is not None and t - change.row <= model.per_day):
+            self._open_incident(t, j)
+        self._incidents[j] = self._last_incident = t
+        k = self._recent_page(t, j)
+        if k is not None:
+            self._pages[k] = page = self._with_extreme(replace(self._pages[k], last=t), t, j)
+            if change is None and j == page.columns[0] and t - page.start >= self._lasting:
+                self._become_level(t, k)
+
+    def _open_incident(self, t: int, j: int) -> None:
+        near = [
+            k
+            for k, page in enumerate(self._pages[-3 * self._model.dim :], max(0, len(self._pages) - 3 * self._model.dim))
+            if t - (page.last if page.kind == "incident" else page.row) <= self._brief
+        ]
+        if near:
+            self._join(near[-1], (j,), t)
+            return
+        start, sign = t - self._model.run + 1, int(np.sign(self._scores[t - self._offset, j] - self._base[j]))
+        self._pages.append(Page(t, start, "incident", (j,), sign, t, seconds=self._time(start)))
+        number = len(self._pages) - 1
+        for row in range(start, t + 1):
+            self._pages[number] = self._with_extreme(self._pages[number], row, j)
+        self._tell(t, "opened", number, self._pages[number])
+
+    def _with_extreme(self, page: Page, t: int, j: int) -> Page:
+        """Return the page of an incident with the cell that is farthest from what is usual."""
+        place = t - self._offset
+        size = float(self._scores[place, j] - self._base[j]) if place >= 0 else 0.0
+        if j != page.columns[0] or (np.isfinite(page.size) and size * page.direction <= page.size * page.direction):
+            return page
+        return self._sized(page, self._rows.cells[place, j], self._rows.usual[place, j], size)
+
+    def _sized(self, page: Page, observed: float, usual: float, size: float) -> Page:
+        ratio = self._positive[page.columns[0]] and usual > 0.0
+        times = float(observed / usual) if ratio else np.nan
+        return replace(page, observed=float(observed), usual=float(usual), times=times, size=size)
+
+    def _become_level(self, t: int, number: int) -> None:
+        """Make a page of an incident that goes on one of a level, which mutes what it explains."""
+        page, model = self._pages[number], self._model
+        columns = (page.columns[0], page.columns[0])
+        ratio = int(np.flatnonzero((model.kind == 0) & (model.columns == columns).all(axis=1))[0])
+        hold = max(model.per_day, 3 * (t - page.start))
+        cause = Cause(number, 0, columns, int(model.statistic[ratio]), page.start, t, hold, t + hold)
+        self._open.append(cause)
+        self._forget(self._muted_by(0, columns), t)
+        self._settle(t, columns[0], cause)
+        self._last(t, number, cause)
+
+    def _last(self, t: int, number: int, cause: Cause) -> None:
+        """Make a page of an incident one of the change that it turned out to be."""
+        page = replace(self._pages[number], kind=KINDS[cause.kind], changed=t)
+        self._tell(t, "lasts", number, self._measured(page, cause, t))
+
+    def _settle_all(self, t: int) -> None:
+        for cause in self._open:
+            if cause.kind < TOGETHER and cause is self._change_of(cause.columns[0]):
+                self._settle(t, cause.columns[0], cause)
+
+    def _settle(self, t: int, j: int, change: Cause) -> None:
+        """Let incidents of a column be judged about its new level, and in units of how much it varies now."""
+        day, model = self._model.per_day, self._model
+        end = t + 1 - self._offset
+        self._base[j] = np.median(self._scores[max(0, max(change.start, t - day) - self._offset) : end, j])
+        since = self._scores[max(0, max(change.start, t - DAYS_KEPT * day) - self._offset) : end, j]
+        if len(since) >= min(day, _FEWEST_AFTER):
+            bar = incident_bar(since - np.median(since), model.run_length, model.dim, model.run)
+            self._unit[j] = max(1.0, bar / model.bars[j])
+        else:
+            self._unit[j] = 2.0
+
+    def _join(self, k: int, columns: tuple[int, ...], t: int) -> None:
+        """Add columns to a page; a cause that shows in several columns has one."""
+        page = self._pages[k]
+        fresh = tuple(dict.fromkeys(c for c in columns if c not in page.columns + page.also))
+        self._pages[k] = replace(page, also=page.also + fresh, last=t)
+
+    def _muted_by(self, kind: int, columns: tuple[int, int], *, given: bool = True) -> np.ndarray:
+        """Return the likelihood ratios that an open cause explains; those of all columns `given` the others are no evidence for it.
+
+        Any change moves the regressions on other columns. A level or a spread that changed changes everything of its column.
+        """
+        kinds, pairs = self._model.kind, self._model.columns
+        own = (kinds == kind) & (pairs == columns).all(axis=1)
+        shared = (pairs == columns[0]).any(axis=1)
+        own = own | (shared if kind < TOGETHER else own)
+        return np.asarray(own | (kinds == GIVEN) if given else own)
+
+    def _judge_drift(self, t: int) -> None:
+        """Open a page if the evidence for kinds of change that no open cause explains is enough."""
+        model, masks = self._model, self._masks
+        if self._open and self._sums @ masks.muted_share >= model.bar:
+            self._go_on(t)
+        if self._sums @ masks.free_share < model.bar:
+            return
+        best = int(np.argmax(self._sums * masks.free_share))
+        kind, start = int(model.kind[best]), int(self._starts[best])
+        one, other = (int(c) for c in model.columns[best])
+        hold = max(model.per_day, 3 * (t - start))
+        number, opened = self._page_of(t, start), False
+        if number is None:
+            named = (one,) if one == other else (one, other)
+            sign = int(np.sign(model.slope[best]))
+            seconds = float(self._start_seconds[best])
+            self._pages.append(Page(t, start, KINDS[kind], named, sign, t, seconds=seconds))
+            number, opened = len(self._pages) - 1, True
+        else:
+            self._join(number, (one, other), t)
+        cause = Cause(number, kind, (one, other), int(model.statistic[best]), start, t, hold, t + hold)
+        self._open.append(cause)
+        self._forget(self._muted_by(kind, (one, other)), t)
+        if opened:
+            self._tell(t, "opened", number, self._measured(self._pages[number], cause, t))
+        self._mask()
+
+    def _go_on(self, t: int) -> None:
+        """Keep the causes open for which more evidence has come, and measure them anew."""
+        best, masks = int(np.argmax(self._sums * self._masks.muted_share)), self._masks
+        if not any(mask[best] for mask in masks.evidence):
+            self._forget(masks.muted & (self._model.kind == GIVEN), t)
+        for k, (mask, evidence) in enumerate(zip(masks.of_causes, masks.evidence, strict=True)):
+            if evidence[best]:
+                cause = self._open[k] = replace(self._open[k], until=t + self._open[k].hold)
+                page = self._pages[cause.page]
+                if page.kind == KINDS[cause.kind]:
+                    self._pages[cause.page] = self._measured(replace(page, last=t), cause, t)
+                elif page.kind == "incident" and cause.kind < TOGETHER and cause.columns[0] == page.columns[0]:
+                    if t - page.start >= self._lasting:
+                        self._last(t, cause.page, cause)
+                self._forget(mask, t)
+
+    def _measured(self, page: Page, cause: Cause, t: int) -> Page:
+        """Return a page with the size of its change in the rows since its start."""
+        first = max(cause.start, t + 1 - DAYS_KEPT * self._model.per_day, self._offset) - self._offset
+        rows, (j, other) = slice(first, t + 1 - self._offset), cause.columns
+        known = ~self._missing[rows][:, [j, other]].any(axis=1)
+        if not known.any():
+            return page
+        if cause.kind == TOGETHER:
+            return self._with_correlation(page, rows, known)
+        z = self._scores[rows][known]
+        cells, usual = (each[rows][known, j] for each in (self._rows.cells, self._rows.usual))
+        middle = np.median(z, axis=0)
+        size = {
+            "level": middle[j],
+            "given": self._model.residual(middle)[j] if self._model.dim > 1 else middle[j],
+            "spread": _DEVIATION * np.median(np.abs(z[:, j] - middle[j])) / self._model.spread[j],
+        }[KINDS[cause.kind]]
+        if page.kind == "spread":
+            return replace(page, size=float(size))
+        return self._sized(page, float(np.median(cells)), float(np.nanmedian(usual)), float(size))
+
+    def _with_correlation(self, page: Page, rows: slice, known: np.ndarray) -> Page:
+        """Return a page of two columns with their correlation in the reference and now."""
+        one, other = page.columns[0], page.columns[-1]
+        lead = max(0, rows.start - MOST_LAGS)
+        e = self._model.innovations(self._scores[lead : rows.stop])[rows.start - lead :][known][:, [one, other]]
+        if len(e) < 3 or not (e.std(axis=0) > 0.0).all():
+            return page
+        observed, usual = float(np.corrcoef(e.T)[0, 1]), float(self._model.correlation[one, other])
+        return replace(page, usual=usual, observed=observed, size=observed - usual)
+
+    def _page_of(self, t: int, start: int) -> int | None:
+        """Return the page of the last day that the same cause opened: it began at about the same row, or came just before."""
+        day, near = self._model.per_day, self._near
+        for k in range(len(self._pages) - 1, -1, -1):
+            page = self._pages[k]
+            recent = abs(page.start - start) <= near or t - page.row <= near
+            if t - page.row <= day and (recent or (page.kind == "incident" and t - page.last <= near)):
+                return k
+        return None
+
+    def _forget(self, mask: np.ndarray, t: int) -> None:
+        self._sums[mask], self._walks[mask], self._starts[mask] = 0.0, 0.0, t + 1
