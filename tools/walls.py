@@ -298,7 +298,7 @@ PACKAGES = (
             (
                 "drift",
                 "whether new rows are still like the reference",
-                ("monitor", "alarms", "pages", "causes"),
+                ("monitor", "alarms", "pages", "causes", "cause_watch"),
                 (
                     "run `isopleth monitor` on a stream of your own",
                     "read calibration.py: what the rate of false alarms means",

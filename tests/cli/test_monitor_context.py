@@ -72,6 +72,29 @@ def test_a_state_goes_on_and_is_refused_for_another_context(reference, tmp_path)
     assert "--context hour; give the same" in other.stderr.replace("\nisopleth: ", " ")
 
 
+def test_the_context_is_read_beside_the_columns_that_are_watched(reference):
+    options = ("--reference", reference, "--run-length", 672)
+    for more in (("--columns", "errors"), ("--columns", "errors", "--ignore-missing")):
+        result = run(*options, *more, "--json", rows=text(STREAM))
+        assert "'time' is read for the context, beside --columns" in result.stderr
+        assert "judged by hour and weekday" in result.stderr
+        first = json.loads(result.stdout.splitlines()[0])
+        assert (first["event"], first["columns"], first["page"]) == ("opened", ["errors"], 1)
+        assert 1.0 < first["observed"] - first["usual"] < 2.0
+    named = run(*options, "--columns", "errors", "--context", "hour", rows=text(STREAM))
+    assert "'time' is read for the context" in named.stderr
+    windows = run(*options, "--columns", "errors", "--window", 10, rows=text(STREAM))
+    assert "judged by" not in windows.stderr
+
+
+def test_metrics_hold_the_pages_that_are_open_before_new_rows_come(reference, tmp_path):
+    options = ("--reference", reference, "--run-length", 672, "--state", tmp_path / "state", "--replay")
+    run(*options, rows=text(STREAM))
+    again = run(*options, "--metrics", tmp_path / "m.prom", rows=text(STREAM))
+    assert again.exit_code == 0
+    assert "isopleth_monitor_open_pages 1\n" in (tmp_path / "m.prom").read_text()
+
+
 def test_windows_are_compared_if_they_are_asked_for_or_the_reference_is_short(reference, tmp_path):
     few = tmp_path / "few.csv"
     hours("2025-01-06", 5, 2).sample(frac=1.0, random_state=0).to_csv(few, index=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.monitor_context import chosen_context, print_pages
+from isopleth.cli.monitor_context import chosen_context, print_pages, with_context_columns
 from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, refuse_same
@@ -25,6 +25,7 @@ from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
+from isopleth.tasks.drift.cause_watch import Page
 from isopleth.tasks.drift.monitor import DriftMonitor
 from isopleth.tasks.drift.pages import DriftPages, joined_pages
 
@@ -50,14 +51,16 @@ def monitor(
     """Watch rows from standard input and print alarms."""
     _check(run, reference, state, metrics, replay=replay)
     run.stage("reading")
+    run = with_context_columns(run, reference, context)
     table = run.read(reference)
     run.stage("fitting")
+    chosen = chosen_context(table, context)
     how: dict[str, Any] = {
-        "context": chosen_context(table, context),
+        "context": chosen,
         "timezone": timezone,
         "window": window,
         "expected_run_length": expected_run_length,
-        "compare_missing": not ignore_missing,
+        "compare_missing": not ignore_missing or chosen is not None,  # in a context missing cells say nothing
     }
     watching = _known(state, table, how) if state and state.exists() else None
     if watching is None:
@@ -281,7 +284,7 @@ class Metrics:
 
 
 # Metrics of each open page, and the values that they hold.
-_OF_PAGES = {
+_OF_PAGES: dict[str, tuple[str, Callable[[Page], float]]] = {
     "page": ("1 for each cause whose page is open.", lambda page: 1),
     "page_start_timestamp_seconds": ("Time since which there is evidence.", lambda page: page.seconds),
     "page_usual": ("What is usual in the context; of two columns their correlation.", lambda page: page.usual),

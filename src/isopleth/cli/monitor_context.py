@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
 from isopleth.cli.program import say
-from isopleth.core.errors import printable
+from isopleth.cli.run import Run
+from isopleth.core.errors import printable, quoted
 from isopleth.files.file_table import FileTable
+from isopleth.files.read import Reader
 from isopleth.results.text import wrapped
 from isopleth.tasks.drift.cause_watch import PageEvent
 from isopleth.tasks.drift.pages import SIZES, DriftPages
@@ -22,16 +25,38 @@ _SECONDS = 86400.0
 _VERBS = {"opened": "", "lasts": "goes on: ", "closed": "closed: "}
 
 
+def with_context_columns(run: Run, reference: Path, asked: tuple[str, ...]) -> Run:
+    """Return the run, whose --columns are those to watch, with the columns of the context that these leave out."""
+    chosen = run.options.columns
+    if chosen is None or asked == ("none",) or (not asked and _compares_windows()):
+        return run
+    first = Reader(reference, replace(run.options, columns=None)).first()
+    times = [str(column.name) for column in first.schema.columns if column.kind == "time"]
+    times = [name for name in times if name not in run.options.exclude]
+    wanted = [name for name in asked if name in first.names]
+    if not asked or set(asked) - set(first.names):
+        wanted += times if len(times) == 1 else []
+    added = [name for name in dict.fromkeys(wanted) if name not in chosen]
+    if not added:
+        return run
+    say(f"{quoted(added)} {'is' if len(added) == 1 else 'are'} read for the context, beside --columns.")
+    return replace(run, options=replace(run.options, columns=[*chosen, *added]))
+
+
+def _compares_windows() -> bool:
+    """Tell whether windows of rows are asked for."""
+    given = click.get_current_context().get_parameter_source("window")
+    return given == click.core.ParameterSource.COMMANDLINE
+
+
 def chosen_context(table: FileTable, asked: tuple[str, ...]) -> list[str] | None:
     """Return the columns of the context: those asked for, or the one column of times of a reference of a week or more."""
     if asked:
         return None if asked == ("none",) else list(asked)
-    given = click.get_current_context().get_parameter_source
-    windows = any(given(name) == click.core.ParameterSource.COMMANDLINE for name in ("window", "ignore_missing"))
     numbers = [column for column in table.schema.columns if column.kind != "categorical"]
     times = [j for j, column in enumerate(numbers) if column.kind == "time"]
     words = len(numbers) < len(table.schema.columns)
-    if windows or words or len(times) != 1 or len(numbers) < 2 or table.choices.time_columns:
+    if _compares_windows() or words or len(times) != 1 or len(numbers) < 2 or table.choices.time_columns:
         return None
     seconds = table.encoded().rows[:, times[0]]
     known = seconds[~np.isnan(seconds)]

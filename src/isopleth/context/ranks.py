@@ -101,7 +101,9 @@ class _Law(NamedTuple):
             first, last = self.known[np.argmin(own, axis=1)], self.known[::-1][np.argmin(own[:, ::-1], axis=1)]
         some = whole > 1e-9 * self.total[-1]
         whole = np.where(some, whole, 1.0)
-        least = 0.5 / (whole**2 / np.maximum(squares, np.finfo(np.float64).tiny) + 1.0)  # half a row of the effective number
+        least = 0.5 / (
+            whole**2 / np.maximum(squares, np.finfo(np.float64).tiny) + 1.0
+        )  # half a row of the effective number
         share = np.clip((low + ties * (high - low)) / whole, least, 1.0 - least)
         unit = max(self.unit(), _LEAST_UNIT * unit)
         above, below = (cells - last) / unit, (first - cells) / unit
@@ -130,7 +132,7 @@ class ContextRanks:
     reach: float = np.inf  # half width of the kernel in these ranks; infinite without a number
 
     @classmethod
-    def of(cls, rows: np.ndarray, contexts: RowContexts, kinds: int, *, clock: bool) -> Self:
+    def of(cls, rows: np.ndarray, contexts: RowContexts, kinds: int, *, clock: bool) -> ContextRanks:
         """Choose which of the `kinds` go together, and the widths, by the loss of quantiles of days that are left out."""
         low, high = np.nanquantile(rows, [0.25, 0.75], axis=0)
         unit = np.where(high > low, high - low, np.maximum(np.nanstd(rows, axis=0), np.finfo(np.float64).tiny))
@@ -138,12 +140,14 @@ class ContextRanks:
         widths = _WIDTHS if clock else (np.inf,)
         reaches = (np.inf,) if contexts.rank is None else _REACHES
 
-        def tried(groups: np.ndarray, width: float, reach: float) -> Self:
+        def tried(groups: np.ndarray, width: float, reach: float) -> ContextRanks:
             about = rows, contexts.hour, contexts.kind, contexts.day, groups, width, unit, contexts.rank, reach
-            return cls(*about)
+            return ContextRanks(*about)
 
         partitions = _partitions(rows, contexts, kinds)
-        losses = [tried(groups, widths[len(widths) // 2], reaches[len(reaches) // 2])._loss(chosen) for groups in partitions]
+        losses = [
+            tried(groups, widths[len(widths) // 2], reaches[len(reaches) // 2])._loss(chosen) for groups in partitions
+        ]
         groups = partitions[int(np.flatnonzero(np.array(losses) <= min(losses) * _EXCESS)[-1])]
         every = [tried(groups, width, reach) for width in widths for reach in reaches]
         return every[int(np.argmin([each._loss(chosen) for each in every]))]
@@ -168,6 +172,7 @@ class ContextRanks:
         return kept[part, place, group]
 
     def _new_laws(self, part: int, place: int, group: int) -> list[_Law | None]:
+        """Return the laws of the columns, from the rows whose weights are positive."""
         away = self._away(RowContexts(self.hour, self.kind, self.day, self.rank), part, place)
         widths = np.array([self.width, self.reach])
         weights = np.prod(np.maximum(1.0 - np.abs(away) / widths, 0.0), axis=1)
@@ -213,9 +218,7 @@ class ContextRanks:
         """Return the normal scores of :meth:`judge`."""
         return self.judge(rows, contexts, own_day=own_day)[0]
 
-    def judge(
-        self, rows: np.ndarray, contexts: RowContexts, *, own_day: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def judge(self, rows: np.ndarray, contexts: RowContexts, *, own_day: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return normal scores of cells given their contexts, (n, d); rows of the reference without their `own_day`.
 
         Beyond all rows of a context scores go on in units of its quartile distance. Ties are broken by keys of the rows.
@@ -242,9 +245,7 @@ def _rows_of_choice(contexts: RowContexts) -> np.ndarray:
     return found[np.unique(np.linspace(0, len(found) - 1, min(len(found), _ROWS_OF_CHOICE)).astype(int))]
 
 
-def _law(
-    column: np.ndarray, weights: np.ndarray, away: np.ndarray, day: np.ndarray, widths: np.ndarray
-) -> _Law | None:
+def _law(column: np.ndarray, weights: np.ndarray, away: np.ndarray, day: np.ndarray, widths: np.ndarray) -> _Law | None:
     """Return the law of the known cells of a column, brought to one place along a line."""
     order = np.argsort(column, kind="stable")[: np.count_nonzero(~np.isnan(column))]
     if not len(order):

@@ -76,7 +76,8 @@ class StreamRows:
     @classmethod
     def empty(cls, columns: int) -> Self:
         """Return no rows."""
-        return cls(*np.empty((3, 0, columns)), np.empty(0))
+        none = np.empty((0, columns))
+        return cls(none, none, none, np.empty(0))
 
     def then(self, rows: StreamRows) -> Self:
         """Return these rows and more."""
@@ -130,7 +131,7 @@ class CauseState:
 
 @dataclass(frozen=True, eq=False)
 class _Masks:
-    """Likelihood ratios that the open causes explain, those that are evidence for each, and the shares of explained and others."""
+    """Likelihood ratios that the open causes explain, those that are evidence for each, and the shares of both and of others."""
 
     of_causes: list[np.ndarray]
     evidence: list[np.ndarray]
@@ -165,14 +166,14 @@ class CauseWatch:
 
     def run(self) -> CauseState:
         """Take in all rows, and return the state after them."""
-        gaps = self._missing[len(self._missing) - self._count :].any(axis=1)
-        over = (self._runs > self._model.bars).any(axis=1)
+        gaps = np.any(self._missing[len(self._missing) - self._count :], axis=1).tolist()
+        over = np.any(self._runs > self._model.bars, axis=1).tolist()
         for i in range(self._count):
             t = self._first + i
             if self._open or self._unfinished:
                 self._wait(t)
                 self._close(t)
-            quiet = self._unknown(t) if gaps[i] else None
+            quiet: np.ndarray | None = self._unknown(t) if gaps[i] else None
             if self._changed and t % max(1, self._model.per_day // 24) == 0:
                 self._settle_all(t)
             if over[i]:
@@ -245,9 +246,9 @@ class CauseWatch:
             self._mask()
         for k in range(max(0, len(self._pages) - 3 * self._model.dim), len(self._pages)):
             page = self._pages[k]
-            if page.kind == "incident" and page.closed < 0 and t - page.last > self._brief:
-                if not any(cause.page == k for cause in self._open):
-                    self._tell(t, "closed", k, self._ended(k, t, page.last + 1))
+            over = page.kind == "incident" and page.closed < 0 and t - page.last > self._brief
+            if over and not any(cause.page == k for cause in self._open):
+                self._tell(t, "closed", k, self._ended(k, t, page.last + 1))
 
     def _ended(self, number: int, t: int, until: int) -> Page:
         return replace(self._pages[number], closed=t, until=until, until_seconds=self._time(until))
@@ -306,9 +307,12 @@ class CauseWatch:
                 self._become_level(t, k)
 
     def _open_incident(self, t: int, j: int) -> None:
+        """Open a page, or let the column join one that was just opened."""
         near = [
             k
-            for k, page in enumerate(self._pages[-3 * self._model.dim :], max(0, len(self._pages) - 3 * self._model.dim))
+            for k, page in enumerate(
+                self._pages[-3 * self._model.dim :], max(0, len(self._pages) - 3 * self._model.dim)
+            )
             if t - (page.last if page.kind == "incident" else page.row) <= self._brief
         ]
         if near:
@@ -375,7 +379,7 @@ class CauseWatch:
         self._pages[k] = replace(page, also=page.also + fresh, last=t)
 
     def _muted_by(self, kind: int, columns: tuple[int, int], *, given: bool = True) -> np.ndarray:
-        """Return the likelihood ratios that an open cause explains; those of all columns `given` the others are no evidence for it.
+        """Return the likelihood ratios that an open cause explains; those of other columns `given` the rest say nothing of it.
 
         Any change moves the regressions on other columns. A level or a spread that changed changes everything of its column.
         """
@@ -420,12 +424,11 @@ class CauseWatch:
         for k, (mask, evidence) in enumerate(zip(masks.of_causes, masks.evidence, strict=True)):
             if evidence[best]:
                 cause = self._open[k] = replace(self._open[k], until=t + self._open[k].hold)
-                page = self._pages[cause.page]
+                page, own = self._pages[cause.page], cause.columns[0]
                 if page.kind == KINDS[cause.kind]:
                     self._pages[cause.page] = self._measured(replace(page, last=t), cause, t)
-                elif page.kind == "incident" and cause.kind < TOGETHER and cause.columns[0] == page.columns[0]:
-                    if t - page.start >= self._lasting:
-                        self._last(t, cause.page, cause)
+                elif page.kind == "incident" and page.columns == (own,) and t - page.start >= self._lasting:
+                    self._last(t, cause.page, cause)
                 self._forget(mask, t)
 
     def _measured(self, page: Page, cause: Cause, t: int) -> Page:

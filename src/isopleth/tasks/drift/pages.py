@@ -33,8 +33,8 @@ _SIZE_KEYS = {
     "usual": "what is usual in the context, in the unit of the column; of two columns their correlation",
     "observed": "what was observed in its place",
     "times": "observed over usual, of columns without negative cells",
-    "size": "of a level and an incident in deviations, given the other columns in deviations of what they leave open, of a spread "
-    "the ratio to the usual one",
+    "size": "of a level and an incident in deviations; given the other columns in deviations of what they leave open; of a "
+    "spread the ratio to the usual one",
 }
 SIZES = tuple(_SIZE_KEYS)
 
@@ -206,7 +206,8 @@ class DriftPages(Result):
         else:
             words = [f"{counted(len(self), 'page')} in {rows} of the stream:"]
             words += [f"Row {page.row + self.counted_from}: {self.words(page)}." for page in self.opened]
-        words += [f"Closed at row {page.closed + self.counted_from}: {self.words(page)}." for page in self.closed]
+        before = [page for page in self.closed if page.row < self.first_row]
+        words += [f"Closed at row {page.closed + self.counted_from}: {self.words(page)}." for page in before]
         return words + self._advice()
 
     def _advice(self) -> list[str]:
@@ -219,8 +220,8 @@ class DriftPages(Result):
         since = self._at(max(page.start for page in long), max(page.seconds for page in long))
         return [
             f"{counted(len(long), 'page')} {'has' if len(long) == 1 else 'have'} been open for more than two days: if the change "
-            f"is to stay, renew the reference with the rows from {since} on, {days:.0f} days of them by now; two weeks are enough "
-            "for every weekday (update_reference; in the shell a new file for --reference and a new --state)."
+            f"is to stay, renew the reference with the rows from {since} on, {days:.0f} days by now; two weeks hold every "
+            "weekday (update_reference; in the shell a new file for --reference and a new --state)."
         ]
 
     def _tables(self) -> list[ShownTable]:
@@ -253,9 +254,11 @@ class DriftPages(Result):
             )
         ]
         title = f"{self.names[column]}: " + (counted(len(found), "page") if found else "no page")
-        about = "What was observed, and the median of the reference in the same context. Shaded from the start of a change to its end."
+        about = "What was observed, and the median of the reference in the same context; shaded while it was changed."
         axis = "time" if timed else "row"
-        return Chart(title, axis, self.names[column], series, about, bands=bands, lines=lines, times="x" * timed, wide=True)
+        return Chart(
+            title, axis, self.names[column], series, about, bands=bands, lines=lines, times="x" * timed, wide=True
+        )
 
     def _ahead(self, seconds: np.ndarray) -> float:
         """Return by how much the clock of the zone is ahead of UTC at the last row: axes show times without a zone."""
