@@ -53,7 +53,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     - **columns** (1/6): changes of level and slope in each column of several alone, which the noise of the others would hide;
     - **given others** (1/6): changes of a column given the other columns at the same step, which move it by little of its spread;
     - **scatter** (1/3): changes of scatter in the description, in series shorter than 400 steps;
-    - **cycles** (1/2): a scan that compares windows and innovations between blocks of whole cycles, in series with a period;
+    - **cycles** (1/2): a scan that compares windows, innovations and dynamics between blocks of whole cycles, in series with a
+      period;
     - **innovations** (4/9): a scan of the innovations in blocks of five steps, in series of at least 200 steps without a period;
     - **shapes** (2/9): a scan of windows in standard units, in series of at least 400 steps without a period.
 

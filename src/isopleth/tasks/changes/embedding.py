@@ -105,15 +105,22 @@ def moments(values: np.ndarray, blocks: Blocks) -> np.ndarray:
         for i in range(1, values.shape[1]):
             products = values[:, i : i + 1] * values[:, :i]
             rows.append(np.sign(products) * np.sqrt(np.abs(products)))
-    sums = np.concatenate(
-        [np.zeros((1, sum(part.shape[1] for part in rows))), np.cumsum(np.column_stack(rows), axis=0)]
-    )
-    at = np.minimum(blocks.edges, len(values))
-    whole = np.minimum(at.astype(int), len(values) - 1)
+    return in_units_of_steps(means_over_parts(np.column_stack(rows), blocks), blocks.parts, 2.0)
+
+
+def means_over_parts(rows: np.ndarray, blocks: Blocks) -> np.ndarray:
+    """Average rows, one a step, over the parts of blocks; their edges need not be whole steps."""
+    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    at = np.minimum(blocks.edges, len(rows))
+    whole = np.minimum(at.astype(int), len(rows) - 1)
     cut = sums[whole] + (at - whole)[:, None] * (sums[whole + 1] - sums[whole])
-    means = np.diff(cut, axis=0) * (blocks.parts / blocks.length)
-    steps = np.diff(over_blocks(means, blocks.parts), axis=0)
-    return np.asarray(means * (2.0 / max(float(np.sqrt(np.sum(steps**2) / max(len(steps), 1))), 1e-300)))
+    return np.asarray(np.diff(cut, axis=0) * (blocks.parts / blocks.length))
+
+
+def in_units_of_steps(means: np.ndarray, parts: int, weight: float) -> np.ndarray:
+    """Return means of parts times a weight, in units of the differences of neighbouring blocks."""
+    steps = np.diff(over_blocks(means, parts), axis=0)
+    return np.asarray(means * (weight / max(float(np.sqrt(np.sum(steps**2) / max(len(steps), 1))), 1e-300)))
 
 
 def over_blocks(parts: np.ndarray, count: int) -> np.ndarray:

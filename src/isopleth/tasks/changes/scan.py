@@ -45,7 +45,7 @@ _CLEARLY = 2.0
 _EULER = 0.5772156649
 # Blocks from which a step is compared with what wanders beside it, stretches of the longer side and fewest of the shorter one in
 # which this is done, and least share of the variation of their means that the step explains.
-_MANY_BLOCKS, _STRETCHES, _FEWEST_STRETCHES, _LEAST_SHARE_OF_STEP = 80, 20, 4, 0.6
+_MANY_BLOCKS, _STRETCHES, _FEWEST_STRETCHES, _LEAST_SHARE_OF_STEP = 80, 20, 4, 0.85
 
 
 @dataclass(frozen=True)
@@ -176,16 +176,24 @@ class ContrastScan:
         return set(kept[1:-1])
 
     def _share_of_step(self, start: int, place: int, end: int) -> float:
-        """Return the share of the variation along a step that it explains, in means of stretches: a weak step may be steady."""
+        """Return the share of the variation along a step that it explains, less the noise of blocks: a weak step may be steady.
+
+        Means of stretches hold less of that noise. What it adds to their variance is subtracted, up to the error of that.
+        """
         before, rest = place - start, self._step(start, place, end)[0]
-        line = rest @ (rest[before:].mean(axis=0) - rest[:before].mean(axis=0))
+        jump = rest[before:].mean(axis=0) - rest[:before].mean(axis=0)
+        line = rest @ (jump / max(float(np.linalg.norm(jump)), 1e-300))
         lengths = before, len(rest) - before
         size = max(1, min(max(lengths) // _STRETCHES, min(lengths) // _FEWEST_STRETCHES))
-        sides = [_stretch_means(side, size) for side in (line[:before], line[before:])]
-        middle = float(np.concatenate(sides).mean())
-        within = sum(float(np.sum((side - side.mean()) ** 2)) for side in sides)
-        between = sum(len(side) * float(side.mean() - middle) ** 2 for side in sides)
-        return between / max(between + within, 1e-300)
+        both = line[:before], line[before:]
+        noise = sum(float(np.sum(np.diff(side) ** 2)) for side in both) / (2.0 * max(len(line) - 2, 1))
+        sides = [_stretch_means(side, size) for side in both]
+        counts = np.array([len(side) for side in sides])
+        freedom = max(int(counts.sum()) - 2, 1)
+        within = sum(float(np.sum((side - side.mean()) ** 2)) for side in sides) / freedom
+        noise /= size
+        between = float(np.prod(counts / counts.sum())) * float(sides[1].mean() - sides[0].mean()) ** 2
+        return between / max(between + max(within - noise, noise * float(np.sqrt(2.0 / freedom))), 1e-300)
 
     def _tested(self, start: int, end: int) -> tuple[int, float]:
         """Return the place of the largest contrast in a segment, and its p-value."""

@@ -1,4 +1,4 @@
-"""Changes of anything between cycles: the shapes of windows and the innovations, averaged over blocks of whole cycles."""
+"""Changes of anything between cycles: shapes of windows, innovations and dynamics, averaged over blocks of whole cycles."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.dynamics import mean_scores
 from isopleth.tasks.changes.embedding import SHAPE_LAGS, Blocks, blocks_of, embedded
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.scan import (
@@ -50,8 +51,8 @@ def run(series: ObservedSeries, described: Described, rng: np.random.Generator) 
         lags = _lags(blocks, described.cycle)
         shapes = embedded(normal, lags, blocks, rng, normal=True, memory_limit=series.memory_limit)
         laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
-        both = np.concatenate([shapes, laws], axis=1)
-        scan = ContrastScan(both, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short)
+        parts = np.concatenate([shapes, laws, mean_scores(described.shapes, blocks)], axis=1)
+        scan = ContrastScan(parts, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short)
         found = scan.changes(series.rate / len(options))
         yield LegCandidates(
             [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block
