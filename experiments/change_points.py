@@ -1,6 +1,6 @@
 """Change points of real series: the detector's default beside the paper's score, kernel change points, and no change at all.
 
-    python -m experiments.change_points --data DIR [--parts turing,tssb,klcpd,speech] [--quick] [--out FIGURE] [--jobs N]
+    python -m experiments.change_points --data DIR [--parts turing,tssb,utsa,klcpd,speech] [--quick] [--out FIGURE] [--jobs N]
 
 turing: the 31 univariate series of the Turing Change Point Dataset, with its benchmark's F1 (margin 5) and covering, everything
 at its default. "LSDD score" is the paper's curve with a fixed threshold: peaks above the mean of the curve plus twice its
@@ -8,7 +8,7 @@ standard deviation. "kernel" is ruptures' KernelCPD on standardised values with 
 ruptures is not installed.
 
 tssb: series of the Time Series Segmentation Benchmark, periodic shapes that turn into others; F1 with a margin of 1 % of the
-length, and covering.
+length, and covering. utsa: recordings of insects, a robot dog and pulses, measured likewise.
 
 klcpd: area under the ROC curve of the score against the marks, over the last fifth of a series, as the KL-CPD study evaluates;
 windows of 25, subsequences of 5. Series without marks in that part are left out; a collection's number is the mean.
@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from experiments.series_data import MARGIN, Annotated, cover, f1, klcpd, speech, tssb, turing
+from experiments.series_data import MARGIN, Annotated, cover, f1, klcpd, speech, tssb, turing, utsa
 from isopleth import ChangePointDetector
 from isopleth.results.figures import BLUE, GREY, VERMILLION, check_figure_target, new_figure, save_figure
 from isopleth.tasks import sliding_lsdd
@@ -158,7 +158,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the tables and write the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with cpd and speech in it")
-    parser.add_argument("--parts", default="turing,tssb,klcpd,speech", help="which of the studies")
+    parser.add_argument("--parts", default="turing,tssb,utsa,klcpd,speech", help="which of the studies")
     parser.add_argument("--quick", action="store_true", help="short series only")
     parser.add_argument("--out", type=Path, help="figure of score curves")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
@@ -177,6 +177,8 @@ def main(arguments: list[str] | None = None) -> None:
             options.jobs,
             _SHARE,
         )
+    if "utsa" in parts and not options.quick:
+        table(utsa(options.data), options.jobs, _SHARE)
     if "klcpd" in parts:
         names = ("beedance",) if options.quick else ("hasc", "beedance", "yahoo", "fishkiller")
         areas({name: klcpd(options.data, name) for name in names})

@@ -254,6 +254,51 @@ def none_beats(rng: Rng) -> Series:
     return values, []
 
 
+def _slow(rng: Rng, count: int, sizes: tuple[float, ...]) -> list[np.ndarray]:
+    """Properties of beats that wander over tens of them and come back."""
+    memory = rng.uniform(0.9, 0.98)
+    return [size * _autoregressive(rng, count, memory) for size in sizes]
+
+
+def none_wandering_beats(rng: Rng) -> Series:
+    """Cycles whose length, size and harmonic wander."""
+    count, usual = int(rng.integers(100, 300)), rng.uniform(15.0, 50.0)
+    length, size, harmonic = _slow(rng, count, (0.08, 0.25, 0.3))
+    lengths = usual * np.exp(length)
+    edges = np.concatenate([[0.0], np.cumsum(lengths)])
+    t = np.arange(int(edges[-1]))
+    beat = np.searchsorted(edges, t, side="right") - 1
+    phase = 2.0 * np.pi * (t - edges[beat]) / lengths[beat]
+    shape = np.sin(phase) + (0.4 + harmonic[beat]) * np.sin(2.0 * phase + 1.0)
+    return np.exp(size[beat]) * shape + 0.1 * rng.normal(size=len(t)), []
+
+
+def none_wandering_pulses(rng: Rng) -> Series:
+    """Pulses whose distances, heights and widths wander."""
+    count, usual = int(rng.integers(120, 300)), rng.uniform(20.0, 40.0)
+    distance, height, width = _slow(rng, count, (0.1, 0.3, 0.2))
+    places, widths = np.cumsum(usual * np.exp(distance)), usual / 12.0 * np.exp(width)
+    t = np.arange(int(places[-1]))
+    values = 0.05 * rng.normal(size=len(t))
+    for place, size, spread in zip(places, np.exp(height), widths, strict=True):
+        near = slice(max(0, int(place - 6.0 * spread)), int(place + 12.0 * spread))
+        away = t[near] - place
+        dip = np.exp(-0.5 * ((away - 4.0 * spread) / (2.0 * spread)) ** 2)
+        values[near] += size * (np.exp(-0.5 * (away / spread) ** 2) - 0.4 * dip)
+    return values, []
+
+
+def none_few_cycles(rng: Rng) -> Series:
+    """Twelve to forty cycles of a random profile, a saw, a square wave or two harmonics, with noise."""
+    period, noise = rng.uniform(5.0, 60.0), rng.uniform(0.1, 0.5)
+    t = np.arange(int(period * rng.uniform(12.0, 40.0)))
+    turn = (t / period) % 1.0
+    profile = np.interp(turn, np.linspace(0.0, 1.0, 9), rng.normal(size=9), period=1.0)
+    harmonics = np.sin(2.0 * np.pi * turn) + 0.7 * np.sin(6.0 * np.pi * turn + 1.0)
+    shapes = (profile, 3.0 * turn, 2.0 * (turn < rng.uniform(0.2, 0.6)), harmonics)
+    return shapes[int(rng.integers(len(shapes)))] + noise * rng.normal(size=len(t)), []
+
+
 def _smooth(rng: Rng, curve: Callable[[np.ndarray], np.ndarray]) -> Series:
     """A curve of 3 to 10 standard deviations of noise that may be autoregressive."""
     length = _length(rng)
@@ -358,6 +403,9 @@ KINDS: tuple[Callable[[Rng], Series], ...] = (
     none_long_memory,
     none_measured_walk,
     none_growth_errors,
+    none_wandering_beats,
+    none_wandering_pulses,
+    none_few_cycles,
 )
 
 

@@ -3,8 +3,9 @@
 The Turing Change Point Dataset (van den Burg and Williams, 2020) has a JSON file a series, and the points that five people
 marked; its benchmark's two measures are here as that paper defines them. The KL-CPD collection has MATLAB files with the
 columns of a series in Y and marks in L; a recording of speech is a WAV file beside a list of segments. The Time Series
-Segmentation Benchmark (Schäfer, Ermshaus and Leser, 2021) has a text file a series, and its changes in one table. The Numenta
-Anomaly Benchmark (Lavin and Ahmad, 2015) has a table of times and values a series, and windows of anomalies in one file.
+Segmentation Benchmark (Schäfer, Ermshaus and Leser, 2021) has a text file a series, and its changes in one table; the
+recordings of UTSA by the same authors are arrays in one file. The Numenta Anomaly Benchmark (Lavin and Ahmad, 2015) has a table
+of times and values a series, and windows of anomalies in one file.
 """
 
 from __future__ import annotations
@@ -60,6 +61,19 @@ def tssb(folder: Path) -> list[Annotated]:
         values = np.loadtxt(place / f"{name}.txt")
         found.append(Annotated(name, values[:, None], {"label": [int(mark) for mark in marks]}))
     return found
+
+
+def utsa(folder: Path) -> list[Annotated]:
+    """The recordings of the UTSA collection that are there, by name, with their marks under "label"."""
+    place = folder / "cpd" / "utsa" / "utsa.npz"
+    if not place.is_file():
+        sys.exit(f"{place} is missing; it holds recordings of UTSA: NAME the series, NAME|cps its changes.")
+    with np.load(place) as file:
+        return [
+            Annotated(name, file[name].astype(np.float64).reshape(-1, 1), {"label": file[f"{name}|cps"].tolist()})
+            for name in sorted(file.files)
+            if not name.endswith("|cps")
+        ]
 
 
 @dataclass(frozen=True)

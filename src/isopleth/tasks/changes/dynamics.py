@@ -15,9 +15,9 @@ _ROWS_A_LAG, _RIDGE = 10, 1e-8
 def scores(column: np.ndarray) -> np.ndarray:
     r"""Return the scores of an autoregression of ten lags that is fitted to a whole column, of shape (T, 11).
 
-    The scores of the coefficients are :math:`e_t L^{-1} x_{t-1}`, with innovations :math:`e_t` in standard units and lags whitened
-    by the Cholesky factor L of their covariance; that of the variance is :math:`\sqrt{|e_t|}`, less its mean. They have mean 0 over
-    the series, and another mean in parts of it whose dynamics differ (Nyblom 1989). No part needs a fit of its own.
+    The scores of the coefficients are :math:`e_t L^{-1} x_{t-1}`, with innovations :math:`e_t` in standard units and lags
+    whitened by the Cholesky factor L of their covariance; that of the variance is :math:`\sqrt{|e_t|}`, less its mean. They have
+    mean 0 over the series, and another mean in parts of it whose dynamics differ (Nyblom 1989). No part needs a fit of its own.
     """
     windows = np.lib.stride_tricks.sliding_window_view(column, _LAGS + 1)
     lags, target = windows[:, :-1] - column.mean(), windows[:, -1] - column.mean()
