@@ -442,7 +442,13 @@ def changes() -> None:
     reads={"a": "files", "b": "files"},
 )
 @click.argument("a", type=_PATH)
-@click.argument("b", type=_PATH)
+@click.argument("b", type=_PATH, required=False)
+@click.option(
+    "--split",
+    metavar="COL[=A[,B]]|COL@VALUE",
+    help="Compare two parts of table A: its rows with entry A and with entry B (or all others) of a column, or its rows below "
+    "and from a number or time on.",
+)
 @table_options("--columns", "Use these columns only.")
 @ignore_missing_option
 @click.option(
@@ -456,7 +462,7 @@ def changes() -> None:
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     help="Say which columns are shown to differ in more than this share of their values, and which are not.",
 )
-@_file_option("--out", "Write file, line (or row) and fitted difference of every row; .csv or .parquet.")
+@_file_option("--out", "Write file, part, line (or row) and fitted difference of every row; .csv or .parquet.")
 @_file_option("--plot", "Draw columns and rows; .png, .svg or .pdf.")
 @click.option("--top", type=WholeNumber(min=1), default=10, show_default=True, help="Show so many columns.")
 @click.option(

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.run import Run
+from isopleth.cli.split import read_parts
 from isopleth.core.errors import InputError
 from isopleth.files.file_table import FileTable
+from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test
 
@@ -17,7 +19,8 @@ from isopleth.tasks.two_sample.testing import two_sample_test
 def compare(
     run: Run,
     a: Path,
-    b: Path,
+    b: Path | None,
+    split: str | None,
     ignore_missing: bool,
     groups: str | None,
     keep_times: bool,
@@ -29,7 +32,8 @@ def compare(
     if groups is not None and groups in (run.options.columns or []):
         raise InputError(f"--columns names the groups {groups!r} too; leave them out of the columns to compare.")
     run.stage("reading")
-    first, second, found = run.read_two(a, b, {} if groups is None else {groups: "groups"})
+    labels = {} if groups is None else {groups: "groups"}
+    first, second, found, called = _two_tables(run, a, b, split, labels)
     of_rows = None if groups is None else labels_of_one_kind(first.labels[groups], second.labels[groups])
     run.stage("testing")
     result = two_sample_test(
@@ -44,10 +48,38 @@ def compare(
     )
     named = [str(name) for name in first.names if name not in result.set_aside]
     lines = (first.lines, second.lines) if first.files is None and second.files is None else (None, None)
-    result = replace(result, names=named, labels=(a.name, b.name), schema=found, lines=lines)
+    result = replace(result, names=named, labels=called, schema=found, lines=lines)
     run.stage("writing")
-    run.write(result, columns(run, result, (a, b), (first, second)))
-    run.answer(result, top, before=str(a), after=str(b))
+    paths = (str(a), str(a if b is None else b))
+    parts = None if split is None else called
+    run.write(result, columns(run, result, paths, parts, (first, second)))
+    before, after = parts or paths
+    run.answer(result, top, before=before, after=after)
+
+
+def _two_tables(
+    run: Run, a: Path, b: Path | None, split: str | None, labels: dict[str, str]
+) -> tuple[FileTable, FileTable, SchemaComparison, tuple[str, str]]:
+    """Read two tables, or two parts of one: both, how the schema changed, and what each is called."""
+    if split is None:
+        other = _other(a, b)
+        return *run.read_two(a, other, labels), (a.name, other.name)
+    first, second, called = read_parts(run, _alone(a, b), split, labels)
+    return first, second, compare_schemas(first.schema, second.schema), called
+
+
+def _other(a: Path, b: Path | None) -> Path:
+    """Return the second table, which has to be given where one table is not divided."""
+    if b is None:
+        raise InputError(f"compare has one table, {a}; give a second one, or --split COL to compare two parts of it.")
+    return b
+
+
+def _alone(a: Path, b: Path | None) -> Path:
+    """Return the table that is divided, which has to be the only one."""
+    if b is not None:
+        raise InputError(f"--split divides one table; leave {b} out, or leave --split out.")
+    return a
 
 
 def labels_of_one_kind(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -62,17 +94,22 @@ def _in_words(labels: np.ndarray) -> np.ndarray:
 
 
 def columns(
-    run: Run, result: TwoSampleResult, paths: tuple[Path, Path], tables: tuple[FileTable, FileTable]
+    run: Run,
+    result: TwoSampleResult,
+    paths: tuple[str, str],
+    parts: tuple[str, str] | None,
+    tables: tuple[FileTable, FileTable],
 ) -> dict[str, np.ndarray]:
-    """Return the columns of --out: file and place of each row, by line if both files have lines, and the fitted difference."""
+    """Return the columns of --out: file, part and place of each row, by line if all have lines, and the fitted difference."""
     in_lines = all(table.lines is not None for table in tables)
     both = [run.places_of(table if in_lines else replace(table, lines=None)) for table in tables]
-    names = np.repeat(np.array([str(path) for path in paths], dtype=object), result.sizes)
     files = [
-        given if table.files is None else table.files
-        for table, given in zip(tables, np.split(names, [result.sizes[0]]), strict=True)
+        np.repeat(np.array([path], dtype=object), len(table)) if table.files is None else table.files
+        for table, path in zip(tables, paths, strict=True)
     ]
     where = {
         name: np.concatenate([each[name] for each in both]) for name in both[0] if name != "file" and name in both[1]
     }
-    return {"file": np.concatenate(files), **where, "difference": np.concatenate([result.witness.x, result.witness.y])}
+    part = {} if parts is None else {"part": np.repeat(np.array(parts, dtype=object), result.sizes)}
+    difference = np.concatenate([result.witness.x, result.witness.y])
+    return {"file": np.concatenate(files), **part, **where, "difference": difference}

@@ -219,7 +219,10 @@ def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Seque
         "spread_before": quartiles[:, 0, 2] - quartiles[:, 0, 0],
         "spread_after": quartiles[:, 1, 2] - quartiles[:, 1, 0],
     }
-    if all(column.kind == "numeric" for column in columns) and not any(each.missing for each in [*before, *after]):
+    complete = all(column.kind == "numeric" for column in columns) and not any(
+        each.missing for each in [*before, *after]
+    )
+    if complete and not any(_has_equal_quartiles(*pair) for pair in pairs):
         return out
     times = np.array([column.kind == "time" for column in columns])
     if times.any():
@@ -276,9 +279,19 @@ def _description(column: Column, one: ColumnSummary, two: ColumnSummary, gaps_fi
                 f"median: {middle:.4g} -> {middle_after:.4g}",
                 f"spread: {high - low:.4g} -> {high_after - low_after:.4g}",
             ]
+            if _has_equal_quartiles(one, two):
+                parts = [f"mean: {one.values.mean():.4g} -> {two.values.mean():.4g}"]
     if abs(two.gaps - one.gaps) >= _VISIBLE or not parts:
         parts.insert(0 if gaps_first else len(parts), f"missing: {_percent(one.gaps)} -> {_percent(two.gaps)}")
     return "; ".join(parts)
+
+
+def _has_equal_quartiles(one: ColumnSummary, two: ColumnSummary) -> bool:
+    """Tell whether numbers change and their quartiles do not, as of a column of 0 and 1, whose mean is the share of 1."""
+    if not (len(one.values) and len(two.values)) or one.values.mean() == two.values.mean():
+        return False
+    (low, middle, high), (low_after, middle_after, high_after) = one.quartiles, two.quartiles
+    return middle == middle_after and high - low == high_after - low_after
 
 
 def _moment(column: Column, seconds: float) -> Any:

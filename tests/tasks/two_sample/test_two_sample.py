@@ -614,3 +614,11 @@ def test_shares_are_judged_against_a_tolerance():
         two_sample_test(X, Y, tolerance=1.5, **FEW)
     with pytest.raises(InputError, match="no tolerance"):
         two_sample_test(X[:60], Y[:60], **FEW).against_tolerance()
+
+
+def test_numbers_whose_quartiles_stay_are_told_by_their_mean():
+    rng = np.random.default_rng(0)
+    before, after = (np.column_stack([rng.random(300) < p, rng.normal(size=300)]) * 1.0 for p in (0.05, 0.2))
+    found = two_sample_test(before, after, n_resamples=99).changes()
+    assert found["column"] == ["column 0"]
+    assert found["description"] == [f"mean: {before[:, 0].mean():.4g} -> {after[:, 0].mean():.4g}"]
