@@ -36,7 +36,7 @@ TABLES = ["tests/contracts/test_table_contract.py"]
 # Folders of the source, and the tests that have to notice a change there, besides the recorded answers, which run last.
 # "." stands for the modules beside the packages.
 TESTS = {
-    ".": ["tests/expansion", "tests/test_namespace.py"],
+    ".": ["tests/expansion", "tests/test_namespace.py", "tests/cli/test_demo.py"],
     "core": [
         "tests/core",
         "tests/contracts/test_column_order.py",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from isopleth.core.laws import EmpiricalLaw, normal_scores, weighted_quantile
+from isopleth.core.laws import MOST_EXTREME, MOST_STEPS, EmpiricalLaw, normal_scores, weighted_quantile
 
 RNG = np.random.default_rng(0)
 
@@ -28,3 +28,15 @@ def test_a_weighted_quantile_is_that_of_repeated_values():
     shares = np.array([0.1, 0.33, 0.5, 0.9])
     expected = np.quantile(np.repeat(values, copies), shares, method="inverted_cdf")
     np.testing.assert_array_equal(weighted_quantile(values, copies.astype(float), shares), expected)
+
+
+def test_a_law_of_many_values_keeps_both_ends_and_hardly_moves_between_them():
+    values = RNG.permutation(MOST_STEPS + 5) * 1.0  # so few more that some of the steps that are kept fall together
+    law = EmpiricalLaw.of(values, np.ones(len(values)))
+    assert len(law.values) <= MOST_STEPS
+    assert (np.diff(law.values) > 0.0).all()
+    ends = np.r_[np.arange(MOST_EXTREME), len(values) - 1 - np.arange(MOST_EXTREME)] * 1.0
+    at_most, at_least = law.tails(ends)
+    np.testing.assert_array_equal(at_most, ends + 1.0)
+    np.testing.assert_array_equal(at_least, len(values) - ends)
+    np.testing.assert_allclose(law.tails(values)[0], values + 1.0, atol=2.0)

@@ -141,6 +141,8 @@ def test_a_column_of_amounts_has_one_unit():
         ("7:10 a.m.", time(7, 10)),
         ("12:05 AM", time(0, 5)),
         ("2024-01-31 12:00 CET", datetime(2024, 1, 31, 11, tzinfo=UTC)),
+        ("2024-01-31 12:00 CST", datetime(2024, 1, 31, 18, tzinfo=UTC)),
+        ("2024-07-31 12:00 CDT", datetime(2024, 7, 31, 17, tzinfo=UTC)),
         ("2024-07-31 12:00 Europe/Berlin", datetime(2024, 7, 31, 10, tzinfo=UTC)),
         *(
             (text, None)
