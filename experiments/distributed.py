@@ -33,6 +33,7 @@ import numpy as np
 
 from distributed import Client, LocalCluster, wait
 from isopleth import DataWarning, RandomFeatureSOSREP, distributed
+from isopleth.core.budget import Budget
 from isopleth.core.parts import FirstPass
 from isopleth.core.threads import processors_taken
 from isopleth.density.feature_statistics import FeatureStatistics
@@ -114,7 +115,7 @@ def model(features: int) -> RandomFeatureSOSREP:
 def empty_sums(features: int) -> FeatureStatistics:
     """Return the statistics of a pass."""
     waves = np.random.default_rng(0).normal(size=(features // 2, COLUMNS))
-    return FeatureStatistics(RandomFeatures(waves, n_jobs=1), np.full(features, 0.01))
+    return FeatureStatistics(RandomFeatures(waves, Budget(n_jobs=1)), np.full(features, 0.01))
 
 
 def added(sums: FeatureStatistics, rows: np.ndarray, weights: None = None) -> FeatureStatistics:

@@ -41,6 +41,7 @@ import pandas as pd
 from experiments.mixed_data import MOST_ROWS, OTHER_TABLES, TABLES, OneHot, is_words, read_table, some_rows
 from experiments.resumed import resumed
 from isopleth import KDE, SOSREP, DensityImputer
+from isopleth.core.budget import Budget
 from isopleth.density.column_density import ColumnDensity
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel, ProductLaplacian
 
@@ -351,7 +352,7 @@ def costs(distinct: int) -> list[str]:
     lines = [f"{'':<40}{'rows':>8}{'cpu s':>8}{'wall s':>8}"]
     for factor in (GAUSSIAN_FACTOR, LAPLACIAN_FACTOR):
         kernel = ColumnKernel(16, factor, (0.1, 0.1), (6, 6))
-        density = ColumnDensity(kernel, centers, np.full(1000, 1e-3), True, n_jobs=2)
+        density = ColumnDensity(kernel, centers, np.full(1000, 1e-3), True, budget=Budget(n_jobs=2))
         for n, one in ((10_000, True), (distinct, False)):
             rows = np.column_stack([rng.normal(size=(n, 14)), rng.integers(0, 5, (n, 2))]).astype(float)
             pattern = np.full(n, 2**1 + 2**5 + 2**15) if one else rng.permutation(2**16 - 1)[:n]

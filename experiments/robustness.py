@@ -24,6 +24,7 @@ from scipy.stats import norm
 
 from experiments import kliep
 from isopleth import LSDD
+from isopleth.core.budget import Budget
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
 from isopleth.results.figures import BLUE, VERMILLION, check_figure_target, new_figure, save_figure
 
@@ -73,7 +74,7 @@ def p_values(x: np.ndarray, y: np.ndarray, permutations: int, rng: np.random.Gen
     """Return permutation p-values of the dual LSDD statistic and of the mean log ratio of KLIEP."""
     pooled = np.vstack([x, y])
     z = pooled / np.median(pdist(pooled))
-    system = GaussianSystem(z[rng.permutation(len(z))[:CENTERS]], 0.0, n_jobs=1)
+    system = GaussianSystem(z[rng.permutation(len(z))[:CENTERS]], 0.0, Budget(n_jobs=1))
     psi = system.matrix(z)
     spectrum = PenalizedSpectrum.of(system.gram())
     dual = np.sqrt(spectrum.dual_weights(ALPHA))[:, None] * spectrum.vectors.T

@@ -50,7 +50,8 @@ class Walk:
     @property
     def classes(self) -> set[str]:
         """Classes of which a function runs."""
-        return {name.partition(".")[0] for _, name in self.runs if "." in name}
+        parts = (name.partition(".") for _, name in self.runs)
+        return {owner for owner, _, rest in parts if rest and not rest.startswith("<locals>")}  # else a function's own
 
     def named(self, name: str) -> int:
         """Return how often a function of this name runs."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from isopleth.core.arrays import Array, namespace
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel
 from isopleth.operators import (
@@ -44,8 +44,13 @@ class KernelExpansion:
     memory_limit: float = DEFAULT_MEMORY_LIMIT
     n_jobs: int | None = DEFAULT_N_JOBS
 
+    @property
+    def budget(self) -> Budget:
+        """Memory and threads."""
+        return Budget(self.memory_limit, self.n_jobs)
+
     def _sum(self, x: Array, block: Block, coefficients: Array) -> Array:
-        op = Operator(self.kernel, x, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        op = Operator(self.kernel, x, self.centers, block=block, **self.budget.limits)
         return op.matvec(coefficients)
 
     def value(self, x: Array) -> Array:
@@ -126,6 +131,6 @@ class KernelExpansion:
         convolution = self.kernel.self_convolution()
         block = Matrix("self-convolution", lambda kernel: convolution.psi)
         kernel = convolution.kernel or self.kernel
-        op = Operator(kernel, self.centers, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        op = Operator(kernel, self.centers, block=block, **self.budget.limits)
         total = float(namespace(self.centers).sum(self.coefficients * op.matvec(self.coefficients)))
         return convolution.log_constant + math.log(total)

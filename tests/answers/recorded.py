@@ -25,7 +25,7 @@ TOLERANCE = 1e-6
 # two elements share, so that a change of any element is seen.
 _WHOLE, _SOME = 8, 5
 # Rounding alone decides these.
-_NOISE = re.compile(r"residual|n_iter|second|verbose|n_jobs|memory_limit|versions?$|^key$")
+_NOISE = re.compile(r"residual|n_iter|second|verbose|n_jobs|memory_limit|budget|versions?$|^key$")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 
 

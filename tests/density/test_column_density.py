@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, kstest
 
+from isopleth.core.budget import Budget
 from isopleth.density.column_density import ColumnDensity, patterns_of
 from isopleth.kernels.product import GAUSSIAN_FACTOR, LAPLACIAN_FACTOR, ColumnKernel
 
@@ -229,7 +230,7 @@ def test_samples_have_the_density(factor, squared):
     assert (np.abs(drawn[:, :2].mean(axis=0) - mean) < 4 * drawn[:, :2].std(axis=0) / math.sqrt(6000)).all()
     # and what the entropy says of them: the mean log density agrees with that of other draws
     logs = p.log_density(drawn)
-    rows, weights = completions(replace(p, memory_limit=2**28), np.full(4, NAN))
+    rows, weights = completions(replace(p, budget=Budget(2**28)), np.full(4, NAN))
     at = p.log_density(rows)
     assert abs(logs.mean() - weights @ (np.exp(at) * at)) < 4 * logs.std() / math.sqrt(6000)
 
@@ -240,8 +241,8 @@ def test_answers_do_not_depend_on_memory_or_threads(squared, monkeypatch):
     p = density(GAUSSIAN_FACTOR, squared, m=150)
     z = p.draw(200, rng)[0]
     z[rng.uniform(size=z.shape) < 0.4] = NAN
-    tight = replace(p, memory_limit=2e5, n_jobs=1)
-    threads = replace(p, n_jobs=3)
+    tight = replace(p, budget=Budget(2e5, 1))
+    threads = replace(p, budget=Budget(n_jobs=3))
     log_p, filled = p.log_density(z), p.impute(z)
     monkeypatch.setattr("isopleth.density.column_density.ROWS_OF_ONE_THREAD", 0)
     for other in (tight, threads):
@@ -265,7 +266,7 @@ def test_patterns_that_share_columns_have_the_answers_of_each_by_itself(factor):
 
 @FACTORS
 def test_answers_stay_within_the_memory_limit(factor):
-    p = density(factor, True, m=800, memory_limit=2.0**23, n_jobs=2)
+    p = density(factor, True, m=800, budget=Budget(2.0**23, 2))
     z = p.draw(300, np.random.default_rng(0))[0]
     z[:, 1] = NAN
     z[150:, 2] = NAN
@@ -275,7 +276,7 @@ def test_answers_stay_within_the_memory_limit(factor):
         ask(z)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert peak < 1.2 * p.memory_limit
+        assert peak < 1.2 * p.budget.memory
 
 
 def test_a_row_of_gaps_alone_has_density_one():

@@ -8,7 +8,9 @@ import pytest
 from scipy.stats import norm
 
 from isopleth import KDE, InputError, KernelScore, Search
+from isopleth.core.budget import Budget
 from isopleth.core.rows import held_out_parts
+from isopleth.core.scales import deviations
 from isopleth.density.debias import SharpenedSolver, moved
 from isopleth.kernels import ProductLaplacian
 
@@ -104,6 +106,6 @@ def test_what_it_is_not_defined_for_is_refused():
 
 def test_a_score_refitted_to_all_rows_is_itself():
     rows, weights = rows_of(), np.ones(60)
-    solver = SharpenedSolver(2.0**30, 1, KernelScore()).informed(rows, weights)
-    at_rows = solver.score.grad_log_density_ / solver.unit
+    solver = SharpenedSolver(Budget(n_jobs=1), KernelScore()).informed(rows, weights)
+    at_rows = solver.score.grad_log_density_ / deviations(rows, weights)
     np.testing.assert_allclose(solver.score_of(rows, weights), at_rows, rtol=1e-6)

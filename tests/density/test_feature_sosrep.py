@@ -9,7 +9,7 @@ from isopleth.core.rows import distinct_rows
 from isopleth.density import feature_sosrep
 from isopleth.density.feature_sosrep import FeatureDensity
 from isopleth.density.feature_statistics import continued_log
-from isopleth.density.frame_density import RootDensity
+from isopleth.density.frame_density import ExpansionDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Sobolev, get_kernel
 from isopleth.operators.random_features import RandomFeatures
@@ -64,7 +64,8 @@ def test_the_normaliser_in_many_columns(kernel, d):
     fitted = model(kernel=kernel, length_scale="auto").fit(X)
     features, z = fitted._fitted.density.features, fitted._fitted.coordinates.enter(X)
     alpha = continued_log(features.value(z, fitted.coef_), features.noise)[1] / 200
-    square = RootDensity(KernelExpansion(fitted._fitted.recipe.kernel, z, alpha, 2**30, 1)).log_normalizer
+    sums = KernelExpansion(fitted._fitted.recipe.kernel, z, alpha, 2**30, 1)
+    square = ExpansionDensity(sums, squared=True).log_normalizer
     assert fitted.log_normalizer_ - fitted._fitted.coordinates.frame.log_volume == pytest.approx(square, abs=1.5)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from isopleth.core.budget import Budget
 from isopleth.density.feature_statistics import FeatureStatistics, continued_log, newton
 from isopleth.kernels import KERNELS
 from isopleth.operators.random_features import RandomFeatures
@@ -116,12 +117,12 @@ def test_passes_are_limited_and_rounding_ends_them():
 
 
 def test_many_threads_take_no_more_memory_than_the_limit():
-    features = draw(100, memory_limit=10 * 8 * 100**2, n_jobs=64)  # ten matrices
+    features = draw(100, budget=Budget(10 * 8 * 100**2, 64))  # ten matrices
     here = FeatureStatistics(features, np.zeros(100))
     assert here._workers == 1
     rows_at_once = max(part.stop - part.start for part in features.blocks(10**5, here._free))
     assert rows_at_once == 16
     z = rows(200)
     np.testing.assert_allclose(
-        here.accumulate(z, np.ones(200)).solve(), sums(draw(100, n_jobs=1), np.zeros(100), z).solve()
+        here.accumulate(z, np.ones(200)).solve(), sums(draw(100, budget=Budget(n_jobs=1)), np.zeros(100), z).solve()
     )

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 
 from isopleth import InputError
-from isopleth.density.frame_density import MixtureDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import KERNELS, SDO, Laplacian
 
 
-def accepted(kind, dim):
+def accepted(squared, dim):
     """Names of the kernels that have a normaliser, by asking them."""
     out = []
     for name, kernel in KERNELS.items():
         try:
             bound = kernel.bind(dim)
-            bound.self_convolution() if kind is RootDensity else bound.log_integral()
+            bound.self_convolution() if squared else bound.log_integral()
         except InputError:
             continue
         out.append(name)
@@ -25,22 +25,23 @@ def accepted(kind, dim):
 # Kernels that underflow at distances of a few thousand length scales.
 UNDERFLOWING = [name for name, kernel in KERNELS.items() if kernel.nonnegative and kernel.bind(3)(1e7) == 0.0]
 
-PAIRS = [(kind, name, dim) for kind in (RootDensity, MixtureDensity) for dim in (1, 3) for name in accepted(kind, dim)]
+PAIRS = [(squared, name, dim) for squared in (True, False) for dim in (1, 3) for name in accepted(squared, dim)]
 
 
-def density(kind, kernel, dim, n=20, seed=0):
+def density(squared, kernel, dim, n=20, seed=0):
     rng = np.random.default_rng(seed)
-    return kind(KernelExpansion(kernel.bind(dim), rng.normal(size=(n, dim)), rng.uniform(0.1, 1.0, size=n)))
+    sums = KernelExpansion(kernel.bind(dim), rng.normal(size=(n, dim)), rng.uniform(0.1, 1.0, size=n))
+    return ExpansionDensity(sums, squared)
 
 
 def test_every_kernel_is_a_density_somewhere_and_some_are_refused():
     for dim in (1, 2, 7):
         bound = {name: kernel.bind(dim) for name, kernel in KERNELS.items()}
-        assert accepted(RootDensity, dim) == [name for name, kernel in bound.items() if kernel.square_integrable]
-        assert accepted(MixtureDensity, dim) == [name for name, kernel in bound.items() if kernel.integrable]
-    assert accepted(RootDensity, 1) == list(KERNELS)
-    assert accepted(RootDensity, 7) != list(KERNELS)
-    assert 0 < len(accepted(MixtureDensity, 2)) < len(KERNELS)
+        assert accepted(True, dim) == [name for name, kernel in bound.items() if kernel.square_integrable]
+        assert accepted(False, dim) == [name for name, kernel in bound.items() if kernel.integrable]
+    assert accepted(True, 1) == list(KERNELS)
+    assert accepted(True, 7) != list(KERNELS)
+    assert 0 < len(accepted(False, 2)) < len(KERNELS)
 
 
 def hyvarinen_by_differences(log_density, z, h):
@@ -53,9 +54,9 @@ def hyvarinen_by_differences(log_density, z, h):
     return total
 
 
-@pytest.mark.parametrize(("kind", "name", "dim"), PAIRS)
-def test_hyvarinen_terms_by_differences(kind, name, dim):
-    p = density(kind, KERNELS[name], dim)
+@pytest.mark.parametrize(("squared", "name", "dim"), PAIRS)
+def test_hyvarinen_terms_by_differences(squared, name, dim):
+    p = density(squared, KERNELS[name], dim)
     z = np.random.default_rng(1).normal(size=(15, dim)) * 1.5
     z = z[p.positive(z)]
     apart = np.abs(z[:, None] - p.expansion.centers).sum(axis=2).min(axis=1) > 0.02  # kinks
@@ -63,19 +64,19 @@ def test_hyvarinen_terms_by_differences(kind, name, dim):
     np.testing.assert_allclose(p.hyvarinen_terms(z[apart]), want, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("kind", "name", "dim"), PAIRS)
-def test_gradient_by_differences(kind, name, dim):
-    p = density(kind, KERNELS[name], dim)
+@pytest.mark.parametrize(("squared", "name", "dim"), PAIRS)
+def test_gradient_by_differences(squared, name, dim):
+    p = density(squared, KERNELS[name], dim)
     z = np.random.default_rng(2).normal(size=(15, dim))
     for j, e in enumerate(np.eye(dim)):
         want = (p.log_density(z + 1e-6 * e) - p.log_density(z - 1e-6 * e)) / 2e-6
         np.testing.assert_allclose(p.grad_log_density(z)[:, j], want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [RootDensity, MixtureDensity])
+@pytest.mark.parametrize("squared", [True, False])
 @pytest.mark.parametrize("name", UNDERFLOWING)
-def test_hyvarinen_terms_where_the_sum_underflows(kind, name):
-    p = density(kind, KERNELS[name], 3)
+def test_hyvarinen_terms_where_the_sum_underflows(squared, name):
+    p = density(squared, KERNELS[name], 3)
     direction = np.array([0.48, 0.6, 0.64])
     z = np.array([60.0, 300.0, 800.0, 5000.0])[:, None] * direction
     assert (p.expansion.value(z) == 0.0).any()
@@ -110,15 +111,15 @@ def test_the_log_domain_joins_the_plain_one(name, dtype):
 
 
 def test_positive_knows_a_sum_that_changes_sign():
-    p = density(RootDensity, SDO(order=4), 1)
+    p = density(True, SDO(order=4), 1)
     z = np.linspace(-15, 15, 2001)[:, None]
     values = p.expansion.value(z)
     assert (values < 0).any()
     np.testing.assert_array_equal(p.positive(z), values > 0)
-    assert density(MixtureDensity, Laplacian(), 2).positive(np.full((3, 2), 1e9)).all()
+    assert density(False, Laplacian(), 2).positive(np.full((3, 2), 1e9)).all()
 
 
 def test_mixtures_refuse_kernels_that_do_not_integrate():
     for name in (name for name, kernel in KERNELS.items() if not kernel.bind(2).integrable):
         with pytest.raises(InputError, match="'gaussian'"):
-            _ = density(MixtureDensity, KERNELS[name], 2).log_normalizer
+            _ = density(False, KERNELS[name], 2).log_normalizer

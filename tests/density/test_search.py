@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from isopleth import KDE, SOSREP, DataWarning, InputError, Search
+from isopleth.core.budget import Budget
 from isopleth.core.rows import distinct_rows, held_out_parts
 from isopleth.density import Choices
 from isopleth.density.search import run_search
@@ -138,7 +139,7 @@ def path_of(losses: list[float], criterion: str = "stable_minimum", cv: Any = 0.
     made_up = Prescribed(losses, scales)
     x = np.arange(30.0)[:, None]
     search = Search(criterion, grid=scales, base=1.0, cv=cv)
-    path = run_search(search, criterion, np.ones(1), np.ones(30), scaled(x), made_up.fit, np.ones(1))
+    path = run_search(search, criterion, np.ones(1), np.ones(30), scaled(x), made_up.fit, Budget(n_jobs=1), np.ones(1))
     return path, made_up.seen
 
 
@@ -205,7 +206,7 @@ def test_weights_count_in_the_means() -> None:
     x, w = np.arange(1.0, 11.0)[:, None], np.arange(1.0, 11.0)
     search = Search("likelihood", grid=(1.0, 2.0), base=1.0, cv=3)
     with pytest.warns(DataWarning):
-        path = run_search(search, "likelihood", np.ones(1), w, scaled(x), lambda *held_in: Fitted())
+        path = run_search(search, "likelihood", np.ones(1), w, scaled(x), lambda *held_in: Fitted(), Budget(n_jobs=1))
     np.testing.assert_allclose(path.losses, [7.0, 3.5 + np.log(2.0)])
     np.testing.assert_allclose(path.share_not_positive, [19 / 55, 0.0])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from isopleth.core.budget import Budget
 from isopleth.density.solver import MixtureSolver, RootSolver, Solver
 from isopleth.kernels import KERNELS, Workspace
 
@@ -31,9 +32,9 @@ def test_log_densities_are_those_of_separate_fits(name, kind):
 
 def test_what_does_not_fit_in_memory_is_fitted_one_by_one():
     kernel, limit = KERNELS["gaussian"].bind(3), 8.0 * 60 * 60 * 2
-    few = list(RootSolver(limit, 1).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
+    few = list(RootSolver(Budget(limit, 1)).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
     np.testing.assert_allclose(
-        few, list(RootSolver(2.0**30, 1).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
+        few, list(RootSolver(Budget(n_jobs=1)).log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
     )
 
 

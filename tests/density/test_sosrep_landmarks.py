@@ -7,6 +7,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from isopleth import SOSREP, InputError, Search
+from isopleth.core.budget import Budget
 from isopleth.core.parts import ArrayParts
 from isopleth.density.landmarks import choose_landmarks
 from isopleth.density.sosrep import fit_parts
@@ -77,7 +78,7 @@ DIAGONAL = normal(4000, 1) * [1.0, -1.0]
 def test_landmarks_are_a_random_sample_of_the_rows(X):
     """The share of landmarks in parts of the table is the share of rows, up to four standard errors."""
     size = 400
-    found = choose_landmarks(ArrayParts(X), size, None, LIMIT)[0]
+    found = choose_landmarks(ArrayParts(X), size, None, Budget(LIMIT))[0]
     for column, chosen in zip(X.T, found.T, strict=True):
         limits = np.quantile(column, [0.1, 0.25, 0.5, 0.75, 0.9])
         share = (column[:, None] < limits).mean(axis=0)
@@ -88,14 +89,14 @@ def test_landmarks_are_a_random_sample_of_the_rows(X):
 def test_landmarks_count_the_rows_that_are_nearest():
     X = rows()
     weights = np.arange(700) % 3 + 0.5 * (np.arange(700) % 2)
-    found, counts = choose_landmarks(ArrayParts(X, weights, part_rows=90), 40, None, LIMIT)
+    found, counts = choose_landmarks(ArrayParts(X, weights, part_rows=90), 40, None, Budget(LIMIT))
     assert found.shape == (40, 3)
     assert (found[:, None] == X[None]).all(axis=2).any(axis=1).all()  # rows of the table
     unit = np.sqrt(np.average((X - np.average(X, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
     nearest = cdist(X / unit, found / unit).argmin(axis=1)
     want = np.bincount(nearest, weights, minlength=40)
     np.testing.assert_allclose(counts, want * 40 / weights.sum(), rtol=1e-12)
-    tight = choose_landmarks(ArrayParts(X, weights), 40, None, 2e4)[1]  # a few rows at once
+    tight = choose_landmarks(ArrayParts(X, weights), 40, None, Budget(2e4))[1]  # a few rows at once
     np.testing.assert_allclose(tight, counts, rtol=1e-12)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isopleth import LSDD, DataWarning, InputError, load, save
+from isopleth.core.budget import Budget
 from isopleth.core.parts import ArrayParts
 from isopleth.core.rows import RunningFolds
 from isopleth.core.scales import ScaledColumns
@@ -87,7 +88,7 @@ def test_sums_merge_in_any_order(sizes, ahead, seed):
     edges = np.cumsum([0, *sizes])
 
     def empty():
-        return DifferenceStatistics.empty(frame, CENTERS, np.array([[0.9, 0.9], [3.0, 3.0]]), n_jobs=1)
+        return DifferenceStatistics.empty(frame, CENTERS, np.array([[0.9, 0.9], [3.0, 3.0]]), budget=Budget(n_jobs=1))
 
     whole = empty().accumulate(0, rows, w).accumulate(1, Y)
     merged = empty().accumulate(1, Y[ahead:])

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from frames.contract import table
 from isopleth.frames import Gaussianize, Marginal
-from isopleth.frames.marginal import FACTORS, BandwidthMixture, Values, _Bins
+from isopleth.frames.marginal import FACTORS, BandwidthMixture, Values
 
 
 def column(name, n=60, seed=0):
@@ -96,7 +96,7 @@ def test_densities_that_leave_out_a_value_by_loops(n):
                 mean = mass[:, b] @ values.x / total
                 variance = mass[:, b] @ (values.x - mean) ** 2 / total
                 expected += total * norm.pdf(values.x[i], mean, math.sqrt(h * h + variance))
-        found = _Bins.of(values.x, values.share).without(np.array([i]), np.array([h]))[0, 0]
+        found = values.densities_without(np.array([i]), np.array([h]))[0, 0]
         assert found == pytest.approx(expected / (1 - values.share[i]), rel=1e-9)
 
 

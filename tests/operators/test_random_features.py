@@ -4,6 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
+from isopleth.core.budget import Budget
 from isopleth.kernels import KERNELS, SDO, Sobolev
 from isopleth.operators.random_features import RandomFeatures
 
@@ -64,8 +65,8 @@ def test_far_from_everything_a_function_of_norm_one_is_noise_of_the_stated_size(
 def test_blocks_and_threads_change_nothing():
     x, w = rows(500, 2), rows(20, 1, 2)[:, 0]
     kernel = KERNELS["laplacian"].bind(2)
-    whole, small = draw(kernel, 20, n_jobs=1), draw(kernel, 20, memory_limit=1.0, n_jobs=2)
-    assert len(whole.blocks(500, whole.memory_limit)) == 1
+    whole, small = draw(kernel, 20, budget=Budget(n_jobs=1)), draw(kernel, 20, budget=Budget(1.0, 2))
+    assert len(whole.blocks(500, whole.budget.memory)) == 1
     assert [part.stop - part.start for part in small.blocks(500, 1.0)] == [16] * 31 + [4]
     for ask in ("value", "gradient", "laplacian"):
         np.testing.assert_allclose(getattr(small, ask)(x, w), getattr(whole, ask)(x, w), rtol=1e-12, atol=1e-12)
@@ -74,7 +75,7 @@ def test_blocks_and_threads_change_nothing():
 
 
 def test_memory_of_a_block_is_within_the_limit():
-    features = RandomFeatures(np.zeros((500, 2)), n_jobs=2)
+    features = RandomFeatures(np.zeros((500, 2)), Budget(n_jobs=2))
     longest = max(part.stop - part.start for part in features.blocks(10**6, 2**24))
     assert 2 * longest * 1000 * 8 * 4 <= 2**24
 
@@ -83,7 +84,7 @@ def test_another_array_library():
     xp = array_api_strict
     features = draw(KERNELS["gaussian"].bind(2), 10)
     x, w = rows(5, 2), rows(10, 1, 2)[:, 0]
-    strict = RandomFeatures(xp.asarray(features.frequencies), n_jobs=1)
+    strict = RandomFeatures(xp.asarray(features.frequencies), Budget(n_jobs=1))
     for ask in ("value", "gradient", "laplacian"):
         got = getattr(strict, ask)(xp.asarray(x), xp.asarray(w))
         np.testing.assert_allclose(np.asarray(got), getattr(features, ask)(x, w), atol=1e-14)

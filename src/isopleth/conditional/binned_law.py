@@ -21,6 +21,7 @@ from isopleth.conditional.inputs import Inputs
 from isopleth.conditional.pools import pool_weights
 from isopleth.conditional.ridge import Ridge
 from isopleth.conditional.word_means import codes_of_target
+from isopleth.core.laws import logarithmic_beyond_one
 from isopleth.core.progress import unheard
 from isopleth.core.rows import differ
 from isopleth.core.threads import check_stopped, slices
@@ -67,7 +68,7 @@ class ScoreMap:
         unit = float((values[high] - values[low]) / max(scores[high] - scores[low], 1e-3)) or 1.0
         values, scores = values[low : high + 1], scores[low : high + 1]
         # Ranks have no empty stretches: between groups of values the distance is that beyond the last value.
-        steps = np.maximum(np.diff(scores), _beyond(np.diff(values) / unit))
+        steps = np.maximum(np.diff(scores), logarithmic_beyond_one(np.diff(values) / unit))
         scores = scores[0] + np.concatenate([[0.0], np.cumsum(steps)])
         return cls(values, scores - np.interp(0.5, share[low : high + 1], scores), unit)
 
@@ -76,13 +77,7 @@ class ScoreMap:
         inside = np.interp(y, self.values, self.scores)
         with np.errstate(over="ignore"):  # a distance beyond all numbers counts as the largest
             above, below = (y - self.values[-1]) / self.unit, (self.values[0] - y) / self.unit
-        return np.asarray(inside + _beyond(above) - _beyond(below))
-
-
-def _beyond(t: np.ndarray) -> np.ndarray:
-    """Return distances, those of more than 1 as 1 plus their logarithm."""
-    t = np.fmin(np.fmax(t, 0.0), np.finfo(float).max)
-    return np.where(t <= 1.0, t, 1.0 + np.log(np.maximum(t, 1.0)))
+        return np.asarray(inside + logarithmic_beyond_one(above) - logarithmic_beyond_one(below))
 
 
 @dataclass(frozen=True)

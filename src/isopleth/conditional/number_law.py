@@ -23,7 +23,7 @@ from isopleth.conditional.kernel_ridge import KernelRidge
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
 from isopleth.core.interval_laws import CensoredRegression
-from isopleth.core.laws import EmpiricalLaw
+from isopleth.core.laws import EmpiricalLaw, logarithmic_beyond_one
 from isopleth.core.progress import unheard
 from isopleth.core.threads import check_stopped
 from isopleth.frames.marginal import Marginal, MarginalMap
@@ -134,7 +134,7 @@ def _empty_stretches(y: np.ndarray, z: np.ndarray) -> np.ndarray:
         (after, np.interp(z[1:] + after, z, y) - y[1:]),
     ):
         t = steps * side / np.maximum(np.abs(end), 1e-300)
-        lengths += side * np.where(t <= 1.0, t, 1.0 + np.log(np.maximum(t, 1.0)))
+        lengths += side * logarithmic_beyond_one(t)
     lengths /= np.maximum(before + after, 1e-300)
     added = np.concatenate([[0.0], np.cumsum(np.maximum(lengths - 3.0 * np.diff(z), 0.0))])
     return np.asarray(added - np.interp(0.0, z, added))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeVar
 
 from isopleth.core.progress import Progress
-from isopleth.core.threads import map_threads, slices
+from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -18,12 +19,32 @@ DEFAULT_MEMORY_LIMIT = 2**30
 MOST_ROWS = 2048
 
 
-class Budget(NamedTuple):
-    """Memory in bytes, number of threads and whether to show progress."""
+@dataclass(frozen=True)
+class Budget:
+    """Memory, threads and progress of a computation: what estimators take as `memory_limit`, `n_jobs` and `verbose`."""
 
-    memory: float
-    threads: int
-    verbose: bool | int = False
+    memory: float = DEFAULT_MEMORY_LIMIT  # bytes for matrices and scratch arrays
+    n_jobs: int | None = DEFAULT_N_JOBS  # number of threads, or what stands for it
+    verbose: bool | int = False  # whether to show progress
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """Return the budget that the parameters of an estimator state."""
+        return cls(model.memory_limit, model.n_jobs, getattr(model, "verbose", False))
+
+    @property
+    def threads(self) -> int:
+        """Number of threads."""
+        return effective_n_jobs(self.n_jobs)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Memory and threads, by the names of parameters of public functions and classes."""
+        return {"memory_limit": self.memory, "n_jobs": self.n_jobs}
+
+    def shared(self, workers: int) -> Self:
+        """Return the budget of each of several computations that run at once, in one thread each."""
+        return replace(self, memory=self.memory / workers, n_jobs=1)
 
     def blocks(self, n: int, row_bytes: float, most: float = MOST_ROWS) -> list[slice]:
         """Split `n` rows into slices of at most `most`, such that the scratch memory of all threads is within the limit."""
@@ -39,3 +60,7 @@ class Budget(NamedTuple):
 
         with Progress(label, len(parts), self.verbose) as tick:
             return map_threads(counted, parts, self.threads)
+
+
+# What estimators may use unless their parameters say otherwise.
+DEFAULT_BUDGET = Budget()

@@ -168,3 +168,9 @@ def means_between(x: np.ndarray, share: np.ndarray, levels: np.ndarray) -> np.nd
     return (
         centre + unit * np.diff(total[place, columns] + y[place, columns] * inside, axis=0) / np.diff(levels)[:, None]
     )
+
+
+def logarithmic_beyond_one(t: np.ndarray) -> np.ndarray:
+    """Return distances as they are up to 1, and beyond as 1 plus their logarithm; negative ones and NaN are 0."""
+    t = np.fmin(np.fmax(t, 0.0), np.finfo(float).max)
+    return np.where(t <= 1.0, t, 1.0 + np.log(np.maximum(t, 1.0)))

@@ -13,8 +13,8 @@ import numpy as np
 # range of the others decides. If all agree in eleven digits, the column is constant. Whole numbers are exact: they have no
 # rounding, however many digits they share.
 _ROUNDING, _DIGITS, _OF_OTHERS = 1e-9, 4e-12, 2e-11
-# Whole numbers below this are exact.
-_EXACT = 2.0**53
+# From here on, float64 holds only some of the whole numbers: those below are exact.
+ALL_INTEGERS = 2**53
 
 
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -176,7 +176,7 @@ def _far_apart(ordered: np.ndarray) -> bool:
 def _whole(values: np.ndarray) -> np.ndarray:
     """Tell along the last axis whether all values are whole numbers."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(((values == np.rint(values)) & (np.abs(values) < _EXACT)).all(axis=-1))
+        return np.asarray(((values == np.rint(values)) & (np.abs(values) < ALL_INTEGERS)).all(axis=-1))
 
 
 def _inner_range(ordered: np.ndarray) -> float:

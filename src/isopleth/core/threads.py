@@ -165,7 +165,11 @@ def map_threads(work: Callable[[T], R], items: Iterable[T], workers: int) -> lis
     """
     with ONE_BLAS_THREAD:
         if affordable_threads(workers) == 1:
-            return [_checked(work, item) for item in items]
+            found = []
+            for item in items:
+                check_stopped()
+                found.append(work(item))
+            return found
         return _threaded(work, list(items), workers)
 
 
@@ -179,11 +183,6 @@ def interruptible(operations: float, function: Callable[..., R], *arguments: Any
     if operations < LONG_CALL or threading.current_thread() is not threading.main_thread():
         return function(*arguments, **options)
     return _threaded(lambda _: function(*arguments, **options), [None], 1)[0]
-
-
-def _checked(work: Callable[[T], R], item: T) -> R:
-    check_stopped()
-    return work(item)
 
 
 def _threaded(work: Callable[[T], R], items: Sequence[T], workers: int) -> list[R]:

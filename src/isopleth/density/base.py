@@ -105,7 +105,8 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
 
     def _forget(self) -> None:
         """Delete the result of an earlier fit, so that a fit that fails leaves none."""
-        self.__dict__.pop("_fitted", None)
+        for name in ("_fitted", "schema_", "_frame_of_fit"):
+            self.__dict__.pop(name, None)
 
     def _value(self) -> Fitted:
         """Return the fitted value."""

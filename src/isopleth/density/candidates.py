@@ -85,7 +85,7 @@ class Recipe:
         """Fit kernels to rows `t` in a frame, at a multiple of the rule for the length scale."""
         check_stopped()
         scale, kernel = factor * self._scale(t, mass), replace(self.kernel, dim=t.shape[1])
-        density, report = self.solver.in_units(scale).fit(kernel, backend.array(t / scale), backend.array(mass))
+        density, report = self.solver.fit(kernel, backend.array(t / scale), backend.array(mass))
         total = density.log_normalizer + float(np.log(scale).sum())
         return Component(name, factor, 1.0, fitted, scale, density, total), report
 
@@ -116,7 +116,6 @@ class Recipe:
         backend: Backend,
         with_kernels: tuple[np.ndarray, np.ndarray] | None = None,
         wider: float = 1.0,
-        verbose: bool | int = False,
     ) -> tuple[FrameDensity, dict[str, Any]]:
         """Fit the mixture, and return facts of the fit by name too.
 
@@ -128,7 +127,8 @@ class Recipe:
         names = {name for name, _, _ in self.members}
         everywhere = Mapped(rows)
         mapped = everywhere if len(chosen) == len(rows) else Mapped(rows[chosen])
-        with Progress("fits in frames", 2 * len(self.members), verbose if len(self.members) > 1 else False) as tick:
+        shown = self.solver.budget.verbose if len(self.members) > 1 else False
+        with Progress("fits in frames", 2 * len(self.members), shown) as tick:
             maps = fit_maps({name: frame for name, frame in self.frames.items() if name in names}, rows, weights)
             tick(len(self.members))
             for name, factor, share in self.members:
@@ -185,7 +185,6 @@ class FrameCandidates:
     factors: tuple[float, ...]  # multiples of the rule
     normals: bool = False  # whether a mixture of normal densities in each frame is a candidate too
     search: Search | None = None  # search that chooses one factor
-    verbose: bool | int = False
 
     @classmethod
     def of(
@@ -196,7 +195,6 @@ class FrameCandidates:
         solver: Solver,
         y: np.ndarray,
         weights: np.ndarray,
-        verbose: bool | int,
     ) -> FrameCandidates:
         """Read `length_scale`: the name of a rule, a factor of Scott's rule, or a Search."""
         search = length_scale if isinstance(length_scale, Search) else None
@@ -212,10 +210,10 @@ class FrameCandidates:
             several = asked == "auto" and len(frames) > 1
             factors = tuple(search.factors) if search else FACTORS if several else (1.0,)
             normals = several and not search and isinstance(kernel, Gaussian)
-            return cls(Recipe(frames, asked, kernel, solver), factors, normals, search, verbose)
+            return cls(Recipe(frames, asked, kernel, solver), factors, normals, search)
         factor = float(scale[0])
         factors = tuple(factor * search.factors) if search else (factor,)
-        return cls(Recipe(frames, "scott", kernel, solver), factors, False, search, verbose)
+        return cls(Recipe(frames, "scott", kernel, solver), factors, False, search)
 
     @property
     def pairs(self) -> list[tuple[str, float]]:
@@ -250,7 +248,7 @@ class FrameCandidates:
                     tick()
             return np.stack(found, axis=1)
 
-        with Progress("choice of weights", 2 * len(folds) * len(pairs), self.verbose) as tick:
+        with Progress("choice of weights", 2 * len(folds) * len(pairs), self.recipe.solver.budget.verbose) as tick:
             found = map_threads(judge, folds, max(1, min(workers, len(folds))))
         for fold, logs in zip(folds, found, strict=True):
             out[fold] = logs

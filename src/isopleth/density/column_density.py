@@ -11,11 +11,11 @@ from typing import TypeVar
 import numpy as np
 from scipy.optimize import brentq
 
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.progress import unheard
 from isopleth.core.rows import evenly_drawn
-from isopleth.core.threads import DEFAULT_N_JOBS, ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
+from isopleth.core.threads import ROWS_OF_ONE_THREAD, map_threads, slices
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
@@ -72,8 +72,7 @@ class ColumnDensity:
     visible: np.ndarray | None = None  # columns of the density; the others are integrated out. By default all
     # cells of the centres that were missing in the row which the centre was made of
     filled: np.ndarray | None = None
-    memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = DEFAULT_N_JOBS
+    budget: Budget = DEFAULT_BUDGET
 
     # ---- columns ----------------------------------------------------------------------------------------------------
 
@@ -112,7 +111,7 @@ class ColumnDensity:
         r"""Logarithm of Z, the integral of f^2 or of f over all columns."""
         if not self.squared:
             return math.log(float(np.sum(self.coefficients))) + self.kernel.log_integral()
-        op = Operator(self.kernel.overlap, self.centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        op = Operator(self.kernel.overlap, self.centers, **self.budget.limits)
         return self.kernel.log_overlap + math.log(float(self.coefficients @ op.matvec(self.coefficients)))
 
     def _log_integral(self, columns: np.ndarray) -> float:
@@ -132,10 +131,10 @@ class ColumnDensity:
             logs = np.tile(log_alpha, (len(z), 1))
         else:
             place = self.columns[observed]
-            kernel, budget = self.kernel.take(place), self.memory_limit
+            kernel = self.kernel.take(place)
             points = np.ascontiguousarray(z[:, observed])
             centers = np.ascontiguousarray(self.centers[:, place])
-            op = Operator(kernel, points, centers, block=LOG_VALUE, memory_limit=budget, n_jobs=n_jobs)
+            op = Operator(kernel, points, centers, block=LOG_VALUE, memory_limit=self.budget.memory, n_jobs=n_jobs)
             logs = op.dense()
             logs += log_alpha
         for own in () if skip is None else skip.T:
@@ -147,23 +146,21 @@ class ColumnDensity:
         logs -= top[:, None]
         return top, np.exp(logs, out=logs)
 
-    def _overlaps(self, memory: float, n_jobs: int | None) -> Overlaps:
-        return Overlaps(self.kernel, self.centers, memory, n_jobs)
-
     def _each(self, Z: np.ndarray, visit: Callable[[Pattern, Overlaps], T]) -> list[T]:
         """Call `visit` for chunks of rows of one pattern that fit in memory; several patterns are divided among threads."""
         groups = patterns_of(Z)
-        workers = 1 if len(Z) <= ROWS_OF_ONE_THREAD else min(effective_n_jobs(self.n_jobs), len(groups))
-        memory = self.memory_limit / workers  # a third each: rows, pairs of centres, overlaps that patterns share
+        workers = 1 if len(Z) <= ROWS_OF_ONE_THREAD else min(self.budget.threads, len(groups))
+        memory = self.budget.memory / workers  # a third each: rows, pairs of centres, overlaps that patterns share
         step = memory / (96 * len(self.centers))
         chunks = [replace(group, rows=group.rows[part]) for group in groups for part in slices(len(group.rows), step)]
-        overlaps = self._overlaps(memory / 2, 1 if len(groups) > 1 else self.n_jobs)
-        overlaps = overlaps.sharing([self._integrated(group) for group in groups], self.memory_limit / 3)
+        own = Budget(memory / 2, 1 if len(groups) > 1 else self.budget.n_jobs)
+        overlaps = Overlaps(self.kernel, self.centers, own)
+        overlaps = overlaps.sharing([self._integrated(group) for group in groups], self.budget.memory / 3)
         return map_threads(lambda chunk: visit(chunk, overlaps), chunks, workers)
 
     def _look(self, z: np.ndarray, pattern: Pattern, overlaps: Overlaps, skip: np.ndarray | None = None) -> _Look:
         """Compute the terms of the centres at rows of one pattern, without the centres `skip` of a row that are not negative."""
-        top, a = self._terms(z, pattern.observed, overlaps.n_jobs, None if skip is None else skip[pattern.rows])
+        top, a = self._terms(z, pattern.observed, overlaps.budget.n_jobs, None if skip is None else skip[pattern.rows])
         return _Look(self, top, a, self._integrated(pattern), overlaps)
 
     @cached_property
@@ -295,7 +292,7 @@ class ColumnDensity:
         """Return the weights of the rows that the centres were made of; those of a square follow from its equations."""
         if not self.squared:
             return self.coefficients
-        op = Operator(self.kernel, self.centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        op = Operator(self.kernel, self.centers, **self.budget.limits)
         return np.asarray(self.coefficients * op.matvec(self.coefficients))
 
     def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None, tick: Callable[[int], None]) -> np.ndarray:
@@ -336,7 +333,8 @@ class ColumnDensity:
                 out[pattern.rows, column] = self._draw(int(column), i, j, rng)
             tick(len(pattern.rows))
 
-        replace(self, n_jobs=1)._each(Z, visit)  # one thread, so that the order of draws does not depend on timing
+        # One thread, so that the order of draws does not depend on timing.
+        replace(self, budget=replace(self.budget, n_jobs=1))._each(Z, visit)
         return out
 
     def means_of_draws(
@@ -440,7 +438,7 @@ class ColumnDensity:
             return list(zip(laws, ranges, strict=True))
         mixtures = [self.kernel.factor.pair_mixture(values) for values in columns]
         total = 0.0
-        for rows in slices(len(kept), overlaps.memory / (128 * len(kept))):
+        for rows in slices(len(kept), overlaps.budget.memory / (128 * len(kept))):
             weights = overlaps.between(kept[rows], kept, integrated)
             weights *= terms[kept[rows], None]
             weights *= terms[kept]
@@ -461,7 +459,7 @@ class ColumnDensity:
         known = np.array(list(given))
         z = np.full((1, self.dim), np.nan)
         z[:, known] = list(given.values())
-        _, a = self._terms(z, np.sort(known), self.n_jobs)
+        _, a = self._terms(z, np.sort(known), self.budget.n_jobs)
         rest = np.setdiff1d(np.arange(self.centers.shape[1]), self.columns[known])
         heavy = a[0] > 0.0
         visible = np.setdiff1d(np.arange(self.dim), known)
@@ -489,18 +487,18 @@ class ColumnDensity:
         alpha = self.coefficients / self.coefficients.max()
         first = alpha
         if self.squared:
-            op = Operator(self.kernel.overlap, self.centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+            op = Operator(self.kernel.overlap, self.centers, **self.budget.limits)
             first = alpha * op.matvec(alpha)
         i = (
             evenly_drawn(first, n_samples, rng)
             if evenly
             else np.sort(rng.choice(m, size=n_samples, p=first / first.sum()))
         )
-        j = i.copy()
-        for part in slices(n_samples if self.squared else 0, self.memory_limit / (64 * m)):
+        j, overlaps = i.copy(), Overlaps(self.kernel, self.centers, self.budget)
+        for part in slices(n_samples if self.squared else 0, self.budget.memory / (64 * m)):
             terms = np.broadcast_to(alpha, (len(i[part]), m))
             u = rng.uniform(size=len(terms))
-            j[part] = self._partners(terms, i[part], everything, u, self._overlaps(self.memory_limit, self.n_jobs))
+            j[part] = self._partners(terms, i[part], everything, u, overlaps)
         out = np.column_stack([self._draw(column, i, j, rng) for column in range(self.dim)])
         order = rng.permutation(n_samples)
         return out[order], i[order], j[order]

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import minimize
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, warn_user
 from isopleth.core.parameters import given_numbers
 from isopleth.core.rows import merge_with_gaps, without_rounding
@@ -327,11 +328,11 @@ class TableScales:
         kernel = ColumnKernel(self.rows.dim, self.factor, tuple(rho.tolist()), sizes)
         return kernel, np.column_stack([z, self.rows.codes]), ~np.isnan(z) @ np.log(times * self.scale)
 
-    def search(self, search: Search, fit: Callable[..., Any], verbose: bool | int) -> Choices:
+    def search(self, search: Search, fit: Callable[..., Any], budget: Budget) -> Choices:
         """Choose a multiple of the scales by the held-out log density of the known cells."""
         rows, criterion = self.rows, search.criterion_for_gaps()
         held_out: Any = lambda *held_in: fit(*held_in)[0]  # noqa: E731 - a line
-        return run_search(search, criterion, self.scale, rows.weights, self.at, held_out, verbose=verbose)
+        return run_search(search, criterion, self.scale, rows.weights, self.at, held_out, replace(budget, n_jobs=1))
 
 
 def donors_of(

@@ -19,6 +19,7 @@ from sklearn.base import clone
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.errors import InputError
 from isopleth.core.scales import Rule, bounded, deviations
+from isopleth.density.fitted import Fitted
 from isopleth.density.frame_density import FrameDensity
 from isopleth.density.search import Mover
 from isopleth.density.solver import MixtureSolver
@@ -29,8 +30,7 @@ from isopleth.kernels import Gaussian, Kernel
 class SharpenedSolver(MixtureSolver):
     """Gaussian kernels at rows that are moved by half the squared length scale times an estimated score."""
 
-    score: Any = None  # estimator of the score, fitted to rows over their deviations once it has seen rows
-    unit: np.ndarray | None = None  # (d,): deviations of the columns by which rows are divided for it
+    score: Any = None  # estimator of the score of rows over their deviations; fitted once it has seen rows
 
     needs_scale: ClassVar[str | None] = "debias moves rows by a score"
 
@@ -44,16 +44,12 @@ class SharpenedSolver(MixtureSolver):
 
     def informed(self, rows: np.ndarray, weights: np.ndarray) -> Self:
         """Estimate the score of centred rows, with whatever search the estimator makes."""
-        unit = deviations(rows, weights)
-        return replace(self, score=clone(self.score).fit(rows / unit, sample_weight=weights), unit=unit)
-
-    def in_units(self, scale: np.ndarray) -> Self:
-        return replace(self, unit=self.unit / scale)
+        return replace(self, score=clone(self.score).fit(rows / deviations(rows, weights), sample_weight=weights))
 
     def score_of(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the score at rows, fitted to them with the parameters that were chosen for all rows."""
-        score = clone(self.score).set_params(**self.score.chosen(), verbose=False)
-        return np.asarray(score.fit(rows / self.unit, sample_weight=weights).grad_log_density_ / self.unit)
+        score, unit = clone(self.score).set_params(**self.score.chosen(), verbose=False), deviations(rows, weights)
+        return np.asarray(score.fit(rows / unit, sample_weight=weights).grad_log_density_ / unit)
 
     def mover(self, rows: np.ndarray, weights: np.ndarray) -> Mover | None:
         def of_fold(kept: np.ndarray) -> Any:
@@ -72,9 +68,11 @@ class SharpenedSolver(MixtureSolver):
         """Fit rows that a search has moved already."""
         return super().fit(kernel, backend.array(z), backend.array(weights))[0]
 
-    def finished(self, fitted: Any) -> Any:
-        centers = fitted.leave(to_numpy(fitted.density.expansion.centers))
-        return replace(fitted, centers=centers, facts={**fitted.facts, "unmoved": fitted.rows})
+
+def with_moved_centers(fitted: Fitted) -> Fitted:
+    """Return a fitted value whose centres are the moved rows, and which knows the others."""
+    centers = fitted.leave(to_numpy(fitted.density.expansion.centers))
+    return replace(fitted, centers=centers, facts={**fitted.facts, "unmoved": fitted.rows})
 
 
 def moved(z: np.ndarray, score: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, warn_user
 from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.parts import ColumnMoments, FirstPass, Parts, positive_weight, take_columns
@@ -29,7 +29,8 @@ from isopleth.density.candidates import STACKS, Recipe
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.feature_statistics import FeatureStatistics, check_memory, newton
 from isopleth.density.fitted import Fitted
-from isopleth.density.frame_density import FrameDensity, RootDensity
+from isopleth.density.fitting import fit_numbers
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity
 from isopleth.density.search import Search
 from isopleth.density.solver import ROUGH, Solver
 from isopleth.density.stack import StackDensity
@@ -39,7 +40,7 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import Operator
 from isopleth.operators.random_features import RandomFeatures
 from isopleth.solvers import auto
-from isopleth.tables.checks import varying_columns, warn_few_rows
+from isopleth.tables.checks import CheckedRows, varying_columns, warn_few_rows
 
 # Most rows of the subsample that is also fitted exactly, to estimate the error.
 CHECKED = 2000
@@ -206,7 +207,13 @@ class RandomFeatureSOSREP(DensityEstimator):
                 f"frame = {self.frame!r}: random features are fitted in one frame; take 'scale' or 'whiten', or SOSREP."
             )
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        return FeatureSolver(self.memory_limit, self.n_jobs, self.n_frequencies, self.tol, rng, self.verbose)
+        return FeatureSolver(Budget.of(self), self.n_frequencies, self.tol, rng)
+
+    def _fit_numbers(self, table: CheckedRows) -> Self:
+        fitted = fit_numbers(self, self._asked, self._solver(), table)
+        solver = cast(FeatureSolver, cast(Recipe, fitted.recipe).solver)  # with its frequencies
+        self._fitted = solver.without_rows(fitted)
+        return self
 
 
 @dataclass(frozen=True)
@@ -288,7 +295,6 @@ class FeatureSolver(Solver):
     n_frequencies: int
     tol: float
     rng: Any  # random numbers of the wave vectors, until these are drawn
-    verbose: bool | int
     frequencies: np.ndarray | None = None
 
     most_kernels: ClassVar[int] = sys.maxsize
@@ -296,7 +302,7 @@ class FeatureSolver(Solver):
     def begun(self, kernel: Kernel) -> Self:
         kernel.self_convolution()
         kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
-        check_memory(2 * self.n_frequencies, self.memory_limit)
+        check_memory(2 * self.n_frequencies, self.budget.memory)
         return replace(self, rng=None, frequencies=kernel.sample_frequencies(self.n_frequencies, self.rng))
 
     def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
@@ -307,12 +313,12 @@ class FeatureSolver(Solver):
 
     def features(self, backend: Backend) -> RandomFeatures:
         """Return the features of rows on a backend."""
-        return RandomFeatures(backend.array(self.frequencies), self.memory_limit, self.n_jobs)
+        return RandomFeatures(backend.array(self.frequencies), self.budget)
 
     def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         features = self.features(Backend.of(z))
         shares = weights / namespace(weights).sum(weights)
-        return self.solve(kernel, features, lambda sums: sums.accumulate(z, shares, self.verbose))
+        return self.solve(kernel, features, lambda sums: sums.accumulate(z, shares, self.budget.verbose))
 
     def solve(
         self,
@@ -327,8 +333,8 @@ class FeatureSolver(Solver):
         found = FeatureDensity(kernel, features, solution.coefficients)
         return found, solution.facts | {"noise_level": features.noise, "frequencies": self.frequencies}
 
-    def finished(self, fitted: Any) -> Any:
-        """Compare with the exact fit to some of the rows, and keep no rows."""
+    def without_rows(self, fitted: Any) -> Fitted:
+        """Compare a fit with the exact one to some of the rows, and keep no rows."""
         one, z = fitted.density, fitted.points
         if isinstance(one, StackDensity):
             (component,) = one.components
@@ -376,9 +382,10 @@ class FeatureSolver(Solver):
             return float("nan")
         share = weights / weights.sum()
         centers = backend.array(z)
-        op = Operator(fitted.kernel, centers, memory_limit=self.memory_limit, n_jobs=self.n_jobs).store()
+        op = Operator(fitted.kernel, centers, **self.budget.limits).store()
         alpha = auto(op, backend.array(share), self.tol).coefficients
-        exact = RootDensity(KernelExpansion(fitted.kernel, centers, alpha, self.memory_limit, self.n_jobs))
+        sums = KernelExpansion(fitted.kernel, centers, alpha, **self.budget.limits)
+        exact = ExpansionDensity(sums, squared=True)
         difference = fitted.log_density(z[known]) - exact.log_density(z[known])
         return float(np.sqrt(np.average(difference**2, weights=share[known])))
 
@@ -471,7 +478,7 @@ def fit_parts(estimator: RandomFeatureSOSREP, parts: Parts) -> RandomFeatureSOSR
         times_loss=float((unit[0] / scale[0]) ** 2),
         facts=facts,
     )
-    estimator._fitted = solver.finished(fitted)
+    estimator._fitted = solver.without_rows(fitted)
     return estimator
 
 

@@ -10,7 +10,7 @@ from typing import Self
 from isopleth.core.arrays import Array, namespace
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import Progress
-from isopleth.core.threads import ONE_BLAS_THREAD, effective_n_jobs, interruptible, map_threads
+from isopleth.core.threads import ONE_BLAS_THREAD, interruptible, map_threads
 from isopleth.operators.random_features import RandomFeatures
 
 # Matrices over all pairs of features that a solution holds, including the sums.
@@ -66,9 +66,9 @@ class FeatureStatistics:
         self.coefficients = coefficients
         each = 8 * features.size**2
         # Each thread has its own matrix; half of the memory is for the features of rows.
-        spare = int(0.5 * features.memory_limit / each) - _MATRICES
-        self._workers = min(effective_n_jobs(features.n_jobs), max(spare, 1))
-        self._free = features.memory_limit - (_MATRICES + self._workers) * each
+        spare = int(0.5 * features.budget.memory / each) - _MATRICES
+        self._workers = min(features.budget.threads, max(spare, 1))
+        self._free = features.budget.memory - (_MATRICES + self._workers) * each
         self._sums = self._empty()
 
     def _empty(self) -> _Sums:

@@ -15,7 +15,7 @@ from isopleth.core.interval_cells import IntervalCells
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import product_factor
 from isopleth.density.coordinates import ColumnCoordinates
-from isopleth.density.frame_density import ExpansionDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity
 from isopleth.density.interval_sums import IntervalSums
 from isopleth.density.stack import Component, StackDensity
 from isopleth.density.stack_columns import StackColumns
@@ -56,8 +56,8 @@ def _(density: ExpansionDensity, points: np.ndarray | None) -> ColumnDensity:
     sums = density.expansion
     factor = product_factor(sums.kernel, "a question about some of the columns or about missing cells")
     centers, alpha = np.asarray(to_numpy(sums.centers)), np.asarray(to_numpy(sums.coefficients))
-    kernel, squared = ColumnKernel(centers.shape[1], factor), isinstance(density, RootDensity)
-    return ColumnDensity(kernel, centers, alpha, squared, memory_limit=sums.memory_limit, n_jobs=sums.n_jobs)
+    kernel = ColumnKernel(centers.shape[1], factor)
+    return ColumnDensity(kernel, centers, alpha, density.squared, budget=sums.budget)
 
 
 @cells_of.register

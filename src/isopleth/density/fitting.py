@@ -62,11 +62,16 @@ class RealRows:
     def fitted(self, frame: ScaledColumns, given: np.ndarray, weights: np.ndarray, **found: Any) -> Fitted:
         """Return a fitted value with kernels at the rows `given`, in the coordinates of a frame of the columns."""
         coordinates = ColumnCoordinates(self.bounds, frame, given[0])
-        places = np.arange(given.shape[1])
-        points = coordinates.enter(given)
-        held: dict[str, Any] = {"rows": given, "points": points, "weights": weights, "centers": given}
-        held["fit_rows"] = FitRows(given, weights)
-        return Fitted(coordinates=coordinates, places=places, **held, **found)
+        return Fitted(
+            coordinates=coordinates,
+            points=coordinates.enter(given),
+            fit_rows=FitRows(given, weights),
+            places=np.arange(given.shape[1]),
+            rows=given,
+            weights=weights,
+            centers=given,
+            **found,
+        )
 
 
 def fit_numbers(model: Any, asked: Asked, solver: Solver, table: CheckedRows) -> Fitted:
@@ -79,23 +84,21 @@ def fit_numbers(model: Any, asked: Asked, solver: Solver, table: CheckedRows) ->
     if frames is None:
         return _in_scale(rows, kernel, solver, model)
     frame = rows.frame.scaled(deviations(rows.centred, rows.weights))
-    y, verbose = frame.enter(rows.real), model.verbose
-    candidates = FrameCandidates.of(model.length_scale, frames, kernel, solver, y, rows.weights, verbose)
+    y = frame.enter(rows.real)
+    candidates = FrameCandidates.of(model.length_scale, frames, kernel, solver, y, rows.weights)
     recipe, path = candidates.chosen(y, rows.weights, frame.log_volume, rows.backend)
-    chosen, mass = _with_kernels(y, rows.weights, solver, verbose)
-    density, facts = recipe.fit(y, rows.weights, rows.backend, (chosen, mass), verbose=verbose)
-    return solver.finished(
-        rows.fitted(
-            frame,
-            rows.given[chosen],
-            mass,
-            density=density,
-            recipe=recipe,
-            coefficients=density.coefficients,
-            log_normalizer=frame.log_volume,
-            unit=frame.by_column(frame.scale),
-            facts=path | facts,
-        )
+    chosen, mass = _kernel_rows(y, rows.weights, solver)
+    density, facts = recipe.fit(y, rows.weights, rows.backend, (chosen, mass))
+    return rows.fitted(
+        frame,
+        rows.given[chosen],
+        mass,
+        density=density,
+        recipe=recipe,
+        coefficients=density.coefficients,
+        log_normalizer=frame.log_volume,
+        unit=frame.by_column(frame.scale),
+        facts=path | facts,
     )
 
 
@@ -104,8 +107,8 @@ def _in_scale(rows: RealRows, kernel: Kernel, solver: Solver, model: Any) -> Fit
     solver = solver.informed(rows.centred, rows.weights)
     scale, unit, path = _scale(rows, kernel, solver, model)
     frame = rows.frame.scaled(scale)
-    recipe = Recipe.of_scaled(kernel, solver.in_units(scale))
-    density, facts = recipe.fit(frame.enter(rows.real), rows.weights, rows.backend, verbose=model.verbose)
+    recipe = Recipe.of_scaled(kernel, solver)
+    density, facts = recipe.fit(frame.enter(rows.real), rows.weights, rows.backend)
     found = rows.fitted(
         frame,
         rows.given,
@@ -121,7 +124,7 @@ def _in_scale(rows: RealRows, kernel: Kernel, solver: Solver, model: Any) -> Fit
     )
     if kernel.by_columns:  # sums of such kernels have no gradients
         found = replace(found, density=cells_of(density, found.points))
-    return solver.finished(found)
+    return found
 
 
 def _scale(rows: RealRows, kernel: Kernel, solver: Solver, model: Any) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
@@ -142,20 +145,17 @@ def _scale(rows: RealRows, kernel: Kernel, solver: Solver, model: Any) -> tuple[
     one, workers = solver.for_folds(rows.backend, len(centred), kernel.bound_dim)
     fit: Callable[..., Any] = lambda *held_in: one.fit_numpy(rows.backend, *held_in)  # noqa: E731 - a line
     mover = solver.mover(centred, weights)
-    path = run_search(
-        search, search.criterion_for(kernel), scale, weights, at, fit, unit, mover, workers, model.verbose
-    )
+    criterion, budget = search.criterion_for(kernel), replace(solver.budget, n_jobs=workers)
+    path = run_search(search, criterion, scale, weights, at, fit, budget, unit, mover)
     return path.best_factor * scale, unit, {"search_path": path}
 
 
-def _with_kernels(
-    y: np.ndarray, weights: np.ndarray, solver: Solver, verbose: bool | int
-) -> tuple[np.ndarray, np.ndarray]:
+def _kernel_rows(y: np.ndarray, weights: np.ndarray, solver: Solver) -> tuple[np.ndarray, np.ndarray]:
     """Return which rows have kernels, and their weights: those of the rows that they are nearest to."""
     chosen = sample_places(len(y), solver.most_kernels)
     if len(chosen) == len(y):
         return chosen, weights
-    mass = mass_near(y[chosen], y, weights, solver.memory_limit, solver.n_jobs, verbose)
+    mass = mass_near(y[chosen], y, weights, solver.budget)
     return chosen, mass * (len(chosen) / mass.sum())
 
 
@@ -188,7 +188,7 @@ def fit_cells(model: Any, asked: Asked, solver: RowSolver, table: CheckedRows, c
     scales = TableScales.of(rows, factor, named, what, model.category_scale, solver.squared)
     times, path = 1.0, {}
     if search is not None:
-        path["search_path"] = scales.search(search, solver.fit_cells, model.verbose)
+        path["search_path"] = scales.search(search, solver.fit_cells, solver.budget)
         times = path["search_path"].best_factor
     product, z, _ = scales.at(times)
     density, facts = solver.fit_cells(product, z, rows.weights)

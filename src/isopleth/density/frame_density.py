@@ -71,9 +71,15 @@ class FrameDensity(ABC):
 
 @dataclass(frozen=True)
 class ExpansionDensity(FrameDensity):
-    """Density p defined by an expansion f."""
+    r"""Density of a sum of kernels f: its square, :math:`p = f^2/\int f^2`, or itself, the mixture :math:`p = f/\int f`."""
 
     expansion: KernelExpansion  # function f, with positive coefficients
+    squared: bool
+
+    @property
+    def power(self) -> float:
+        """Power of f that the density is proportional to."""
+        return 2.0 if self.squared else 1.0
 
     @property
     def coefficients(self) -> Array:
@@ -84,14 +90,33 @@ class ExpansionDensity(FrameDensity):
     def _backend(self) -> Backend:
         return Backend.of(self.expansion.centers)
 
-    def _log_and_gradient(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return log |f| and its gradient at rows."""
-        logs, slopes = self.expansion.log_and_gradient(self._backend.array(z))
-        return np.asarray(to_numpy(logs)), np.asarray(to_numpy(slopes))
+    @cached_property
+    def log_normalizer(self) -> float:
+        """Logarithm of the integral of the power of f, in closed form."""
+        if self.squared:
+            return self.expansion.log_square_integral()
+        return math.log(float(np.sum(to_numpy(self.expansion.coefficients)))) + self.expansion.kernel.log_integral()
 
-    @abstractmethod
-    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
-        """Draw independent rows from p, of shape (n_samples, d)."""
+    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the power of f."""
+        return self.power * self._evaluate(self.expansion.log_abs, z)
+
+    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
+        r"""Return :math:`\nabla f/f` times the power."""
+        return self.power * self._evaluate(self.expansion.grad_log_abs, z)
+
+    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logarithm of the power of f, and its gradient."""
+        logs, slopes = self.expansion.log_and_gradient(self._backend.array(z))
+        return self.power * np.asarray(to_numpy(logs)), self.power * np.asarray(to_numpy(slopes))
+
+    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
+        r"""Return :math:`\Delta f/f - |\nabla f/f|^2/2`, or :math:`2\,\Delta f/f` of a square: squared gradients cancel."""
+        terms = self.power * self._evaluate(self.expansion.laplacian_over_value, z)
+        if self.squared:
+            return terms
+        gradient = self._evaluate(self.expansion.grad_log_abs, z)
+        return np.asarray(terms - 0.5 * np.sum(gradient * gradient, axis=1))
 
     def positive(self, z: np.ndarray) -> np.ndarray:
         """Return a mask of the rows `z` at which f > 0; a sum of kernels with negative values may be negative."""
@@ -99,80 +124,28 @@ class ExpansionDensity(FrameDensity):
             return np.ones(len(z), dtype=bool)
         return np.asarray(self._evaluate(self.expansion.value, z) > 0.0)
 
-
-@dataclass(frozen=True)
-class RootDensity(ExpansionDensity):
-    r"""Density :math:`p = f^2/Z`, :math:`Z = \int f^2`."""
-
-    @cached_property
-    def log_normalizer(self) -> float:
-        """Logarithm of Z, in closed form."""
-        return self.expansion.log_square_integral()
-
-    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
-        """Return log f^2."""
-        return 2.0 * self._evaluate(self.expansion.log_abs, z)
-
-    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        r"""Return :math:`2\,\nabla f/f`."""
-        return 2.0 * self._evaluate(self.expansion.grad_log_abs, z)
-
-    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        logs, slopes = self._log_and_gradient(z)
-        return 2.0 * logs, 2.0 * slopes
-
-    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r"""Return :math:`2\,\Delta f/f`, since the squared gradients cancel."""
-        return 2.0 * self._evaluate(self.expansion.laplacian_over_value, z)
-
     def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
-        """Draw rows by pairs of centres for the Gaussian kernel, which needs no rejection, and by rejection for all others."""
-        if isinstance(self.expansion.kernel, Gaussian):
+        """Draw independent rows from p, of shape (n_samples, d)."""
+        if not self.squared:
+            return sample_mixture(self.expansion, n_samples, rng)
+        if isinstance(self.expansion.kernel, Gaussian):  # a mixture at pairs of centres, which needs no rejection
             return sample_pairs(self.expansion, n_samples, rng)
         return sample_square(self.expansion, n_samples, rng, verbose)
 
 
-@dataclass(frozen=True)
-class MixtureDensity(ExpansionDensity):
-    r"""Density :math:`p = f/\int f`, a mixture with one kernel for each centre."""
-
-    @cached_property
-    def log_normalizer(self) -> float:
-        r""":math:`\log \int f = \log \sum_i \alpha_i + \log \int k`."""
-        return math.log(float(np.sum(to_numpy(self.expansion.coefficients)))) + self.expansion.kernel.log_integral()
-
-    def log_unnormalized(self, z: np.ndarray) -> np.ndarray:
-        """Return log f."""
-        return self._evaluate(self.expansion.log_abs, z)
-
-    def grad_log_density(self, z: np.ndarray) -> np.ndarray:
-        r"""Return :math:`\nabla f/f`."""
-        return self._evaluate(self.expansion.grad_log_abs, z)
-
-    def evaluate(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._log_and_gradient(z)
-
-    def hyvarinen_terms(self, z: np.ndarray) -> np.ndarray:
-        r"""Return :math:`\Delta f/f - |\nabla f/f|^2/2`."""
-        gradient = self._evaluate(self.expansion.grad_log_abs, z)
-        return np.asarray(
-            self._evaluate(self.expansion.laplacian_over_value, z) - 0.5 * np.sum(gradient * gradient, axis=1)
-        )
-
-    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
-        """Draw centres with probabilities proportional to their coefficients, then a row from the kernel at each."""
-        alpha, centers = to_numpy(self.expansion.coefficients), to_numpy(self.expansion.centers)
-        chosen = rng.choice(len(alpha), size=n_samples, p=alpha / alpha.sum())
-        return np.asarray(centers[chosen] + self.expansion.kernel.sample(n_samples, rng))
+def sample_mixture(expansion: KernelExpansion, n_samples: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw centres with probabilities proportional to their coefficients, then a row from the kernel at each."""
+    alpha, centers = to_numpy(expansion.coefficients), to_numpy(expansion.centers)
+    chosen = rng.choice(len(alpha), size=n_samples, p=alpha / alpha.sum())
+    return np.asarray(centers[chosen] + expansion.kernel.sample(n_samples, rng))
 
 
 def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Generator) -> np.ndarray:
     """Draw from :math:`f^2/Z` of a unit Gaussian kernel, a mixture of normals at the midpoints of centres: i, then j given i."""
     centers, alpha = expansion.centers, to_numpy(expansion.coefficients)
     convolution = expansion.kernel.self_convolution()
-    block = Matrix("pair weights", lambda kernel: convolution.psi)
-    budget: dict[str, Any] = {"memory_limit": expansion.memory_limit, "n_jobs": expansion.n_jobs}
-    sums = Operator(expansion.kernel, centers, block=block, **budget).matvec(expansion.coefficients)
+    block, limits = Matrix("pair weights", lambda kernel: convolution.psi), expansion.budget.limits
+    sums = Operator(expansion.kernel, centers, block=block, **limits).matvec(expansion.coefficients)
     first = alpha * to_numpy(sums)
     i = np.sort(rng.choice(len(alpha), size=n_samples, p=first / first.sum()))
     j = np.empty_like(i)
@@ -181,7 +154,7 @@ def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Gene
     for lo in range(0, len(chosen), step):
         part = chosen[lo : lo + step]
         some = namespace(centers).take(centers, Backend.of(centers).array(part), axis=0)
-        weights = to_numpy(Operator(expansion.kernel, some, centers, block=block, **budget).dense())
+        weights = to_numpy(Operator(expansion.kernel, some, centers, block=block, **limits).dense())
         cumulative = np.cumsum(weights * alpha, axis=1)
         stops = np.append(start, n_samples)[lo : lo + len(part) + 1]
         for row, a, b in zip(cumulative, stops[:-1], stops[1:], strict=True):
@@ -318,9 +291,7 @@ def _by_all(
 ) -> np.ndarray:
     """Return the probabilities of acceptance by the sums over all centres."""
     alpha = to_numpy(expansion.coefficients)
-    own = KernelExpansion(expansion.kernel, centers, alpha, expansion.memory_limit, expansion.n_jobs)
-    squares = Operator(
-        own.kernel, rows, centers, block=_SQUARE, memory_limit=own.memory_limit, n_jobs=own.n_jobs
-    ).matvec(alpha)
+    own = KernelExpansion(expansion.kernel, centers, alpha, **expansion.budget.limits)
+    squares = Operator(own.kernel, rows, centers, block=_SQUARE, **own.budget.limits).matvec(alpha)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.nan_to_num(own.value(rows) ** 2 / (alpha.sum() * squares))

@@ -12,7 +12,7 @@ from isopleth.core.arrays import Array, to_numpy
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.threads import slices
 from isopleth.density.fitted import Fitted
-from isopleth.density.frame_density import MixtureDensity
+from isopleth.density.frame_density import ExpansionDensity
 from isopleth.kernels import Gaussian
 
 # Nodes per length scale, at least, and length scales beyond which a Gaussian is below 2e-16 of its peak.
@@ -136,7 +136,9 @@ def gaussian_sum_on_grid(
 def density_on_grid(fitted: Fitted, n_points: Any, limits: Any, memory_limit: float) -> GridDensity:
     """Return a mixture of Gaussian kernels in one or two scaled columns at the points of a grid, and a bound on its error."""
     density, frame, bounds = fitted.density, fitted.coordinates.frame, fitted.coordinates.bounds
-    gaussians = isinstance(density, MixtureDensity) and isinstance(density.expansion.kernel, Gaussian)
+    gaussians = (
+        isinstance(density, ExpansionDensity) and not density.squared and isinstance(density.expansion.kernel, Gaussian)
+    )
     bounded = np.isfinite([bounds.low, bounds.high]).any()
     if not gaussians or bounded or not frame.keep.all() or frame.dim > 2 or fitted.centers is None:
         raise InputError(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.utils._param_validation import HasMethods
 
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.threads import DEFAULT_N_JOBS
-from isopleth.density.debias import SharpenedSolver
+from isopleth.density.debias import SharpenedSolver, with_moved_centers
+from isopleth.density.fitting import fit_numbers
 from isopleth.density.grid import GridDensity, density_on_grid
 from isopleth.density.row_kernels import RowKernelDensity
 from isopleth.density.solver import MixtureSolver
 from isopleth.kernels import Kernel
+from isopleth.tables.checks import CheckedRows
 
 
 class KDE(RowKernelDensity):
@@ -207,12 +209,16 @@ class KDE(RowKernelDensity):
         "debias": [None, HasMethods(["fit", "chosen"])],
     }
 
+    _needs_complete_rows = "debias"
+
     rows_, score_ = FromFit("unmoved"), FromFit()
 
     def _solver(self) -> MixtureSolver:
         if self.debias is None:
-            return MixtureSolver(self.memory_limit, self.n_jobs)
-        return SharpenedSolver(self.memory_limit, self.n_jobs, self.debias)
+            return MixtureSolver(Budget.of(self))
+        return SharpenedSolver(Budget.of(self), self.debias)
 
-    def _complete_for(self) -> str | None:
-        return None if self.debias is None else "debias"
+    def _fit_numbers(self, table: CheckedRows) -> Self:
+        fitted = fit_numbers(self, self._asked, self._solver(), table)
+        self._fitted = fitted if self.debias is None else with_moved_centers(fitted)
+        return self

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Self
 
 import numpy as np
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.parts import ColumnMoments, Parts, RowSample, positive_weight
 from isopleth.core.progress import Progress
 from isopleth.core.rows import merge_equal
 from isopleth.core.scales import bounded
-from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
+from isopleth.core.threads import map_threads, slices
 from isopleth.frames import BoundedMap
 
 # Rows in one block; larger blocks are not faster.
@@ -27,9 +28,7 @@ _ROUNDING = 1e-9
 _COPIES = 8
 
 
-def choose_landmarks(
-    parts: Parts, size: int, bounds: object, memory_limit: float, n_jobs: int | None = DEFAULT_N_JOBS
-) -> tuple[np.ndarray, np.ndarray]:
+def choose_landmarks(parts: Parts, size: int, bounds: object, budget: Budget) -> tuple[np.ndarray, np.ndarray]:
     """Draw landmarks, and sum the weights of the rows nearest to each.
 
     Distances are in standard deviations of the columns; bounded columns count as the logarithms or logits in which they are
@@ -38,9 +37,9 @@ def choose_landmarks(
     of kernels, not on the number of rows.
     """
     each = 8.0 * _COPIES * (parts.n_features + 2)
-    most = int(memory_limit / each)
+    most = int(budget.memory / each)
     what = f"landmarks = {size} in {parts.n_features} columns"
-    refuse_too_large(what, size * each, memory_limit, f"use {most:,} at most", most)
+    refuse_too_large(what, size * each, budget.memory, f"use {most:,} at most", most)
     parsed = BoundedMap.of(bounds, parts.labels, parts.names)
     moments = parts.sums(partial(ColumnMoments, parts.n_features), partial(_add_moments, parsed, parts.labels))
     standard = _Standard(parsed, moments.mean, np.where(moments.deviation > 0.0, moments.deviation, np.inf))
@@ -48,22 +47,15 @@ def choose_landmarks(
     if sample.complete:
         return sample.rows.reshape(-1, parts.n_features), sample.weights
     rows = sample.rows
-    near = _Near(standard, rows, memory_limit, n_jobs)
+    near = _Near(standard, rows, replace(budget, verbose=False))
     weights = parts.sums(partial(_Counts, len(rows)), partial(_add_counts, near)).weights
     counted = weights > 0.0
     return rows[counted], weights[counted] * (counted.sum() / weights.sum())
 
 
-def mass_near(
-    landmarks: np.ndarray,
-    rows: np.ndarray,
-    weights: np.ndarray,
-    memory_limit: float,
-    n_jobs: int | None,
-    verbose: bool | int = False,
-) -> np.ndarray:
+def mass_near(landmarks: np.ndarray, rows: np.ndarray, weights: np.ndarray, budget: Budget) -> np.ndarray:
     """Return the summed weights of the rows nearest to each landmark, by Euclidean distances."""
-    return _Near(np.asarray, landmarks, memory_limit, n_jobs).mass(rows, weights, verbose)
+    return _Near(np.asarray, landmarks, budget).mass(rows, weights)
 
 
 @dataclass(frozen=True)
@@ -136,16 +128,15 @@ class _Near:
         self,
         enter: Callable[[np.ndarray], np.ndarray],
         landmarks: np.ndarray,
-        memory_limit: float,
-        n_jobs: int | None,
+        budget: Budget,
     ) -> None:
         self._enter, self._landmarks = enter, enter(landmarks)
         self._half = 0.5 * (self._landmarks**2).sum(axis=1)
-        self._workers = effective_n_jobs(n_jobs)
+        self._budget, self._workers = budget, budget.threads
         each = 17.0 * (len(landmarks) + landmarks.shape[1]) * self._workers
-        self._step = min(_CHUNK, 0.5 * memory_limit / each)
+        self._step = min(_CHUNK, 0.5 * budget.memory / each)
 
-    def mass(self, rows: np.ndarray, weights: np.ndarray, verbose: bool | int = False) -> np.ndarray:
+    def mass(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the summed weight of the rows nearest to each landmark; landmarks equally near up to rounding share it."""
 
         def find(part: slice) -> np.ndarray:
@@ -164,6 +155,6 @@ class _Near:
             return mass + (w[tied] / several[tied]) @ near[tied] if len(tied) else mass
 
         parts = slices(len(rows), self._step)
-        with Progress("rows near those with kernels", len(parts), verbose) as tick:
+        with Progress("rows near those with kernels", len(parts), self._budget.verbose) as tick:
             masses = map_threads(find, parts, max(1, min(self._workers, len(parts))))
         return np.sum([np.zeros(len(self._half)), *masses], axis=0)

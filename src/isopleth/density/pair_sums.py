@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from isopleth.core.budget import Budget
 from isopleth.core.threads import slices
 from isopleth.kernels.product import ColumnKernel
 from isopleth.operators import Operator
@@ -23,8 +24,7 @@ class Overlaps:
 
     kernel: ColumnKernel
     centers: np.ndarray  # (m, d)
-    memory: float  # bytes for blocks of them
-    n_jobs: int | None
+    budget: Budget  # its memory is for blocks of them
     shared: frozenset[int] = frozenset()  # columns whose overlaps are kept
     _kept: dict[int, np.ndarray] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -41,7 +41,7 @@ class Overlaps:
             return np.ones((len(rows), len(columns)))
         kernel = self.kernel.take(over).overlap
         x, y = (np.ascontiguousarray(self.centers[np.ix_(part, over)]) for part in (rows, columns))
-        return Operator(kernel, x, y, memory_limit=self.memory, n_jobs=self.n_jobs).dense()
+        return Operator(kernel, x, y, **self.budget.limits).dense()
 
     def product(self, rows: np.ndarray, over: np.ndarray) -> np.ndarray:
         """Return the overlaps of the centres `rows` and all over shared columns."""
@@ -81,7 +81,11 @@ class QuadraticForms:
     def _matrix(self) -> np.ndarray | None:
         """G, if it fits in half of the memory and is needed more than once or computed at once."""
         k = len(self.kept)
-        if 16 * k**2 > self.overlaps.memory or not len(self.integrated) or (self._shared and not self.categories):
+        if (
+            16 * k**2 > self.overlaps.budget.memory
+            or not len(self.integrated)
+            or (self._shared and not self.categories)
+        ):
             return None
         if not self._shared:
             return self.overlaps.between(self.kept, self.kept, self.integrated)
@@ -93,7 +97,7 @@ class QuadraticForms:
     def _parts(self) -> list[np.ndarray]:
         """Rows of G by blocks that stay in the cache of a processor, or fit in memory."""
         k = len(self.kept)
-        step = _BLOCK // k if self._shared else self.overlaps.memory / (16 * k)
+        step = _BLOCK // k if self._shared else self.overlaps.budget.memory / (16 * k)
         return [np.arange(k)[part] for part in slices(k, step)]
 
     def _of_shared(self, rows: np.ndarray) -> np.ndarray:
@@ -131,7 +135,7 @@ class QuadraticForms:
             mine[np.arange(len(own)), own] = self.terms[0]
             out[0] = np.einsum("ij,ij->j", mine, self._matrix @ mine)
             return out
-        step = self.overlaps.memory / (16 * len(self.kept))
+        step = self.overlaps.budget.memory / (16 * len(self.kept))
         for code in np.unique(own):
             members = np.flatnonzero(own == code)
             inside = self.terms[:, members]

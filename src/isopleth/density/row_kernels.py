@@ -51,13 +51,14 @@ class RowKernelDensity(DensityEstimator):
 
     _use_of_limits = "likelihood"
 
-    def _complete_for(self) -> str | None:
-        """Return the parameter that needs complete rows of numbers, where it is given."""
-        return None
+    # Parameter that needs complete rows of numbers, where it is given.
+    _needs_complete_rows: ClassVar[str | None] = None
 
     @property
     def _asked(self) -> Asked:
-        return Asked(self.frame, self.length_scale, self.kernel, self._complete_for())
+        name = self._needs_complete_rows
+        given = name is not None and getattr(self, name) is not None
+        return Asked(self.frame, self.length_scale, self.kernel, name if given else None)
 
     @property
     def _instead(self) -> str:
@@ -73,11 +74,6 @@ class RowKernelDensity(DensityEstimator):
 
     # Library and types of the columns of the frame that was fitted, for rows made like it. A fit to rows in parts sees no frame.
     _frame_of_fit: tuple[str | None, dict[str, str]] = (None, {})
-
-    def _forget(self) -> None:
-        super()._forget()
-        for name in ("schema_", "_frame_of_fit"):
-            self.__dict__.pop(name, None)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the density.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, warn_user
 from isopleth.core.parameters import given_numbers
 from isopleth.core.progress import Progress
@@ -199,14 +200,16 @@ def run_search(
     weights: np.ndarray,
     at: Scaled,
     fit: Fit,
+    budget: Budget,
     unit: np.ndarray | None = None,
     mover: Mover | None = None,
-    workers: int = 1,
-    verbose: bool | int = False,
 ) -> Choices:
-    """Compute held-out losses along the grid of `search` and choose a scale; Hyvarinen losses are in the units `unit`."""
+    """Compute held-out losses along the grid of `search` and choose a scale; Hyvarinen losses are in the units `unit`.
+
+    As many fits run at once as `budget` has threads.
+    """
     factors = search.factors
-    folds = held_out_parts(len(weights), search.cv)
+    folds, workers = held_out_parts(len(weights), search.cv), budget.threads
     losses, errors, shares = np.full((3, len(factors)), np.nan)
 
     def held_out(task: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
@@ -222,7 +225,7 @@ def run_search(
     # A search for a stable minimum ends early, so it takes one scale after the other.
     stable, downwards = None, list(reversed(range(len(factors))))
     rounds = [[i] for i in downwards] if criterion == "stable_minimum" else [downwards]
-    with Progress("search of a length scale", len(factors) * len(folds), verbose) as tick:
+    with Progress("search of a length scale", len(factors) * len(folds), budget.verbose) as tick:
         for chosen in rounds:
             tasks = [(i, k) for i in chosen for k in range(len(folds))]
             found = map_threads(held_out, tasks, min(workers, len(tasks)))

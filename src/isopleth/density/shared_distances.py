@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators import DISTANCE, Operator
 
@@ -32,15 +33,13 @@ class SharedDistances:
     _last: dict[str, tuple[float, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls, kernel: Kernel, z: Array, rows: Array, memory_limit: float, n_jobs: int | None, work: Workspace
-    ) -> Self | None:
+    def of(cls, kernel: Kernel, z: Array, rows: Array, budget: Budget, work: Workspace) -> Self | None:
         """Compute the distances of rows `z` and of `rows` to them; None if they do not fit in memory or are no distances."""
-        if kernel.by_columns or 8.0 * _MATRICES * len(z) * (len(z) + len(rows)) > memory_limit:
+        if kernel.by_columns or 8.0 * _MATRICES * len(z) * (len(z) + len(rows)) > budget.memory:
             return None
         pairs = []
         for name, x in (("own distances", z), ("other distances", rows)):
-            op = Operator(kernel, x, None if x is z else z, block=DISTANCE, memory_limit=memory_limit, n_jobs=n_jobs)
+            op = Operator(kernel, x, None if x is z else z, block=DISTANCE, **budget.limits)
             host = isinstance(x, np.ndarray)
             pairs.append(op.dense(work.empty(name, op.shape, x.dtype) if host else None))
         own, others = pairs

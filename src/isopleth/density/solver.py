@@ -13,13 +13,14 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.core.errors import warn_user
 from isopleth.core.progress import Progress
 from isopleth.core.scales import RULES, Rule
-from isopleth.core.threads import ROWS_OF_ONE_THREAD, check_stopped, effective_n_jobs
+from isopleth.core.threads import ROWS_OF_ONE_THREAD, check_stopped
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import LEAVE_ONE_OUT, leave_one_out
-from isopleth.density.frame_density import ExpansionDensity, FrameDensity, MixtureDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity
 from isopleth.density.hot_deck import MOST_CENTERS, completed
 from isopleth.density.search import Mover
 from isopleth.density.shared_distances import SharedDistances
@@ -40,10 +41,13 @@ ROUGH = 1e-3
 
 @dataclass(frozen=True)
 class Solver(ABC):
-    """Fit of a density to rows in coordinates in which the length scale is 1. A fitted value keeps it to fit other rows."""
+    """Fit of a density to rows in coordinates in which the length scale is 1. A fitted value keeps it to fit other rows.
 
-    memory_limit: float
-    n_jobs: int | None
+    A subclass defines :meth:`begun` and :meth:`fit`; one with a kernel at each row is a :class:`RowSolver`, which needs less. All
+    other methods have defaults, which are right for a solver that needs nothing but rows.
+    """
+
+    budget: Budget
 
     most_kernels: ClassVar[int] = MOST_KERNELS
     needs_scale: ClassVar[str | None] = None  # what needs frame='scale', if something does
@@ -79,14 +83,6 @@ class Solver(ABC):
         """Return how the rows of a search are moved before each of its fits, if they are."""
         return None
 
-    def in_units(self, scale: np.ndarray) -> Self:
-        """Return the solver for rows that are divided by `scale`."""
-        return self
-
-    def finished(self, fitted: Any) -> Any:
-        """Return a fitted value with what only this kind of density knows."""
-        return fitted
-
     def log_densities(
         self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float], work: Workspace
     ) -> Iterator[np.ndarray]:
@@ -103,11 +99,17 @@ class Solver(ABC):
 
 @dataclass(frozen=True)
 class RowSolver(Solver):
-    """Fit of one kernel at each row."""
+    """Fit of one kernel at each row. A subclass defines `squared` and :meth:`coefficients`."""
 
-    # How the sum of kernels defines a density: itself, or its square.
-    density: ClassVar[type[ExpansionDensity]]
-    squared: ClassVar[bool]
+    squared: ClassVar[bool]  # whether the density is the square of the sum of kernels, or the sum itself
+
+    def begun(self, kernel: Kernel) -> Self:
+        """Refuse kernels of which the sum, or its square, has no integral."""
+        if self.squared:
+            kernel.self_convolution()
+        else:
+            kernel.log_integral()
+        return self
 
     @abstractmethod
     def coefficients(
@@ -124,12 +126,13 @@ class RowSolver(Solver):
 
     def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         coefficients, facts = self.coefficients(kernel, z, weights / namespace(weights).sum(weights))
-        return self.density(KernelExpansion(kernel, z, coefficients, self.memory_limit, self.n_jobs)), facts
+        sums = KernelExpansion(kernel, z, coefficients, **self.budget.limits)
+        return ExpansionDensity(sums, self.squared), facts
 
     def log_densities(
         self, kernel: Kernel, z: Array, weights: Array, rows: Array, factors: Sequence[float], work: Workspace
     ) -> Iterator[np.ndarray]:
-        shared = SharedDistances.of(kernel, z, rows, self.memory_limit, self.n_jobs, work)
+        shared = SharedDistances.of(kernel, z, rows, self.budget, work)
         if shared is None:
             yield from super().log_densities(kernel, z, weights, rows, factors, work)
             return
@@ -158,7 +161,7 @@ class RowSolver(Solver):
     ) -> ColumnDensity:
         """Return the density of columns with a product kernel at each point."""
         alpha = np.asarray(to_numpy(coefficients))
-        return ColumnDensity(kernel, points, alpha, self.squared, None, filled, self.memory_limit, self.n_jobs)
+        return ColumnDensity(kernel, points, alpha, self.squared, None, filled, self.budget)
 
     def for_folds(self, backend: Backend, rows: int, columns: int) -> tuple[Self, int]:
         if backend != NUMPY:  # one fit keeps a device busy, and also a library with threads of its own
@@ -166,9 +169,9 @@ class RowSolver(Solver):
         # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
         need = 8 * (rows**2 + 2 * scratch(HOST_TILE, columns, SCRATCH_TILES))
         small = rows <= ROWS_OF_ONE_THREAD
-        workers = 1 if small else max(1, min(effective_n_jobs(self.n_jobs), int(self.memory_limit // need)))
+        workers = 1 if small else max(1, min(self.budget.threads, int(self.budget.memory // need)))
         if workers > 1 or small:
-            return replace(self, n_jobs=1, memory_limit=self.memory_limit / workers), workers
+            return replace(self, budget=self.budget.shared(workers)), workers
         return self, workers
 
 
@@ -176,12 +179,7 @@ class RowSolver(Solver):
 class MixtureSolver(RowSolver):
     """Kernels with the weights of the rows: a mixture, for which no equations are solved."""
 
-    density: ClassVar[type[ExpansionDensity]] = MixtureDensity
     squared: ClassVar[bool] = False
-
-    def begun(self, kernel: Kernel) -> Self:
-        kernel.log_integral()
-        return self
 
     def coefficients(
         self, kernel: Kernel, z: Array, shares: Array, matrix: Array = None
@@ -195,14 +193,8 @@ class RootSolver(RowSolver):
 
     method: str = "auto"  # name of a solver of the equations
     tol: float = 1e-8
-    verbose: bool | int = False
 
-    density: ClassVar[type[ExpansionDensity]] = RootDensity
     squared: ClassVar[bool] = True
-
-    def begun(self, kernel: Kernel) -> Self:
-        kernel.self_convolution()
-        return self
 
     def rough(self) -> Self:
         return replace(self, tol=max(ROUGH, self.tol))
@@ -210,11 +202,12 @@ class RootSolver(RowSolver):
     def coefficients(
         self, kernel: Kernel, z: Array, shares: Array, matrix: Array = None
     ) -> tuple[Array, dict[str, Any]]:
-        op = Operator(kernel, z, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        op = Operator(kernel, z, **self.budget.limits)
         op = op.store() if matrix is None else op.keep(matrix)
-        most = self._most_products(kernel)
+        fast = kernel.nonnegative and self.method in ("auto", "fixed_point")
+        most = products_of_fixed_point(self.tol) if fast else 500  # which other solvers seldom reach
         left = iter(range(most - 1))  # the last step is the end, after whatever number of products
-        with Progress("equations of the coefficients", most, self.verbose) as tick:
+        with Progress("equations of the coefficients", most, self.budget.verbose) as tick:
             op.after_product = lambda: tick(next(left, None) is not None)
             solution = SCALING_SOLVERS[self.method](op, shares, self.tol)
             tick(1 + len(list(left)))
@@ -225,8 +218,3 @@ class RootSolver(RowSolver):
                 ConvergenceWarning,
             )
         return solution.coefficients, {"residual": solution.residual, "n_iter": solution.n_iter}
-
-    def _most_products(self, kernel: Kernel) -> int:
-        """Return about how many products with the matrix a solution takes: for most solvers a number that is seldom reached."""
-        fast = kernel.nonnegative and self.method in ("auto", "fixed_point")
-        return products_of_fixed_point(self.tol) if fast else 500

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import NUMPY
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.parts import ArrayParts, Parts, take_columns
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -149,6 +149,8 @@ class SOSREP(RowKernelDensity):
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
+    _needs_complete_rows = "landmarks"
+
     def __init__(
         self,
         kernel: str | Kernel = "gaussian",
@@ -178,16 +180,13 @@ class SOSREP(RowKernelDensity):
         self.verbose = verbose
 
     def _solver(self) -> RootSolver:
-        return RootSolver(self.memory_limit, self.n_jobs, self.solver, self.tol, self.verbose)
-
-    def _complete_for(self) -> str | None:
-        return None if self.landmarks is None else "landmarks"
+        return RootSolver(Budget.of(self), self.solver, self.tol)
 
     def _reduce(self, table: CheckedRows) -> CheckedRows:
         if self.landmarks is None:
             return table
         parts = ArrayParts(table.rows, table.weights, names=given_names(self))
-        rows, weights = choose_landmarks(parts, int(self.landmarks), self.bounds, self.memory_limit, self.n_jobs)
+        rows, weights = choose_landmarks(parts, int(self.landmarks), self.bounds, Budget.of(self))
         return replace(table, rows=rows, weights=weights)
 
 
@@ -205,9 +204,7 @@ def fit_parts(estimator: SOSREP, parts: Parts) -> SOSREP:
         )
     estimator._forget()
     take_columns(estimator, parts)
-    rows, weights = choose_landmarks(
-        parts, int(estimator.landmarks), estimator.bounds, estimator.memory_limit, estimator.n_jobs
-    )
+    rows, weights = choose_landmarks(parts, int(estimator.landmarks), estimator.bounds, Budget.of(estimator))
     if not len(rows):
         raise InputError("X has no rows of positive weight; expected at least two that differ.")
     return estimator._fit_numbers(CheckedRows(rows, weights, NUMPY))

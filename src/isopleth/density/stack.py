@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
 from isopleth.core.threads import check_stopped
-from isopleth.density.frame_density import ExpansionDensity, FrameDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity, FrameDensity
 from isopleth.density.normal_mixture import NormalMixture
 from isopleth.frames import ComposedMap, FrameMap, MapAt
 from isopleth.frames.compose import chain, divided_by
@@ -150,7 +150,7 @@ class _Slope:
 
     def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
         """Return the sums of second derivatives of the log density along directions."""
-        f, power = self.density.expansion, 2.0 if isinstance(self.density, RootDensity) else 1.0
+        f, power = self.density.expansion, self.density.power
         pairs = DirectedPairs(x, to_numpy(f.centers), directions, f.kernel)
         bent = summed(pairs, to_numpy(f.coefficients), DirectedPairs.second, memory_limit)
         along = np.sum(self.value(x) * directions, axis=2)

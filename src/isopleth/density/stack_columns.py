@@ -26,7 +26,7 @@ from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.rows import evenly_drawn
 from isopleth.density.column_density import patterns_of
-from isopleth.density.frame_density import ExpansionDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity
 from isopleth.density.normal_mixture import NormalMixture
 from isopleth.density.stack import Component, StackDensity
 from isopleth.frames import ColumnMap, ComposedMap, FrameMap, ScaleMap
@@ -74,7 +74,7 @@ class NormalColumns:
         root = _lower(np.linalg.solve(jacobian.T, np.diag(one.scale)))
         with np.errstate(divide="ignore"):
             log_alpha = np.log(to_numpy(density.expansion.coefficients))
-        squared = isinstance(density, RootDensity)
+        squared = density.squared
         return [(one.weight, cls(columns, columns.forward(y), root, log_alpha, squared, None, np.arange(len(y))))]
 
     def _scaled(self, t: np.ndarray) -> np.ndarray:

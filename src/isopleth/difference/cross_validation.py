@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 
 from isopleth.core.arrays import Array, Backend, namespace
+from isopleth.core.budget import Budget
 from isopleth.core.progress import Progress
 from isopleth.core.threads import map_threads
 from isopleth.difference.gaussian_system import PenalizedSpectrum, over_volume, quotient, smallest
@@ -255,8 +256,7 @@ def cross_validate(
     systems_at: Callable[[int, int], tuple[float, FoldSystems]],
     length_scales: np.ndarray,
     alphas: np.ndarray,
-    n_jobs: int,
-    verbose: bool | int = False,
+    budget: Budget,
     counts: bool = False,
 ) -> CrossFitted:
     """Compute losses over the grid, its best point, and estimates with points chosen without their fold.
@@ -266,15 +266,16 @@ def cross_validate(
     that fits the average best, functions of nearly even categories would be alike, and the ridge would shrink their difference.
     """
     searched = len(length_scales) * len(alphas) > 1
-    workers = min(n_jobs, len(length_scales))
+    threads = budget.threads
+    workers = min(threads, len(length_scales))
 
     def tables(place: int) -> tuple[float, FoldTables]:
-        log_volume, systems = systems_at(place, max(1, n_jobs // workers))
+        log_volume, systems = systems_at(place, max(1, threads // workers))
         found = fold_tables(systems, alphas, searched)
         tick()
         return log_volume, found
 
-    with Progress("cross-validation", len(length_scales), verbose) as tick:
+    with Progress("cross-validation", len(length_scales), budget.verbose) as tick:
         found = map_threads(tables, range(len(length_scales)), workers)
     volumes = np.array([log_volume for log_volume, _ in found])
     loss_table = np.stack([table.losses for _, table in found], axis=1)

@@ -10,10 +10,10 @@ import numpy as np
 from scipy.linalg import eigh
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.scales import ScaledColumns
-from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, interruptible, slices
+from isopleth.core.threads import ONE_BLAS_THREAD, interruptible, slices
 from isopleth.kernels import Gaussian
 from isopleth.operators import Operator
 from isopleth.operators.blocks import Matrix
@@ -44,8 +44,7 @@ class GaussianSystem:
 
     centers: Array  # (b, d): c_l in frame coordinates
     log_volume: float  # log V, in the units of the data
-    memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = DEFAULT_N_JOBS
+    budget: Budget = DEFAULT_BUDGET
     # (d,): factors of the coordinates in inner products, for coordinates of categories
     stretch: np.ndarray | None = None
 
@@ -56,8 +55,7 @@ class GaussianSystem:
 
     def _operator(self, x: Array, y: Array, **block: Any) -> Operator:
         x, y = self.backend.array(x), self.backend.array(y)
-        kernel = Gaussian(dim=x.shape[1])
-        return Operator(kernel, x, y, memory_limit=self.memory_limit, n_jobs=self.n_jobs, **block)
+        return Operator(Gaussian(dim=x.shape[1]), x, y, **self.budget.limits, **block)
 
     def gram(self) -> Array:
         r"""Return the inner products over V, :math:`H_{lm} = e^{-|c_l - c_m|^2/4}`."""
@@ -89,7 +87,7 @@ class GaussianSystem:
 
     def chunks(self, n: int) -> list[slice]:
         """Split `n` rows into slices for which the values of all functions fit in the memory limit."""
-        return slices(n, self.memory_limit / (32 * self.centers.shape[0]))
+        return slices(n, self.budget.memory / (32 * self.centers.shape[0]))
 
     def matrix(self, z: Array) -> Array:
         """Return the values of all functions at the rows `z`, of shape (n, b)."""
@@ -137,8 +135,7 @@ def system_of(
     frame: ScaledColumns,
     scale: np.ndarray,
     centers: np.ndarray,
-    memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = DEFAULT_N_JOBS,
+    budget: Budget = DEFAULT_BUDGET,
     backend: Backend = NUMPY,
     categories: CategoryCoordinates | None = None,
 ) -> GaussianSystem:
@@ -146,9 +143,9 @@ def system_of(
     scaled = frame.scaled(scale)
     if categories is not None:
         log_volume, stretch = categories.measured(scale)
-        return GaussianSystem(backend.array(scaled.enter(centers)), log_volume, memory_limit, n_jobs, stretch)
+        return GaussianSystem(backend.array(scaled.enter(centers)), log_volume, budget, stretch)
     log_volume = 0.5 * scaled.dim * float(np.log(np.pi)) + scaled.log_volume
-    return GaussianSystem(backend.array(scaled.enter(centers)), log_volume, memory_limit, n_jobs)
+    return GaussianSystem(backend.array(scaled.enter(centers)), log_volume, budget)
 
 
 def eigenpairs(matrix: Array, norm: Array | None) -> tuple[np.ndarray, Array]:

@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import NUMPY, Array, Backend
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.parts import Parts, Streaming, take_columns
 from isopleth.core.scales import ScaledColumns, is_auto
-from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs
+from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.difference.coordinates import balanced
 from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split, cross_validate, fold_coefficients
 from isopleth.difference.fitted import DifferenceEstimator, FittedDifference, SquaredL2Law, in_sample
@@ -52,6 +52,10 @@ class Decisions:
         """Whether all columns are categories, of which densities are shares."""
         return self.categories is not None and bool(self.categories.mask.all())
 
+    def workers(self, budget: Budget) -> int:
+        """Return how many length scales are compared at once: their systems fit in memory."""
+        return min(budget.threads, fits_within(len(self.centers), budget.memory))
+
     def scale(self, found: CrossFitted | None) -> np.ndarray:
         """Return the length scale of the fit."""
         return self.scales[0] if found is None else found.path.best_length_scale
@@ -60,18 +64,15 @@ class Decisions:
         """Return the length scale of intervals, which resolves the densities; that of the difference may be too large."""
         return np.fmin(self.scales[0] if found is None else found.path.resolving_length_scale, self.spread)
 
-    def system(
-        self, scale: np.ndarray, memory_limit: float, n_jobs: int | None, backend: Backend = NUMPY
-    ) -> GaussianSystem:
+    def system(self, scale: np.ndarray, budget: Budget, backend: Backend = NUMPY) -> GaussianSystem:
         """Return the functions at a length scale."""
-        return system_of(self.frame, scale, self.centers, memory_limit, n_jobs, backend, self.categories)
+        return system_of(self.frame, scale, self.centers, budget, backend, self.categories)
 
     def fitted(
         self,
         at: DifferenceSystem,
         found: CrossFitted | None,
-        memory_limit: float,
-        n_jobs: int | None,
+        budget: Budget,
         backend: Backend,
     ) -> FittedDifference:
         """Return the coefficients and estimates at the chosen length scale and ridge."""
@@ -85,7 +86,7 @@ class Decisions:
         return FittedDifference(
             self.encoding,
             self.frame.scaled(scale),
-            self.system(scale, memory_limit, n_jobs, backend),
+            self.system(scale, budget, backend),
             self.centers,
             means,
             backend.array(means[:, 0] - means[:, 1]),
@@ -99,8 +100,7 @@ class Decisions:
     def statistics(
         self,
         folds: int,
-        memory_limit: float,
-        n_jobs: int | None,
+        budget: Budget,
         scales: np.ndarray | None = None,
         moments: bool = True,
     ) -> DifferenceStatistics:
@@ -115,8 +115,7 @@ class Decisions:
             seed=self.seed,
             drawn=self.drawn,
             moments=moments,
-            memory_limit=memory_limit,
-            n_jobs=n_jobs,
+            budget=budget,
         )
 
 
@@ -308,34 +307,33 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         samples, backend = TwoSamples.of(x, y), x.backend
         decisions, chosen = self._decide(samples, encoding)
         split = self._split(samples, chosen, decisions)
-        workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
+        budget = Budget.of(self)
 
-        def summed(scale: np.ndarray, n_jobs: int | None, moments: bool) -> tuple[SampleSums, Array]:
-            system = decisions.system(scale, self.memory_limit, n_jobs, backend)
+        def summed(scale: np.ndarray, budget: Budget, moments: bool) -> tuple[SampleSums, Array]:
+            system = decisions.system(scale, budget, backend)
             z = backend.array(decisions.frame.scaled(scale).enter(samples.rows))
             sums = SampleSums.empty(system, split.folds, split.units is not None, moments)
-            return sums.accumulate(z, split.weights, split.units, self.verbose), z
+            return sums.accumulate(z, split.weights, split.units), z
 
-        def systems_at(place: int, n_jobs: int) -> tuple[float, FoldSystems]:
-            return summed(decisions.scales[place], n_jobs, False)[0].systems(self.penalty)
+        def systems_at(place: int, threads: int) -> tuple[float, FoldSystems]:
+            return summed(decisions.scales[place], replace(budget, n_jobs=threads), False)[0].systems(self.penalty)
 
         with ONE_BLAS_THREAD:  # the systems of folds are small: one thread for each length scale is faster
             found = None
             if split.folds > 1:
-                found = cross_validate(
-                    systems_at, decisions.scales, decisions.alphas, workers, self.verbose, decisions.counts
-                )
+                at_once = replace(budget, n_jobs=decisions.workers(budget))
+                found = cross_validate(systems_at, decisions.scales, decisions.alphas, at_once, decisions.counts)
             scale = decisions.scale(found)
-            sums, z = summed(scale, self.n_jobs, True)
+            sums, z = summed(scale, budget, True)
             at, system = DifferenceSystem.of(sums, self.penalty), sums.system
             del sums  # they are as large as the statistics
-            fitted = decisions.fitted(at, found, self.memory_limit, self.n_jobs, backend)
+            fitted = decisions.fitted(at, found, Budget.of(self), backend)
             if at.systems is not None:
                 fitted = replace(fitted, held_out=_held_out(at.systems, fitted.alpha, system, z, split))
             near = decisions.near(found)
             if not np.array_equal(near, scale):
                 del at, z  # the next system needs as much memory
-                at = DifferenceSystem.of(summed(near, self.n_jobs, True)[0], self.penalty)
+                at = DifferenceSystem.of(summed(near, budget, True)[0], self.penalty)
             self._fitted = replace(fitted, law=SquaredL2Law.of(at, fitted.alpha))
         return self
 
@@ -423,7 +421,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
             _refuse_mixed(x, y)
             x, y, encoding = self._encoded(x, y)
             self._decisions, _ = self._decide(TwoSamples.of(x, y), encoding)
-            running = self._decisions.statistics(self._folds(self._decisions.searched), self.memory_limit, self.n_jobs)
+            running = self._decisions.statistics(self._folds(self._decisions.searched), Budget.of(self))
         # All rows are checked before any of them is added.
         chunks = [
             (sample, enter(self, rows, weights, name=name, weight_name=f"sample_weight_{name.lower()}", adding=True))
@@ -502,7 +500,7 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         with ONE_BLAS_THREAD:
             scale, near = decisions.scale(found), decisions.near(found)
             at = DifferenceSystem.of(running.at(running.place(scale)), decisions.penalty)
-            fitted = decisions.fitted(at, found, self.memory_limit, self.n_jobs, backend)
+            fitted = decisions.fitted(at, found, Budget.of(self), backend)
             if not np.array_equal(near, scale):
                 at = DifferenceSystem.of(running.at(running.place(near)), decisions.penalty)
             self._fitted = replace(fitted, law=SquaredL2Law.of(at, fitted.alpha))
@@ -519,14 +517,13 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
                 )
             return None
         places = [running.place(scale) for scale in decisions.scales]
-        workers = min(effective_n_jobs(self.n_jobs), fits_within(len(decisions.centers), self.memory_limit))
+        budget = Budget.of(self)
         with ONE_BLAS_THREAD:
             return cross_validate(
                 lambda i, _: running.at(places[i]).systems(decisions.penalty),
                 decisions.scales,
                 decisions.alphas,
-                workers,
-                self.verbose,
+                replace(budget, n_jobs=decisions.workers(budget)),
                 decisions.counts,
             )
 
@@ -618,7 +615,7 @@ def fit_parts(estimator: LSDD, X: Parts, Y: Parts) -> LSDD:
     folds = estimator._folds(decisions.searched)
 
     def summed(scales: np.ndarray, moments: bool) -> DifferenceStatistics:
-        start = partial(decisions.statistics, folds, estimator.memory_limit, estimator.n_jobs, scales, moments)
+        start = partial(decisions.statistics, folds, Budget.of(estimator), scales, moments)
         sums = [parts.sums(start, partial(_add, sample)) for sample, parts in enumerate((X, Y))]
         return sums[0].merge(sums[1])
 

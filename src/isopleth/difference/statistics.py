@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.progress import Progress
 from isopleth.core.rows import RunningFolds, row_keys
 from isopleth.core.scales import ScaledColumns
-from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
+from isopleth.core.threads import map_threads, slices
 from isopleth.difference.cross_validation import FoldSums, FoldSystems
 from isopleth.difference.gaussian_system import MATRICES, GaussianSystem, PenalizedSpectrum, fits_within, system_of
 
@@ -44,8 +44,8 @@ class DifferenceStatistics:
         Sums at each length scale.
     folds : list of two RunningFolds
         Folds of each sample.
-    n_jobs : int or None, default=-1
-        Number of threads: -1 uses all processors; None uses one, or the number set by ``joblib.parallel_config``.
+    budget : Budget
+        Memory and threads.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class DifferenceStatistics:
     length_scales: np.ndarray
     sums: list[SampleSums]
     folds: list[RunningFolds]
-    n_jobs: int | None = DEFAULT_N_JOBS
+    budget: Budget = DEFAULT_BUDGET
 
     @classmethod
     def empty(
@@ -81,8 +81,7 @@ class DifferenceStatistics:
         seed: int = 0,
         drawn: bool = False,
         moments: bool = True,
-        memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = DEFAULT_N_JOBS,
+        budget: Budget = DEFAULT_BUDGET,
     ) -> Self:
         """Create sums over no rows.
 
@@ -96,27 +95,27 @@ class DifferenceStatistics:
             Whether the centres are rows, which are excluded from their own means in cross-validation.
         moments : bool
             Whether to sum the scatter, which standard errors need and a search does not.
-        memory_limit, n_jobs
-            As for :class:`~isopleth.operators.Operator`.
+        budget : Budget
+            Memory and threads.
 
         Raises
         ------
         InputError
             If sums for these centres and length scales do not fit in the memory limit.
         """
-        fits_within(len(centers), memory_limit)
+        fits_within(len(centers), budget.memory)
         least = 8.0 * len(centers) ** 2 * (MATRICES + 2 * len(length_scales) * moments)
         what = f"sums for {len(centers)} centers at {len(length_scales)} length scales"
-        refuse_too_large(what, least, memory_limit, "use fewer centers, give length_scale as a number")
-        jobs = max(1, effective_n_jobs(n_jobs) // len(length_scales))
-        systems = [system_of(frame, scale, centers, memory_limit, jobs) for scale in length_scales]
+        refuse_too_large(what, least, budget.memory, "use fewer centers, give length_scale as a number")
+        each = Budget(budget.memory, max(1, budget.threads // len(length_scales)))
+        systems = [system_of(frame, scale, centers, each) for scale in length_scales]
         return cls(
             frame,
             centers,
             length_scales,
             [SampleSums.empty(system, folds, drawn, moments) for system in systems],
             [RunningFolds(folds, seed) for _ in range(2)],
-            n_jobs,
+            budget,
         )
 
     def accumulate(self, sample: int, rows: np.ndarray, weights: Any = None) -> Self:
@@ -151,7 +150,7 @@ class DifferenceStatistics:
             z = self.frame.scaled(self.length_scales[place]).enter(rows)
             self.sums[place].accumulate(z, weights, units)
 
-        map_threads(add, range(len(self.sums)), min(effective_n_jobs(self.n_jobs), len(self.sums)))
+        map_threads(add, range(len(self.sums)), min(self.budget.threads, len(self.sums)))
 
     def _units(self, rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return the weights of the rows that are centres, by centre."""
@@ -321,13 +320,13 @@ class SampleSums:
             return cls(system, blank, None)
         return cls(system, blank, [Moments(0.0, np.zeros(b), system.backend.array(np.zeros((b, b)))) for _ in range(2)])
 
-    def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None, verbose: bool | int = False) -> Self:
+    def accumulate(self, z: Array, weights: np.ndarray, units: np.ndarray | None) -> Self:
         """Add rows `z` (n, d) in the frame, weights (n, 2, T) by sample and fold, and units (b, 2, T) of the centres."""
         if self.moments is None:
             sums = self.system.sums(z, weights.reshape(len(weights), -1))
         else:
             sums = np.zeros((self.folds.sums.shape[0], weights[0].size))
-            with Progress("moments at the length scale", len(weights), verbose) as tick:
+            with Progress("moments at the length scale", len(weights), self.system.budget.verbose) as tick:
                 for part in self.system.chunks(len(weights)):
                     sums += self._add(self.system.matrix(z[part, :]), weights[part], self.moments)
                     tick(len(weights[part]))

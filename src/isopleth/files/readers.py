@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.json as arrow_json
 
 from isopleth.core.errors import InputError, Message
+from isopleth.core.rows import ALL_INTEGERS
 from isopleth.files.source import Source, refuse_half_characters
 from isopleth.io.input_files import ArrayHeader, read_array_header
-from isopleth.tables.cells import ALL_INTEGERS
 
 # Prefix of the column in which pandas stores the labels of the rows.
 _INDEX = "__index_level_"

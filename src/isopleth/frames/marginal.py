@@ -54,13 +54,21 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 @dataclass(frozen=True)
 class Values:
-    """Distinct values of a column, in increasing order."""
+    """Distinct values of a column in increasing order, and bins of equal numbers of them; one at an edge is in both, in parts."""
 
     x: np.ndarray  # (u,): values, from which a central value is subtracted and which are divided by a typical deviation
     share: np.ndarray  # (u,): shares of the weight
     # shift, unit: central value and the typical deviation, in the units of the column
     shift: float
     unit: float
+    # centers, variances, masses: (b,): means, variances and weights of the bins
+    centers: np.ndarray
+    variances: np.ndarray
+    masses: np.ndarray
+    # value, place, mass: (p,): overlaps of values with bins: indices of both, and the weight of the value in the bin
+    value: np.ndarray
+    place: np.ndarray
+    mass: np.ndarray
 
     @classmethod
     def of_columns(cls, rows: np.ndarray, weights: np.ndarray) -> list[Values]:
@@ -81,95 +89,17 @@ class Values:
     @classmethod
     def _merged(cls, y: np.ndarray, share: np.ndarray, shift: float, spread: float) -> Values:
         """Merge equal ones of sorted values about `shift`, of which most have this deviation."""
-        gap = max(_EQUAL * spread, _EQUAL_OF_ALL * deviation(y, share), 0.0)
+        gap = max(_EQUAL * spread, _EQUAL_OF_ALL * _deviation(y, share), 0.0)
         places = np.cumsum(np.diff(y, prepend=y[0]) > gap)
         merged = np.bincount(places, share)
         y = np.bincount(places, share * y) / merged
-        unit = min(_quartile_range(y), deviation(y, merged)) or 1.0
-        return cls(y / unit, merged, shift, unit)
-
-
-def deviation(x: np.ndarray, share: np.ndarray) -> float:
-    """Return the standard deviation of values, for numbers of any size."""
-    largest = float(np.abs(x).max()) or 1.0
-    y = x / largest
-    return largest * math.sqrt(share @ (y - share @ y) ** 2)
-
-
-def _quartile_range(x: np.ndarray) -> float:
-    """Return the distance between the quartiles of distinct sorted values, relative to a standard normal variable."""
-    low, _, high = means_between(x[:, None], np.arange(1, len(x) + 1)[:, None] / len(x), QUARTILES)
-    return float(high[0] - low[0]) / (2 * QUARTILE_MEAN)
-
-
-@dataclass(frozen=True)
-class BandwidthMixture:
-    """Density (1 - tau) sum_k pi_k sum_b m_b N(c_b, h_k^2 + v_b) + tau N(mean, deviation^2)."""
-
-    # centers, variances, masses: (b,): means, variances and weights of bins of values
-    centers: np.ndarray
-    variances: np.ndarray
-    masses: np.ndarray
-    # bandwidths, shares: (k,): h and (1 - tau) pi
-    bandwidths: np.ndarray
-    shares: np.ndarray
-    tail: tuple[float, float, float]  # tau, mean, deviation
+        low, _, high = means_between(y[:, None], np.arange(1, len(y) + 1)[:, None] / len(y), QUARTILES)
+        unit = min(float(high[0] - low[0]) / (2 * QUARTILE_MEAN), _deviation(y, merged)) or 1.0
+        return cls._binned(y / unit, merged, shift, unit)
 
     @classmethod
-    def of_columns(cls, columns: Sequence[Values]) -> list[BandwidthMixture]:
-        """Fit the weights of the bandwidths and of the tail, by EM on densities that leave out the value itself."""
-        bins = [_Bins.of(values.x, values.share) for values in columns]
-        prepared = [_densities(values, of) for values, of in zip(columns, bins, strict=True)]
-        found = _fit_shares(
-            [(densities, weights) for _, densities, weights, _, _ in prepared], [len(v.x) for v in columns]
-        )
-        return [
-            cls(of.centers, of.variances, of.masses, bandwidths, shares[:-1], (float(shares[-1]), mean, wide))
-            for of, (bandwidths, _, _, mean, wide), shares in zip(bins, prepared, found, strict=True)
-        ]
-
-    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the logarithm of the density and its derivative."""
-        total, slope = np.zeros(len(x)), np.zeros(len(x))
-        steps = x[:, None] - self.centers
-        with np.errstate(over="ignore"):
-            squares, part = steps * steps, np.empty_like(steps)
-        for h, share in zip(self.bandwidths, self.shares, strict=True):
-            variances = h * h + self.variances
-            _kernels(squares, variances, part)
-            weights = share * self.masses / np.sqrt(variances)
-            total += part @ weights
-            part *= steps
-            slope -= part @ (weights / variances)
-        tau, mean, wide = self.tail
-        r = (x - mean) / wide
-        log_tail = math.log(tau / wide) - 0.5 * r * r
-        with np.errstate(divide="ignore", invalid="ignore"):
-            log_total = np.logaddexp(np.log(total), log_tail)
-            kernels = np.where(total > 0.0, slope / total, 0.0)
-        tail_share = np.exp(log_tail - log_total)
-        return log_total - math.log(_ROOT_TWO_PI), (1.0 - tail_share) * kernels - tail_share * r / wide
-
-
-@dataclass(frozen=True)
-class _Bins:
-    """Bins of equal numbers of distinct values; a value across an edge is split between both sides."""
-
-    # centers, variances, masses: (b,): means, variances and weights of the bins
-    centers: np.ndarray
-    variances: np.ndarray
-    masses: np.ndarray
-    # x, share: (u,): distinct values and their weights
-    x: np.ndarray
-    share: np.ndarray
-    # value, place, mass: (p,): overlaps of values with bins: indices of both, and the weight of the value in the bin
-    value: np.ndarray
-    place: np.ndarray
-    mass: np.ndarray
-
-    @classmethod
-    def of(cls, x: np.ndarray, share: np.ndarray) -> _Bins:
-        """Divide the values into bins of equal numbers of values; a value at an edge is in both, in parts."""
+    def _binned(cls, x: np.ndarray, share: np.ndarray, shift: float, unit: float) -> Values:
+        """Divide distinct values into bins."""
         u, size = len(x), min(N_CENTRES, len(x))
         start, end = np.arange(u) * size, (np.arange(u) + 1) * size  # in u-ths of a bin, so that edges are exact
         first, last = start // u, (end - 1) // u
@@ -181,9 +111,9 @@ class _Bins:
         masses = np.bincount(place, mass, size)
         centers = np.bincount(place, mass * x[value], size) / masses
         variances = np.bincount(place, mass * (x[value] - centers[place]) ** 2, size) / masses
-        return cls(centers, variances, masses, x, share, value, place, mass)
+        return cls(x, share, shift, unit, centers, variances, masses, value, place, mass)
 
-    def without(self, chosen: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
+    def densities_without(self, chosen: np.ndarray, bandwidths: np.ndarray) -> np.ndarray:
         """Return the densities of bandwidths at some of the values, from all values but the value itself, (n, k)."""
         row = np.full(len(self.x), -1)
         row[chosen] = np.arange(len(chosen))
@@ -195,7 +125,7 @@ class _Bins:
         out, part = np.empty((len(chosen), len(bandwidths))), np.empty_like(squares)
         for k, h in enumerate(bandwidths):
             variances = h * h + self.variances
-            _kernels(squares, variances, part)
+            np.exp(np.multiply(squares, -0.5 / variances, out=part), out=part)
             out[:, k] = part @ (self.masses / np.sqrt(variances))
             if len(self.centers) < len(self.x):  # else nothing is left of a bin without its value
                 out[:, k] += np.bincount(row[value], self._own_bins(value, place, mass, h), len(chosen))
@@ -213,21 +143,64 @@ class _Bins:
         return np.where(some, left * np.exp(-0.5 * (step - moved) ** 2 / squares) / np.sqrt(squares), 0.0)
 
 
-def _kernels(squares: np.ndarray, variances: np.ndarray, out: np.ndarray) -> None:
-    """Compute normal kernels of squared distances, without their constants."""
-    np.multiply(squares, -0.5 / variances, out=out)
-    np.exp(out, out=out)
+def _deviation(x: np.ndarray, share: np.ndarray) -> float:
+    """Return the standard deviation of values."""
+    return float(deviations(x[:, None], share)[0])
 
 
-def _densities(values: Values, bins: _Bins) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+@dataclass(frozen=True)
+class BandwidthMixture:
+    """Density (1 - tau) sum_k pi_k sum_b m_b N(c_b, h_k^2 + v_b) + tau N(mean, deviation^2) of bins of values."""
+
+    values: Values  # with the bins b
+    # bandwidths, shares: (k,): h and (1 - tau) pi
+    bandwidths: np.ndarray
+    shares: np.ndarray
+    tail: tuple[float, float, float]  # tau, mean, deviation
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[Values]) -> list[BandwidthMixture]:
+        """Fit the weights of the bandwidths and of the tail, by EM on densities that leave out the value itself."""
+        prepared = [_densities(values) for values in columns]
+        found = _fit_shares(
+            [(densities, weights) for _, densities, weights, _, _ in prepared], [len(v.x) for v in columns]
+        )
+        return [
+            cls(values, bandwidths, shares[:-1], (float(shares[-1]), mean, wide))
+            for values, (bandwidths, _, _, mean, wide), shares in zip(columns, prepared, found, strict=True)
+        ]
+
+    def log_density(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the logarithm of the density and its derivative."""
+        total, slope = np.zeros(len(x)), np.zeros(len(x))
+        steps = x[:, None] - self.values.centers
+        with np.errstate(over="ignore"):
+            squares, part = steps * steps, np.empty_like(steps)
+        for h, share in zip(self.bandwidths, self.shares, strict=True):
+            variances = h * h + self.values.variances
+            np.exp(np.multiply(squares, -0.5 / variances, out=part), out=part)
+            weights = share * self.values.masses / np.sqrt(variances)
+            total += part @ weights
+            part *= steps
+            slope -= part @ (weights / variances)
+        tau, mean, wide = self.tail
+        r = (x - mean) / wide
+        log_tail = math.log(tau / wide) - 0.5 * r * r
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_total = np.logaddexp(np.log(total), log_tail)
+            kernels = np.where(total > 0.0, slope / total, 0.0)
+        tail_share = np.exp(log_tail - log_total)
+        return log_total - math.log(_ROOT_TWO_PI), (1.0 - tail_share) * kernels - tail_share * r / wide
+
+
+def _densities(values: Values) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
     """Return bandwidths, densities of these and of the tail at values, (n, k), weights of these values, and the tail."""
-    x, share = values.x, values.share
-    u = len(x)
+    x, share, u = values.x, values.share, len(values.x)
     bandwidths = FACTORS * 1.06 * u**-0.2
-    mean, wide = float(share @ x), _TAIL_WIDTH * max(deviation(x, share), 1.0)
+    mean, wide = float(share @ x), _TAIL_WIDTH * max(_deviation(x, share), 1.0)
     chosen = np.arange(u) if u <= _TEST_VALUES else (np.arange(_TEST_VALUES) * u + u // 2) // _TEST_VALUES
     tail = np.exp(-0.5 * ((x[chosen] - mean) / wide) ** 2) / (wide * _ROOT_TWO_PI)
-    densities = np.concatenate([bins.without(chosen, bandwidths), tail[:, None]], axis=1)
+    densities = np.concatenate([values.densities_without(chosen, bandwidths), tail[:, None]], axis=1)
     return bandwidths, densities, share[chosen] / share[chosen].sum(), mean, wide
 
 
@@ -383,14 +356,15 @@ class MarginalMap(ColumnMap):
         """Return t, log t' and its derivative at the fraction `s` of the intervals that begin at knots `place` of columns `j`."""
         after, width = place + 1, self.knots[j, place + 1] - self.knots[j, place]
         values, slopes = self.log_density, self.slopes
-        spline = _Cubic.of(values[j, place], values[j, after], slopes[j, place], slopes[j, after], width)
+        cubic = _cubic(values[j, place], values[j, after], slopes[j, place], slopes[j, after], width)
         low = self.below[j, place] < self.above[j, place]
         start, length = np.where(low, 0.0, s), np.where(low, s, 1.0 - s)
-        inside = _log_integral(spline, start, length) + np.log(width)
+        inside = _log_integral(cubic, start, length) + np.log(width)
         outer = np.where(low, self.below[j, place], self.above[j, place + 1])
         t = ndtri_exp(np.minimum(np.logaddexp(outer, inside), -1e-300))
         t = np.where(low, t, -t)
-        log_density, slope = spline(s)
+        a, b, c, d = cubic
+        log_density, slope = a + s * (b + s * (c + s * d)), b + s * (2.0 * c + 3.0 * s * d)
         log_slope = log_density + 0.5 * t * t + _LOG_ROOT_TWO_PI
         return t, log_slope, slope / width + t * np.exp(log_slope)
 
@@ -498,31 +472,33 @@ class Marginal(Frame):
             for j in np.flatnonzero(narrow[place]):
                 normal = (np.median(rows[:, place][:, j]) + _NORMAL)[:, None]
                 (values[j],) = Values.of_columns(normal, np.ones(len(_NORMAL)))
-            columns += map(_tabulate, values, BandwidthMixture.of_columns(values))
+            columns += map(_tabulate, BandwidthMixture.of_columns(values))
         return MarginalMap(*(np.stack(parts) for parts in zip(*columns, strict=True)))
 
 
-def _tabulate(values: Values, mixture: BandwidthMixture) -> tuple[Any, ...]:
+def _tabulate(mixture: BandwidthMixture) -> tuple[Any, ...]:
     """Return the parameters of the map of one column."""
     knots = _knots(mixture)
     log_density, slopes = mixture.log_density(knots)
     width = np.diff(knots)
-    spline = _Cubic.of(log_density[:-1], log_density[1:], slopes[:-1], slopes[1:], width)
-    inside = _log_integral(spline, np.zeros(len(width)), np.ones(len(width))) + np.log(width)
+    cubic = _cubic(log_density[:-1], log_density[1:], slopes[:-1], slopes[1:], width)
+    inside = _log_integral(cubic, np.zeros(len(width)), np.ones(len(width))) + np.log(width)
     tau, mean, deviation = mixture.tail
     ends = math.log(tau) + log_ndtr([(knots[0] - mean) / deviation, (mean - knots[-1]) / deviation])
     below = np.logaddexp.accumulate(np.concatenate([ends[:1], inside]))
     above = np.logaddexp.accumulate(np.concatenate([ends[1:], inside[::-1]]))[::-1]
     total = np.logaddexp(below[-1], ends[1])
     tail = (mean, deviation, math.log(tau) - total)
+    values = mixture.values
     return values.shift, values.unit, knots, log_density - total, slopes, below - total, above - total, *tail
 
 
 def _knots(mixture: BandwidthMixture) -> np.ndarray:
     """Return knots whose spacing is proportional to the distance to the nearest centre plus the width of its kernel."""
-    narrow = np.sqrt(mixture.bandwidths[0] ** 2 + mixture.variances)
-    reach = _REACH * np.sqrt(mixture.bandwidths[-1] ** 2 + mixture.variances)
-    centers = mixture.centers
+    values = mixture.values
+    narrow = np.sqrt(mixture.bandwidths[0] ** 2 + values.variances)
+    reach = _REACH * np.sqrt(mixture.bandwidths[-1] ** 2 + values.variances)
+    centers = values.centers
     before, after = centers[0] - (centers - reach).min(), (centers + reach).max() - centers[-1]
     gaps = np.diff(centers)
     # Where the spacings that two neighbours ask for are equal.
@@ -536,35 +512,21 @@ def _knots(mixture: BandwidthMixture) -> np.ndarray:
     return centers[place] + np.sign(offset) * narrow[place] * np.expm1(np.abs(offset))
 
 
-@dataclass(frozen=True)
-class _Cubic:
-    """Cubic polynomials in s of [0, 1], as coefficients of 1, s, s^2 and s^3."""
-
-    a: np.ndarray
-    b: np.ndarray
-    c: np.ndarray
-    d: np.ndarray
-
-    @classmethod
-    def of(cls, left: np.ndarray, right: np.ndarray, slope: np.ndarray, last: np.ndarray, width: np.ndarray) -> _Cubic:
-        """Return those of these values and slopes at both ends of intervals of a width."""
-        b, b1, rise = slope * width, last * width, right - left
-        return cls(left, b, 3.0 * rise - 2.0 * b - b1, b + b1 - 2.0 * rise)
-
-    def __call__(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return values and derivatives in s."""
-        value = self.a + s * (self.b + s * (self.c + s * self.d))
-        return value, self.b + s * (2.0 * self.c + 3.0 * s * self.d)
+def _cubic(left: np.ndarray, right: np.ndarray, slope: np.ndarray, last: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Return the coefficients of 1, s, s^2 and s^3, (4, n), of cubics with these values and slopes at the ends of intervals."""
+    b, b1, rise = slope * width, last * width, right - left
+    return np.stack([left, b, 3.0 * rise - 2.0 * b - b1, b + b1 - 2.0 * rise])
 
 
-def _log_integral(spline: _Cubic, start: np.ndarray, length: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the integral of exp(spline) from `start` over `length`."""
+def _log_integral(cubic: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the integral of exp(cubic) from `start` over `length`, parts of [0, 1]."""
+    a, b, c, d = cubic
     total = np.zeros(len(start))
     for node, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
         s = start + length * node
-        total += weight * np.exp(s * (spline.b + s * (spline.c + s * spline.d)))
+        total += weight * np.exp(s * (b + s * (c + s * d)))
     with np.errstate(divide="ignore"):
-        return spline.a + np.log(total) + np.log(length)
+        return np.asarray(a + np.log(total) + np.log(length))
 
 
 def _log_hazard(a: np.ndarray) -> np.ndarray:

@@ -10,8 +10,8 @@ from typing import Self
 import numpy as np
 
 from isopleth.core.arrays import Array, namespace, overwrite
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
-from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
+from isopleth.core.threads import map_threads, slices
 from isopleth.kernels import Kernel
 
 # Largest number of arrays of the features of a block of rows that a thread holds at once.
@@ -37,9 +37,7 @@ class RandomFeatures:
     """
 
     frequencies: Array  # (T/2, d): wave vectors, in radians per unit of length
-    memory_limit: float = DEFAULT_MEMORY_LIMIT  # bytes for the features of blocks of rows, in all threads together
-    # number of threads: -1 uses all processors; None uses one, or the number set by `joblib.parallel_config`
-    n_jobs: int | None = DEFAULT_N_JOBS
+    budget: Budget = DEFAULT_BUDGET  # its memory is for the features of blocks of rows, in all threads together
 
     @classmethod
     def draw(
@@ -47,11 +45,10 @@ class RandomFeatures:
         kernel: Kernel,
         n_frequencies: int,
         rng: np.random.Generator,
-        memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = DEFAULT_N_JOBS,
+        budget: Budget = DEFAULT_BUDGET,
     ) -> Self:
         """Draw `n_frequencies` wave vectors of a kernel that is bound to its dimension."""
-        return cls(kernel.sample_frequencies(n_frequencies, rng), memory_limit, n_jobs)
+        return cls(kernel.sample_frequencies(n_frequencies, rng), budget)
 
     @property
     def size(self) -> int:
@@ -97,13 +94,13 @@ class RandomFeatures:
 
     def blocks(self, n: int, memory: float) -> list[slice]:
         """Return slices of n rows, so that the features of one slice for each thread fit in `memory` bytes; at least 16 rows."""
-        each = _COPIES * 8 * self.size * effective_n_jobs(self.n_jobs)
+        each = _COPIES * 8 * self.size * self.budget.threads
         return slices(n, min(max(memory / each, 16), _LONGEST))
 
     def _by_blocks(self, x: Array, of: Callable[[Array], Array]) -> Array:
         """Return a function of rows, computed in blocks by threads."""
-        blocks = self.blocks(x.shape[0], self.memory_limit)
+        blocks = self.blocks(x.shape[0], self.budget.memory)
         if not blocks:
             return of(x)
-        workers = min(effective_n_jobs(self.n_jobs), len(blocks))
+        workers = min(self.budget.threads, len(blocks))
         return namespace(x).concat(map_threads(lambda block: of(x[block, :]), blocks, workers))

@@ -215,6 +215,10 @@ class Result:
         MissingExtraError
             If matplotlib is not installed.
         """
+        return self._draw(ax)
+
+    def _draw(self, ax: Any) -> Any:
+        """Draw the charts; a result that is best shown otherwise overrides this."""
         from isopleth.results.figures import draw
 
         charts = self._charts()

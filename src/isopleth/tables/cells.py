@@ -17,11 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import InputError, Message
+from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.given import Given
-from isopleth.tables.intervals import holds_intervals, read_intervals
+from isopleth.tables.intervals import read_intervals
 from isopleth.tables.numerals import Numerals, numerals_of, written_number
 from isopleth.tables.text_types import TypedCells, days_of, moment, rounded, typed
 from isopleth.tables.unread import NO_ODD_CELLS, CensoredCells, OddCells, UnreadCells, behind
+from isopleth.tables.usual_types import holds_intervals
 
 # Cells of text that count as missing.
 MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
@@ -37,9 +39,6 @@ _CODE = r"^\s*[-+]?0[0-9]+(?:[.,][0-9]*)?\s*$"
 
 TRUTH = ("False", "True")
 _TRUTH_WORDS = {"false": 0, "0": 0, "0.0": 0, "true": 1, "1": 1, "1.0": 1}
-
-# From here on, float64 holds only some of the integers.
-ALL_INTEGERS = 2**53
 
 _SAMPLED = 500  # cells of a column of text by which the decimal sign is recognised
 

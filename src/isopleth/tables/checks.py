@@ -1,6 +1,7 @@
 """Checks of the rows and weights that public methods receive. The result is a :class:`CheckedRows`.
 
 Input that cannot be used raises an error whose message names the column, row or parameter. Doubtful input gives a warning.
+Arrays of numbers need neither the cells nor the kinds of a table: what reads these is imported where a frame is entered.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,12 +22,11 @@ from isopleth.core.arrays import Backend, to_backend
 from isopleth.core.errors import Hint, InputError, listed, warn_user
 from isopleth.core.interval_cells import Blurred, IntervalCells, blurred_as, hides_most, told_apart
 from isopleth.core.parameters import check_weights, column_labels, on_host
-from isopleth.tables.cells import ALL_INTEGERS, NO_WORD, SourceTable, is_missing
+from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.given import Given
-from isopleth.tables.intervals import interval_text, stretch_text
-from isopleth.tables.kinds import is_days, is_identifier
-from isopleth.tables.numerals import Numerals
-from isopleth.tables.schema import Attached, Schema, interval_cells
+
+if TYPE_CHECKING:
+    from isopleth.tables.schema import Attached, Schema
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
 # Why a column of times is left out.
@@ -117,7 +117,11 @@ def enter(
     and TypeError where scikit-learn's checks ask for these.
     """
     given = Given.of(X, name or "X")
-    columns, read = getattr(estimator, "schema_", None), Attached.of(given)
+    columns, read = getattr(estimator, "schema_", None), None
+    if given.frame is not None:
+        from isopleth.tables.schema import Attached
+
+        read = Attached.of(given)
     taken = reset and _takes_kinds(estimator)
     times = taken or columns is not None
     if times or read is None:
@@ -130,15 +134,11 @@ def enter(
     if columns is not None:
         rows, limits = encoded_rows(given, columns, min_samples, typed=read is not None, warn=kinds_from is None)
     else:
-        used = None
+        used, limits = None, IntervalCells.none(0)
         if read is not None:
-            names = getattr(estimator, "feature_names_in_", None)
-            used = [str(name) for name in (read.schema.names if reset or names is None else names)]
-            if set(used) <= set(given.names or ()):
-                given = replace(Given.of(read.numbers(given.table, used), given.parameter), backend=given.backend)
+            given, used, limits = _numbers_of_file(estimator, given, read, reset=reset)
         if read is not None or (taken and given.frame is None):  # only the columns that are used; an array has no kinds
             given.refuse_kinds(times=False)
-        limits = IntervalCells.none(0) if read is None else interval_cells(read.odd, used or [], len(given.table))
         merged = getattr(estimator, "_use_of_limits", None) in ("merge", "merge most")
         gaps = missing or (merged and bool(len(limits)))  # which merging fills
         rows = check_rows(estimator, given, reset=reset, min_samples=min_samples, missing=gaps, labels=used)
@@ -149,6 +149,19 @@ def enter(
     if reset:
         _refuse_huge(estimator, table)
     return table
+
+
+def _numbers_of_file(
+    estimator: BaseEstimator, given: Given, read: Attached, *, reset: bool
+) -> tuple[Given, list[str], IntervalCells]:
+    """Return the columns that are used of a table of numbers that has been read from a file, their names and intervals."""
+    from isopleth.tables.schema import interval_cells
+
+    fitted = None if reset else getattr(estimator, "feature_names_in_", None)
+    used = [str(name) for name in (read.schema.names if fitted is None else fitted)]
+    if set(used) <= set(given.names or ()):
+        given = replace(Given.of(read.numbers(given.table, used), given.parameter), backend=given.backend)
+    return given, used, interval_cells(read.odd, used, len(given.table))
 
 
 # Distances of numbers that differ by more than this overflow.
@@ -197,6 +210,8 @@ def _kinds_of(
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
+    from isopleth.tables.schema import Schema
+
     if read is None:
         # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
         as_it_is = all(table.only_numbers for table in tables)
@@ -230,14 +245,18 @@ def _warn_of_guesses(columns: Schema) -> None:
 def _warn_of_identifiers(given: Given) -> None:
     """Warn of a column that `read_table` would leave out, since a frame of numbers is taken as it is."""
     frame = given.frame
-    found = [] if frame is None else [name for name in frame.columns if is_identifier(name, frame.get_column(name))]
+    if frame is None:
+        return
+    from isopleth.tables.kinds import is_days, is_identifier
+
+    found = [name for name in frame.columns if is_identifier(name, frame.get_column(name))]
     if found:
         names = listed([repr(str(name)) for name in found])
         warn_user(
             f"{names} may identify rows, and is taken as a number like the others: drop the column if it does; "
             "isopleth.read_table leaves it out."
         )
-    days = [] if frame is None else [name for name in frame.columns if is_days(frame.get_column(name))]
+    days = [name for name in frame.columns if is_days(frame.get_column(name))]
     if days:
         names = listed([repr(str(name)) for name in days])
         warn_user(
@@ -280,6 +299,8 @@ def _name_at(estimator: BaseEstimator, j: int) -> str:
 
 def _refuse_limit(estimator: BaseEstimator, limits: IntervalCells, lost: np.ndarray) -> None:
     """Refuse a limit of which no row of the fit had one as wide."""
+    from isopleth.tables.intervals import interval_text
+
     row, j = (int(place[0]) for place in np.nonzero(lost))
     rows, low, high = limits.of(j)
     k = int(np.flatnonzero(rows == row)[0])
@@ -295,6 +316,8 @@ def _refuse_limit(estimator: BaseEstimator, limits: IntervalCells, lost: np.ndar
 
 def warn_of_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> None:
     """Say which values count as equal because limits hide them in some rows."""
+    from isopleth.tables.intervals import stretch_text
+
     for j, stretches in found.items():
         parts = listed([stretch_text(*ends) for ends in zip(stretches.lower, stretches.upper, strict=True)])
         warn_user(
@@ -479,6 +502,9 @@ def check_rows(
 def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
     """Refuse whole numbers beyond 2**53 that float64 does not hold: different ones would become equal."""
     if (np.abs(checked) >= ALL_INTEGERS).any():
+        from isopleth.tables.cells import NO_WORD, SourceTable
+        from isopleth.tables.numerals import Numerals
+
         table = SourceTable.of(X, typed=True)
         for column in table.names:
             cells = table.cells(column, NO_WORD, Numerals())
@@ -488,6 +514,8 @@ def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
 
 def numbered_groups(groups: Sequence[Any], sizes: Sequence[int], names: Sequence[str] = ("X",)) -> list[np.ndarray]:
     """Return the number of the group of each row of some tables; equal labels have one number in all of them."""
+    from isopleth.tables.cells import is_missing
+
     labels: list[Any] = []
     for part, size, name in zip(groups, sizes, names, strict=True):
         given = on_host(part, "groups")

@@ -16,8 +16,8 @@ from scipy.sparse import issparse
 from isopleth.core.arrays import NUMPY, Backend, frame_names, is_foreign
 from isopleth.core.errors import InputError, quoted, warn_user
 from isopleth.core.parameters import on_host
-from isopleth.tables.intervals import holds_intervals
-from isopleth.tables.usual_types import in_usual_types
+from isopleth.core.rows import ALL_INTEGERS
+from isopleth.tables.usual_types import holds_intervals, in_usual_types
 
 _TIMES = ("date", "time", "duration", "period", "interval")
 _CONTAINERS = (dict, list, set, tuple, np.ndarray)
@@ -203,7 +203,7 @@ def _unmasked(X: Any) -> Any:
     """Return a masked array of numbers with NaN, a missing cell, in the place of masked ones."""
     if not np.ma.getmaskarray(X).any():
         return X
-    if X.dtype.kind in "iu" and (np.abs(X.compressed().astype(np.float64)) >= 2.0**53).any():
+    if X.dtype.kind in "iu" and (np.abs(X.compressed().astype(np.float64)) >= ALL_INTEGERS).any():
         return np.ma.filled(X.astype(object), np.nan)  # so that the cell that float64 does not hold can be named
     return np.ma.filled(X.astype(np.float64 if X.dtype.kind in "biuf" else object), np.nan)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
@@ -17,16 +16,6 @@ import pyarrow.compute as compute
 from isopleth.core.errors import InputError
 from isopleth.tables.amounts import amount_of
 from isopleth.tables.unread import CensoredCells
-
-_NAMES = (("lower", "upper"), ("left", "right"))
-
-
-def holds_intervals(dtype: Any) -> bool:
-    """Tell whether a type of narwhals is a struct of two numbers, lower and upper end."""
-    if not isinstance(dtype, nw.Struct):
-        return False
-    names = tuple(part.name for part in dtype.fields)
-    return names in _NAMES and all(part.dtype.is_numeric() for part in dtype.fields)
 
 
 def read_intervals(name: Any, column: Any) -> tuple[np.ndarray, CensoredCells | None]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import Hint, InputError, Message, quoted
+from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.amounts import BLANKS, Amount, amount_of, is_below_detection
 from isopleth.tables.dates import (
     CLOCK,
@@ -246,7 +247,7 @@ def _are_lists(cells: Any) -> bool:
 def _refuse_rounded(name: str, cells: Any, numbers: Any) -> None:
     """Refuse a whole number beyond 2**53 among other numbers, which float64 would round."""
     values = np.asarray(numbers)
-    for row in np.flatnonzero(np.abs(values) >= 2.0**53).tolist():
+    for row in np.flatnonzero(np.abs(values) >= ALL_INTEGERS).tolist():
         word = cells[row].as_py().strip()
         digits = word.lstrip("+-")
         if digits.isdigit() and (len(digits) > _MOST_DIGITS or int(word) != int(values[row])):
@@ -362,7 +363,7 @@ def _values(
         [amount.value if kept and amount is not None else np.nan for amount, kept in zip(amounts, read, strict=True)]
     )
     values = pa.array(numbers, from_pandas=True)
-    if np.all(np.mod(numbers[read], 1.0) == 0.0) and np.abs(numbers[read]).max(initial=0.0) < 2.0**53:
+    if np.all(np.mod(numbers[read], 1.0) == 0.0) and np.abs(numbers[read]).max(initial=0.0) < ALL_INTEGERS:
         values = values.cast(pa.int64())
     odd = next((i for i in np.flatnonzero(read).tolist() if _is_decorated(texts.words[i], column.numerals)), None)
     if odd is None:

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from isopleth.tables.cells import TRUTH, is_missing, word_of
 from isopleth.tables.forms import form_of
 from isopleth.tables.given import Given
-from isopleth.tables.intervals import holds_intervals, with_numbers
+from isopleth.tables.intervals import with_numbers
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells
-from isopleth.tables.usual_types import in_usual_type
+from isopleth.tables.usual_types import holds_intervals, in_usual_type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86400.0

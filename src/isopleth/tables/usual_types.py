@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
+
+# Names of the two numbers of an interval.
+_ENDS = (("lower", "upper"), ("left", "right"))
+
+
+def holds_intervals(dtype: Any) -> bool:
+    """Tell whether a type of narwhals is a struct of two numbers, lower and upper end."""
+    if not isinstance(dtype, nw.Struct):
+        return False
+    names = tuple(part.name for part in dtype.fields)
+    return names in _ENDS and all(part.dtype.is_numeric() for part in dtype.fields)
 
 
 def in_usual_types(X: Any) -> Any:

@@ -11,7 +11,7 @@ from torch import Tensor
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError
 from isopleth.density.fitted import Fitted
-from isopleth.density.frame_density import ExpansionDensity, RootDensity
+from isopleth.density.frame_density import ExpansionDensity
 from isopleth.kernels import Kernel
 from isopleth.torch.checks import TensorFunction, check_points, computed, constant, first_derivatives
 from isopleth.torch.log_sums import log_kernel_sum
@@ -93,7 +93,7 @@ def score_samples(model: Any, fitted: Fitted, X: Tensor) -> Tensor:
         log_sum = log_kernel_sum(*given, torch.log(coefficients), **_budget(density))
     else:
         log_sum = torch.log(kernel_product(*given, coefficients, **_budget(density)).abs())
-    return _power(density) * log_sum - fitted.log_normalizer
+    return density.power * log_sum - fitted.log_normalizer
 
 
 def grad_log_density(fitted: Fitted, X: Tensor) -> Tensor:
@@ -120,7 +120,7 @@ def grad_log_density(fitted: Fitted, X: Tensor) -> Tensor:
         slope = torch.where(far, _LogSlope.apply(z, centers, torch.log(coefficients), kernel, budget), slope)
     kept = torch.as_tensor(np.flatnonzero(frame.keep), device=X.device)
     out = z.new_zeros((len(z), X.shape[1]))
-    return out.index_copy(1, kept, _power(density) * slope / torch.as_tensor(frame.scale, device=X.device))
+    return out.index_copy(1, kept, density.power * slope / torch.as_tensor(frame.scale, device=X.device))
 
 
 def _sum_of_kernels(fitted: Fitted) -> ExpansionDensity:
@@ -134,13 +134,8 @@ def _sum_of_kernels(fitted: Fitted) -> ExpansionDensity:
     return density
 
 
-def _power(density: ExpansionDensity) -> float:
-    """Return the power of the expansion that the density is, up to a constant."""
-    return 2.0 if isinstance(density, RootDensity) else 1.0
-
-
 def _budget(density: ExpansionDensity) -> dict[str, Any]:
-    return {"memory_limit": density.expansion.memory_limit, "n_jobs": density.expansion.n_jobs}
+    return density.expansion.budget.limits
 
 
 def _at(density: ExpansionDensity, frame: Any, X: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isopleth.core.arrays import full_precision, host_view, on_processor, to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, positive_number
 from isopleth.core.scales import is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -450,7 +450,7 @@ def squared_l2(
     rows = torch.cat([x, y])
     contrast = torch.cat([x.new_full((len(x),), 1.0 / len(x)), x.new_full((len(y),), -1.0 / len(y))])
     h = kernel_product("gaussian", centers, rows, contrast, scale, memory_limit=memory_limit, n_jobs=n_jobs)
-    gram = constant(lambda z: GaussianSystem(z, 0.0, memory_limit, n_jobs).gram(), centers / scale)
+    gram = constant(lambda z: GaussianSystem(z, 0.0, Budget(memory_limit, n_jobs)).gram(), centers / scale)
     with full_precision(x):  # theta is large, and the result is a small difference
         theta = _solved(gram, alpha, h)
         out = 2.0 * (h @ theta) - theta @ (gram @ theta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OutlierMixin
@@ -23,8 +23,6 @@ from isopleth.core.rows import Rounding
 from isopleth.core.scales import ScaledColumns, medians
 from isopleth.core.tails import Tail
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
-from isopleth.results.result import chosen_rows, index_of, shown_cells
-from isopleth.results.text import resolution_of
 from isopleth.tables.checks import (
     CheckedRows,
     TakesKinds,
@@ -37,9 +35,6 @@ from isopleth.tables.checks import (
     warn_few_rows,
     warn_of_times_apart,
 )
-from isopleth.tables.schema import Schema
-from isopleth.tasks.anomaly.certificate import CONFIDENCE, SplitScores
-from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, Explanation
 from isopleth.tasks.anomaly.fit_sample import (
     AllRows,
     AllScores,
@@ -49,10 +44,6 @@ from isopleth.tasks.anomaly.fit_sample import (
     digest_of,
     distinct_places,
 )
-from isopleth.tasks.anomaly.pooled_rule import PooledRule
-from isopleth.tasks.anomaly.reasons import Reasons
-from isopleth.tasks.anomaly.reference_rule import ReferenceRule
-from isopleth.tasks.anomaly.result import Anomalies
 from isopleth.tasks.anomaly.training_table import (
     NEW,
     TrainingTable,
@@ -60,7 +51,14 @@ from isopleth.tasks.anomaly.training_table import (
     fit_with_constants,
     frame_of_constants,
 )
-from isopleth.tasks.anomaly.whole_table import deciding_column, rows_to_explain
+
+# Rules, reasons and results are loaded by the method that needs them: a program that only makes a detector starts faster.
+if TYPE_CHECKING:
+    from isopleth.tables.schema import Schema
+    from isopleth.tasks.anomaly.explanation import Explanation
+    from isopleth.tasks.anomaly.pooled_rule import PooledRule
+    from isopleth.tasks.anomaly.reference_rule import ReferenceRule
+    from isopleth.tasks.anomaly.result import Anomalies
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 FEWEST_FOR_STOREY = 100  # new rows below which the number of ordinary ones is not estimated
@@ -272,6 +270,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         surprises, table, in_frame = self._fit_rule(X, entered.columns, seed)
         self._digest_of_fit = digest_of(in_frame).hexdigest()
         if self.novelty:
+            from isopleth.tasks.anomaly.certificate import SplitScores
+
             self._split = SplitScores.fit(in_frame, self._numeric_in_frame, seed, self._budget, self._groups)
         self._judge(surprises, table, -surprises[table.place])
         return entered.finish(self)
@@ -305,14 +305,20 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         in_frame = self._frame.enter(X)
         table = interruptible(100.0 * X.size, TrainingTable.of, in_frame, numeric, self._groups, copies, weights)
         first = np.unique(table.place, return_index=True)[1]
+        from isopleth.tasks.anomaly.reasons import Reasons
+
         self._reasons, self._seed = Reasons.of(X, first, self._n_numeric, self._codes_of(X)), seed
         warn_few_rows(*table.rows.shape)
         self._rule: PooledRule | ReferenceRule | WithConstants
         if self.novelty:
+            from isopleth.tasks.anomaly.reference_rule import ReferenceRule
+
             self._rule, surprises = fit_with_constants(
                 lambda t: ReferenceRule.fit(t, seed, self.fast, self._budget), table
             )
         else:
+            from isopleth.tasks.anomaly.pooled_rule import PooledRule
+
             most = self.max_samples
             if isinstance(most, str):
                 words = table.rows[:, numeric:]
@@ -683,6 +689,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         >>> AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0], [-7.0, 0.0]]).top(k=1)
         [['column 1'], ['column 0']]
         """
+        from isopleth.tasks.anomaly.explanation import Explanation
+
         table, rows = self._enter(X, warn=False)
         known, names = self._index.find(rows), used_names(self, table.columns)
         cells = self._rounding.apply(self._coded(table))
@@ -714,6 +722,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
 
     def _telling(self, found: Explanation, cells: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Return the column that tells most of each cell that an explanation names; -1 elsewhere."""
+        from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW
+
         out, column = np.full(cells.shape, -1), np.argsort(order)
         named = [(i, j) for i in range(len(found)) for j in found.leading(i, COLUMNS_A_ROW)]
         for j in sorted({j for _, j in named}):
@@ -747,6 +757,11 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         InputError
             If the rows or parameters cannot be used.
         """
+        from isopleth.results.result import chosen_rows, index_of, shown_cells
+        from isopleth.tasks.anomaly.certificate import CONFIDENCE
+        from isopleth.tasks.anomaly.result import Anomalies
+        from isopleth.tasks.anomaly.whole_table import deciding_column, rows_to_explain
+
         table, rows = self._enter(X, warn=False)  # `select` warns
         own, scores = self._is_of_fit(rows), self._score(rows)
         cells, names = shown_cells(X, table.rows, plain_names(self))
@@ -786,6 +801,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         -------
         Anomalies
         """
+        from isopleth.results.text import resolution_of
+        from isopleth.tasks.anomaly.result import Anomalies
+
         certain, labels = to_numpy(self.select(fdr=fdr)), to_numpy(self.training_labels_)
         judged = (names, cells, to_numpy(self.training_scores_), to_numpy(self.p_values_), labels, certain, float(fdr))
         resolution = resolution_of(self.n_samples_fit_)

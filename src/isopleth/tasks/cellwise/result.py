@@ -298,23 +298,8 @@ class CellFindings(Result):
             )
         return tables
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the rows with the worst cells as a table, cells beyond their bounds shaded, and what would be usual.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on. None makes a figure without pyplot, so that no window opens and no display is needed.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingExtraError
-            If matplotlib is not installed.
-        """
+    def _draw(self, ax: Any) -> Any:
+        """Draw the rows with the worst cells as a table, cells beyond their bounds shaded, and what would be usual."""
         from isopleth.results.figures import draw_cells
 
         rows = self.order[: min(max(int(self.flagged.any(axis=1).sum()), 3), _DRAWN_ROWS)]

@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 
 from isopleth.core.arrays import Array, Backend
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.parameters import check_memory_limit, on_host
 from isopleth.core.threads import ONE_BLAS_THREAD, slices
@@ -40,7 +40,7 @@ def distances_of_windows(
     With :math:`M = 2G - GHG` it is :math:`(m - m')^\top M (m - m')`, of means that cumulative sums give for all windows, less its
     expectation :math:`\operatorname{tr} M (V/r + V'/r)` without a change.
     """
-    system = GaussianSystem(centers / length_scale, 0.0, memory_limit)
+    system = GaussianSystem(centers / length_scale, 0.0, Budget(memory_limit))
     spectrum = PenalizedSpectrum.of(system.gram())
     root = spectrum.vectors * np.sqrt(spectrum.dual_weights(RIDGE))
     out = np.empty(len(rows) - 2 * window + 1)

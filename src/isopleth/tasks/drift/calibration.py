@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import chi2
 
+from isopleth.core.budget import Budget
 from isopleth.core.dependence import DIRECTIONS
 from isopleth.core.progress import Progress, unheard
 from isopleth.core.scales import ScaledColumns
@@ -393,10 +394,10 @@ class DriftFeatures:
 
     @classmethod
     def of(
-        cls, centers: np.ndarray, others: np.ndarray, frame: ScaledColumns, alpha: float, **limits: Any
+        cls, centers: np.ndarray, others: np.ndarray, frame: ScaledColumns, alpha: float, budget: Budget
     ) -> tuple[Self, np.ndarray]:
         """Return the map of the other rows of a reference around some, and its values there; a centre is nearest to itself."""
-        system = GaussianSystem(frame.enter(centers), 0.0, **limits)
+        system = GaussianSystem(frame.enter(centers), 0.0, budget)
         spectrum = PenalizedSpectrum.of(system.gram())
         spectrum.check(alpha)
         kept = spectrum.values > LOST * spectrum.values[-1]

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.dependence import FEWEST_BLOCKS, Dependence
 from isopleth.core.errors import DataWarning, InputError, listed, warn_user
 from isopleth.core.progress import Progress
@@ -366,8 +366,7 @@ class DriftMonitor(StreamMonitor):
         self._context = ReferenceContext.of(self._encoding, X, keep)
         X, own = self._context.beside(X, left_out=True), np.append(scale, self._context.scales(scale / default))
         frame = ScaledColumns.centred(X, np.append(keep, np.ones(len(own) - len(scale), dtype=bool))).scaled(own)
-        limits = {"memory_limit": self.memory_limit, "n_jobs": self.n_jobs}
-        self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), **limits)
+        self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), Budget.of(self))
         if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
             raise InputError(
                 "to the kernels all rows of the reference that are no centres look the same, so that nothing says how "

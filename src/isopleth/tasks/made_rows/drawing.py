@@ -157,4 +157,4 @@ class _Maker:
         """Draw which cells of drawn rows are missing."""
         density, enter = self.table.density, self.table.coordinates.enter
         kernel = density.kernel.take(density.columns)
-        return self.recording.missing(kernel, enter(rows), enter(others), rng, density.memory_limit, density.n_jobs)
+        return self.recording.missing(kernel, enter(rows), enter(others), rng, **density.budget.limits)
