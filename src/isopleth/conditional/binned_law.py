@@ -366,7 +366,7 @@ class BinnedLaw:
 
     @cached_property
     def _of_shares(self) -> np.ndarray:
-        """What the pool makes of shares of leaves, (B, B): themselves, and smoothed."""
+        """Return the laws that the pool makes of shares of leaves, (B, B): themselves, and smoothed."""
         if not isinstance(self.bins, NumberBins):
             return np.asarray(self.weights[1] / (1.0 + _PRIOR) * np.eye(len(self.bins)))
         kernels = [np.eye(len(self.bins)), *_smoothers(self.bins)]
@@ -375,7 +375,7 @@ class BinnedLaw:
 
     @cached_property
     def _of_frequencies(self) -> np.ndarray:
-        """What the pool has of the frequencies, (B,), whatever the row is, and of the uniform law of words."""
+        """Return the part of the pool that is the same for all rows, (B,): frequencies, and the uniform law of words."""
         total = np.asarray(self.cells.sum(axis=0)).ravel()
         others = (total + _BEFOREHAND / len(total)) / (total.sum() + _BEFOREHAND)
         shares = _PRIOR * total / total.sum() @ self._of_shares

@@ -61,7 +61,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
 
     @property
     def _asked(self) -> Asked:
-        """What the parameters ask for."""
+        """Frame and length scale that the parameters ask for."""
         return Asked(self.frame, self.length_scale, self.kernel)
 
     def __sklearn_tags__(self) -> Any:

@@ -1,4 +1,4 @@
-"""What a fit compared by rows that were held out, and what it chose."""
+"""Candidates that a fit compared by rows that were held out, and its choice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summary(terms: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> tup
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Choices:
-    r"""What a fit compared by rows that were held out, and what it chose: a length scale, or the weights of a mixture.
+    r"""Candidates that a fit compared by rows that were held out, and its choice: a length scale, or the weights of a mixture.
 
     Parameters
     ----------

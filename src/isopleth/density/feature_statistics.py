@@ -160,7 +160,7 @@ class FeatureSolution:
 
     @property
     def facts(self) -> dict[str, float]:
-        """What a fitted value keeps of it, by name."""
+        """Facts of the solution that a fitted value keeps, by name."""
         return {"residual": self.residual, "n_iter": self.n_iter, "share_below_noise": self.share_below}
 
 

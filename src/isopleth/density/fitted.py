@@ -160,7 +160,7 @@ class RowDensity:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Fitted(RowDensity):
-    """What a fit returns: a density of rows that can be fitted again, and that Markov chains can draw from."""
+    """Result of a fit: a density of rows that can be fitted again, and that Markov chains can draw from."""
 
     recipe: Refit
     coefficients: Array  # of the kernels or features, in the array library of the rows of the fit

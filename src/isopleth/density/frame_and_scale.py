@@ -59,7 +59,7 @@ class Asked:
 
     @property
     def instead(self) -> str:
-        """What a user could ask for to fit missing cells."""
+        """Parameter, and its value, with which missing cells could be fitted, for sentences."""
         if self.complete_for is not None:
             return f"{self.complete_for}=None"
         return "frame='auto'" if self.answers_cells and not self.cells else _PRODUCTS

@@ -62,7 +62,7 @@ class RowKernelDensity(DensityEstimator):
 
     @property
     def _instead(self) -> str:
-        """What takes missing cells, for sentences."""
+        """Parameter, and its value, with which missing cells could be fitted, for sentences."""
         return self._asked.instead
 
     def __sklearn_tags__(self) -> Any:

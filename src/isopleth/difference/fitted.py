@@ -122,7 +122,7 @@ class SquaredL2Law:
 
 @dataclass(frozen=True, eq=False)
 class FittedDifference:
-    """What a fit returns: a difference of two densities as a sum of Gaussians, with its standard errors."""
+    """Result of a fit: a difference of two densities as a sum of Gaussians, with its standard errors."""
 
     encoding: RowEncoding  # of words and missing cells
     frame: ScaledColumns  # coordinates of encoded rows, over the length scale

@@ -12,7 +12,7 @@ from isopleth.files.stream import FileRows
 
 
 class Checkpoints(Protocol):
-    """What keeps the sums of the passes of a fit, such as :class:`isopleth.io.checkpoint.Checkpoint`."""
+    """Store of the sums of the passes of a fit, such as :class:`isopleth.io.checkpoint.Checkpoint`."""
 
     def next_pass(self) -> Any:
         """Return the pass that comes next."""

@@ -102,7 +102,7 @@ class TableParts(Parts):
 
     @property
     def notes(self) -> list[Any]:
-        """What counted as missing in the files that were read, since it could not be read."""
+        """Sentences about cells of the files that count as missing, since they could not be read."""
         return [note for rows in self._rows for note in rows.odd.notes(rows.source)]
 
     @property

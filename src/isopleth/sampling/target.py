@@ -15,7 +15,7 @@ Evaluation = tuple[np.ndarray | None, np.ndarray]
 
 
 class ChainDensity(Protocol):
-    """What chains ask of a fitted density or score, or of a :class:`Target`."""
+    """Questions that chains ask of a fitted density or score, or of a :class:`Target`."""
 
     @property
     def start(self) -> np.ndarray:
