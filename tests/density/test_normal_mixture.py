@@ -13,9 +13,8 @@ from isopleth.density.normal_mixture import (
     _mixture,
     _products,
     _shrunken,
-    fit_normal_mixture,
+    fit_normals,
     held_out_normals,
-    shrunken_normal,
 )
 from isopleth.density.stack_columns import StackColumns
 from isopleth.tasks import make_rows
@@ -56,13 +55,13 @@ def test_values_gradients_and_draws(monkeypatch) -> None:
 def test_components_without_enough_rows_drop_out() -> None:
     X, new = drawn(600), drawn(2000, seed=1)
     unit = X.std(axis=0)
-    found = fit_normal_mixture(X / unit, np.ones(600))
+    found = fit_normals(X / unit, np.ones(600))
     loss = truth(new) - (found.log_unnormalized(new / unit) - np.log(unit).sum())
     assert abs(loss.mean()) < 0.06
     rng = np.random.default_rng(2)
-    assert len(fit_normal_mixture(rng.normal(size=(300, 8)), np.ones(300)).shares) == 1
+    assert len(fit_normals(rng.normal(size=(300, 8)), np.ones(300)).shares) == 1
     centres = np.repeat(2.0 * rng.normal(size=(3, 6)), [100, 200, 300], axis=0)
-    three = fit_normal_mixture((centres + 0.3 * rng.normal(size=(600, 6))) / 2.0, np.ones(600))
+    three = fit_normals((centres + 0.3 * rng.normal(size=(600, 6))) / 2.0, np.ones(600))
     np.testing.assert_allclose(np.sort(three.shares), [1 / 6, 2 / 6, 3 / 6], atol=0.02)
 
 
@@ -81,7 +80,7 @@ def test_all_rows_have_the_last_steps(monkeypatch) -> None:
     centres = 3.0 * rng.normal(size=(3, 6))
     X = (np.repeat(centres, 1000, axis=0) + rng.normal(size=(3000, 6)))[rng.permutation(3000)] / 3.0
     monkeypatch.setattr("isopleth.density.normal_mixture._MOST_ROWS", 400)
-    found = fit_normal_mixture(X, np.ones(3000))
+    found = fit_normals(X, np.ones(3000))
     nearest = np.linalg.norm(found.means[:, None] - centres / 3.0, axis=2).min(axis=0)
     assert nearest.max() < 0.05  # of 130 rows alone .07
 
@@ -102,7 +101,7 @@ def test_steps_have_the_moments_of_their_definition() -> None:
 
 def test_rows_far_from_0_are_described_as_others() -> None:
     X = drawn(200)
-    here, there = fit_normal_mixture(X, np.ones(200)), fit_normal_mixture(X + 1e7, np.ones(200))
+    here, there = fit_normals(X, np.ones(200)), fit_normals(X + 1e7, np.ones(200))
     np.testing.assert_allclose(there.log_unnormalized(X + 1e7), here.log_unnormalized(X), atol=1e-6)
 
 
@@ -112,7 +111,7 @@ def test_covariances_of_few_rows_are_shrunk_as_ledoit_and_wolf_do(n) -> None:
     X = rng.normal(size=(n, 30)) @ np.linalg.cholesky(0.6 + 0.4 * np.eye(30)).T
     X /= X.std(axis=0)
     expected, _ = ledoit_wolf(X)
-    root = shrunken_normal(X, np.full(n, 0.3)).roots[0]
+    root = fit_normals(X, np.full(n, 0.3), one=True).roots[0]
     np.testing.assert_allclose(root @ root.T, expected + 1e-3 * np.eye(30), rtol=1e-9, atol=1e-12)
 
 
@@ -156,13 +155,12 @@ def test_few_rows_of_many_columns_are_a_problem_in_the_space_of_the_rows():
     X, fresh, w = rng.normal(size=(25, 40)), rng.normal(size=(6, 40)), rng.integers(1, 3, size=25).astype(float)
     X[:12] += 3.0
     middle = w @ X / w.sum()
-    for fit, slow in (
-        (fit_normal_mixture, lambda: _mixture(X - middle, w, 40)),
-        (shrunken_normal, lambda: _shrunken(X - middle, w, 40)[0]),
-    ):
-        expected = slow().log_density(fresh - middle)
-        np.testing.assert_allclose(fit(X, w).log_density(fresh), expected, rtol=1e-9)
-        np.testing.assert_allclose(held_out_normals(X, w, fresh, fit is shrunken_normal), expected, rtol=1e-9)
+    for one, slow in ((False, _mixture(X - middle, w, 40)), (True, _shrunken(X - middle, w, 40)[0])):
+        expected = slow.log_density(fresh - middle)
+        np.testing.assert_allclose(fit_normals(X, w, one).log_density(fresh), expected, rtol=1e-9)
+        np.testing.assert_allclose(held_out_normals(X, w, fresh, one), expected, rtol=1e-9)
     # More rows than columns together, fewer in the fit.
     many = rng.normal(size=(30, 40))
-    np.testing.assert_allclose(held_out_normals(X, w, many, True), shrunken_normal(X, w).log_density(many), rtol=1e-9)
+    np.testing.assert_allclose(
+        held_out_normals(X, w, many, True), fit_normals(X, w, one=True).log_density(many), rtol=1e-9
+    )

@@ -18,7 +18,7 @@ from isopleth.core.scales import resolve_length_scale
 from isopleth.core.threads import check_stopped, map_threads
 from isopleth.density.choices import Choices
 from isopleth.density.frame_density import FrameDensity
-from isopleth.density.normal_mixture import fit_normal_mixture, held_out_normals, shrunken_normal
+from isopleth.density.normal_mixture import fit_normals, held_out_normals
 from isopleth.density.search import Search, smallest_loss, warn_of_choice
 from isopleth.density.solver import Solver
 from isopleth.density.stack import Component, Mapped, Member, StackDensity
@@ -151,8 +151,7 @@ class Recipe:
 
 def _normals(name: str, fitted: FrameMap, t: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> Component:
     """Return a mixture of normal densities in a frame, fitted to the mapped rows `t`."""
-    fit = shrunken_normal if _one_normal(fitted) else fit_normal_mixture
-    density = fit(t, weights).wider(wider)
+    density = fit_normals(t, weights, _one_normal(fitted)).wider(wider)
     return Component(name, NORMALS, 1.0, fitted, np.ones(t.shape[1]), density, 0.0)
 
 

@@ -115,8 +115,8 @@ class NormalMixture(FrameDensity):
         return np.asarray(self.means[chosen] + np.einsum("nij,nj->ni", self.roots[chosen], noise))
 
 
-def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
-    r"""Fit a mixture of normal densities to distinct rows of unit variance by EM.
+def fit_normals(z: np.ndarray, weights: np.ndarray, one: bool = False) -> NormalMixture:
+    r"""Fit normal densities to distinct rows of unit variance: one of shrunken covariance, or a mixture by EM.
 
     Components begin at :data:`MOST_NORMALS` of the rows. The weight of each is proportional to
     :math:`\max(0, \sum_i r_{ik} - c)`, where c is half the number of parameters of a component [1]_, so that components drop out
@@ -129,9 +129,9 @@ def fit_normal_mixture(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
        Analysis and Machine Intelligence 24, 2002.
     """
     middle = weights @ z / weights.sum()  # far from 0 if rows are fewer than columns
-    basis = row_space(z - middle)
+    basis = None if one else row_space(z - middle)
     if basis is None:
-        found = _mixture(z - middle, weights, z.shape[1])
+        found = _shrunken(z - middle, weights, z.shape[1])[0] if one else _mixture(z - middle, weights, z.shape[1])
         return NormalMixture(found.shares, found.means + middle, found.roots)
     inner = _mixture((z - middle) @ basis, weights, z.shape[1])
     return NormalMixture(inner.shares, inner.means @ basis.T + middle, _lifted(inner.roots, basis, _RIDGE))
@@ -160,18 +160,12 @@ def _mixture(z: np.ndarray, weights: np.ndarray, columns: int) -> NormalMixture:
     return found
 
 
-def shrunken_normal(z: np.ndarray, weights: np.ndarray) -> NormalMixture:
-    """Fit one normal density to rows of unit variance, its covariance shrunk as far as few rows of many columns need.
-
-    In columns that are each scaled or made normal, the rule of Ledoit and Wolf stands for whitening, which fits noise there.
-    """
-    middle = weights @ z / weights.sum()
-    inner, _ = _shrunken(z - middle, weights, z.shape[1])
-    return NormalMixture(inner.shares, inner.means + middle, inner.roots)
-
-
 def _shrunken(z: np.ndarray, weights: np.ndarray, columns: int) -> tuple[NormalMixture, float]:
-    """Fit a shrunken normal density to rows about 0, and return the variance of columns beside those of `z` too."""
+    """Fit one normal density to rows about 0, and return the variance of columns beside those of `z` too.
+
+    Its covariance is shrunk as far as few rows of many columns need. In columns that are each scaled or made normal, the rule of
+    Ledoit and Wolf stands for whitening, which fits noise there.
+    """
     w = weights / weights.sum()
     covariance, delta = ledoit_wolf(z, w, columns=columns)
     beside = delta * float(w @ (z * z).sum(axis=1)) / columns + _RIDGE

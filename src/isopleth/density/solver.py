@@ -139,7 +139,7 @@ class RowSolver(Solver):
         shares = weights / namespace(weights).sum(weights)
         for factor in factors:
             check_stopped()
-            alpha, _ = self.coefficients(kernel, z / factor, shares, shared.matrix(factor))
+            alpha, _ = self.coefficients(kernel, z / factor, shares, shared.values("own", factor))
             logs, log_volume = shared.log_sums(factor, alpha), kernel.bound_dim * math.log(factor)
             if self.squared:
                 yield 2.0 * logs - shared.log_square_integral(factor, alpha) - log_volume
