@@ -22,7 +22,7 @@ def test_log_densities_are_those_of_separate_fits(name, kind):
     kernel = KERNELS[name].bind(3)
     if kernel.by_columns or not (kernel.square_integrable if kind is RootSolver else kernel.integrable):
         pytest.skip("the kernel has no such density")
-    solver = kind(2.0**30, 1)
+    solver = kind(Budget(n_jobs=1))
     together = list(solver.log_densities(kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
     alone = list(Solver.log_densities(solver, kernel, ROWS, WEIGHTS, OTHERS, FACTORS, Workspace()))
     near = slice(None) if kernel.nonnegative else slice(20)  # far rows of kernels that change sign are noise
