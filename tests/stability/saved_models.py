@@ -57,7 +57,7 @@ MODELS: dict[str, Callable[[], Any]] = {
         TABLE[["weight", "kind"]].iloc[6:], TABLE["price"].iloc[6:]
     ),
     "imputer": lambda: DensityImputer(random_state=0).fit(TABLE),
-    "difference": lambda: LSDD().fit(COMPLETE, COMPLETE + 1.0),
+    "difference": lambda: LSDD(random_state=0).fit(COMPLETE, COMPLETE + 1.0),
     "score": lambda: KernelScore(frame="scale").fit(COMPLETE),
     "landmark_score": lambda: NystromKEF(frame="scale", random_state=0).fit(COMPLETE),
     "monitor": lambda: DriftMonitor(window=10, expected_run_length=100, random_state=0).fit(rows(120, 3)),
