@@ -53,4 +53,5 @@ print("torch" in sys.modules)"""
     assert "isopleth.tasks.anomaly.detector" in loaded
     needless = {"torch", "matplotlib", "jinja2", "scipy.signal", "sklearn.cluster", "click", "pyarrow.parquet"}
     needless |= {f"isopleth.{name}" for name in ("density", "score", "difference", "sampling", "tasks.drift", "io")}
+    needless |= {f"isopleth.{name}" for name in ("conditional", "results", "tables.cells", "tasks.anomaly.result")}
     assert not needless & set(loaded)
