@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -120,9 +121,59 @@ def make_pages(folder: Path) -> list[Path]:
     minutes = np.datetime64("2024-12-31T23:10") + np.arange(160) * np.timedelta64(30, "s")
     results["changes at times"] = ChangePointDetector(random_state=0).fit(series, times=minutes).result_
     results["fit"] = stein_test(before, lambda X: -1.3 * X, random_state=0)
+    # Two weeks as a reference, then a step: pages of a monitor that knows the clock.
+    steps = np.arange(21 * 96)
+    rate = 20.0 + 5.0 * np.sin(steps / 96 * 2 * np.pi) + rng.normal(size=len(steps)) + 3.0 * (steps > 17 * 96)
+    clock = pyarrow.table({"time": np.datetime64("2025-01-06", "s") + steps * np.timedelta64(15, "m"), "rate": rate})
+    reference = DriftMonitor(context="time", expected_run_length=2000, random_state=0).fit(clock[: 14 * 96])
+    results["monitor of a context"] = reference.update(clock[14 * 96 :])
     for name, result in results.items():
         result.report(folder / f"{name}.html")
-    return [folder / f"{name}.html" for name in results]
+    return [folder / f"{name}.html" for name in (*results, *pages_of_commands(folder))]
+
+
+def pages_of_commands(folder: Path) -> list[str]:
+    """Write the pages of commands about the cells of a table of words, numbers, times and gaps, and return their names."""
+    rng = np.random.default_rng(1)
+    article = rng.choice(["table", "chair", "lamp"], 300)
+    price = np.round(
+        np.choose(np.unique(article, return_inverse=True)[1], [90.0, 35.0, 400.0]) + rng.normal(size=300), 2
+    )
+    units = rng.integers(1, 9, 300)
+    days = np.datetime64("2024-03-01") + np.sort(rng.integers(0, 200, 300))
+    table = {
+        "article": article,
+        "price_of_one_piece": price,
+        "units": units,
+        "sum": np.round(price * units, 2),
+        "sent": days,
+    }
+    lines = [",".join(table), *(",".join(map(str, row)) for row in zip(*table.values(), strict=True))]
+    lines[5] = lines[5].replace(lines[5].split(",")[1], "7.77")
+    lines[9] = lines[9].replace(lines[9].split(",")[0], "")
+    lines[20] = lines[20].replace(lines[20].split(",")[3], "1.0")
+    file = folder / "orders.csv"
+    file.write_text("\n".join(lines) + "\n")
+    commands = {
+        "cells": ["cells", str(file)],
+        "expect": ["expect", str(file), "--given", "article=lamp"],
+        "fill": ["fill", str(file), "--out", str(folder / "filled.csv")],
+    }
+    for name, words in commands.items():
+        made = [sys.executable, "-m", "isopleth", *words, "--quiet", "--report", str(folder / f"{name}.html")]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
+    return list(commands)
+
+
+def check_tables(page: Page) -> list[str]:
+    """Look whether a desktop shows the last column of tables of up to twelve; larger ones end with columns of the data."""
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll("table")].map(t => [t.tHead?.rows[0]?.cells, t.closest(".scroll") ?? t])
+        .filter(([cells, box]) => cells?.length && cells.length <= 12 &&
+          cells[cells.length - 1].getBoundingClientRect().right > box.getBoundingClientRect().right + 1)
+        .map(([cells]) => cells[cells.length - 1].textContent.trim())"""
+    )
+    return [f"the column {name} is out of view" for name in outside]
 
 
 def check_sorting(page: Page) -> list[str]:
@@ -211,6 +262,8 @@ def check(browser: Any, path: Path, width: int, scheme: str, keep: Path | None) 
     wide = page.evaluate("document.documentElement.scrollWidth")
     defects += [f"{wide} pixels wide"] * (wide > width)
     defects += page.evaluate(CONTRAST)
+    if width == max(WIDTHS):
+        defects += check_tables(page)
     defects += check_sorting(page)
     pictures = page.locator("canvas").count()
     for k in range(pictures):
