@@ -251,6 +251,27 @@ def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Seque
     return out
 
 
+# Columns that the words about a change say: a page shows the words, so that its last columns are in view.
+_IN_WORDS = frozenset(
+    [f"{what}_{when}" for what in ("median", "spread", "time", "level", "missing") for when in ("before", "after")]
+    + ["level", "description", "shift_given_others", "statistic", "minus_log_p"]
+)
+
+
+def as_read(columns: dict[str, Any]) -> dict[str, Any]:
+    """Return changes of columns as people read them: in words, in place of the columns that the words say."""
+    said = columns.get("description")
+    if said is None:
+        four = [columns[f"{what}_{when}"] for what in ("median", "spread") for when in ("before", "after")]
+        said = [f"median: {a:.4g} -> {b:.4g};  spread: {c:.4g} -> {d:.4g}" for a, b, c, d in zip(*four, strict=True)]
+    read: dict[str, Any] = {name: columns[name] for name in ("pvalue", "share", "column") if name in columns}
+    read["change"] = np.array(said, dtype=object)
+    rest = {name: column for name, column in columns.items() if name not in _IN_WORDS and name not in read}
+    return read | {
+        name: np.array(column, dtype=object) if isinstance(column, list) else column for name, column in rest.items()
+    }
+
+
 def _words(column: Column, one: ColumnSummary, two: ColumnSummary) -> list[tuple[str, float, float]]:
     """Return words with their shares in both tables, the largest change first."""
     before, after = one.shares, two.shares

@@ -25,6 +25,7 @@ from isopleth.tables.schema import Attached, Schema
 from isopleth.tasks.column_changes import (
     SPREAD_OF_TIMES,
     ColumnSummary,
+    as_read,
     changes,
     in_order,
     p_value_of_window,
@@ -212,7 +213,7 @@ class DriftAlarms(Result):
         moved = zip((self.rows + self.counted_from)[:_MOST_TABLES], self.columns, strict=False)
         return [
             shown("Alarms", self._columns()),
-            *(shown(f"Columns at the alarm of row {row}", changes, about) for row, changes in moved),
+            *(shown(f"Columns at the alarm of row {row}", as_read(changes), about) for row, changes in moved),
         ]
 
     def _charts(self) -> list[Chart]:

@@ -22,7 +22,7 @@ from isopleth.tables.checks import TIMES_APART
 from isopleth.tables.intervals import stretch_text
 from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
-from isopleth.tasks.column_changes import SPREAD_OF_TIMES, in_order
+from isopleth.tasks.column_changes import SPREAD_OF_TIMES, as_read, in_order
 from isopleth.tasks.two_sample.charts import charts
 from isopleth.tasks.two_sample.given_others import GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
@@ -618,19 +618,8 @@ class TwoSampleResult(Result):
         return model.fit(X, Y)
 
     def _tables(self) -> list[ShownTable]:
-        columns = self._columns()
-        brief = ["pvalue", "share", "column", "change"]
-        said = columns.get("description")
-        if said is None:
-            four = [columns[f"{what}_{when}"] for what in ("median", "spread") for when in ("before", "after")]
-            said = [
-                f"median: {a:.4g} -> {b:.4g};  spread: {c:.4g} -> {d:.4g}" for a, b, c, d in zip(*four, strict=True)
-            ]
         about = "Each column by itself, the largest change first."
-        columns["change"] = np.array(said, dtype=object)
-        columns["given_others"] = np.array(columns["given_others"], dtype=object)
-        ordered = {name: columns[name] for name in [*brief, *(name for name in columns if name not in brief)]}
-        tables = [shown("Columns", ordered, about, brief)]
+        tables = [shown("Columns", as_read(self._columns()), about, ["pvalue", "share", "column", "change"])]
         if self.pvalue <= LEVEL:
             about = (
                 "Rows where their sample has most more rows than the other one: ten of each, the most telling first."
