@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("experiments", reason="the studies are not beside an installed package")
 
-from experiments import two_sample_power
+from experiments import tolerance, two_sample_power, two_sample_rivals
 
 
 def test_the_published_power_is_read_at_its_place(tmp_path):
@@ -41,3 +41,35 @@ def test_the_study_of_the_power_adds_the_runs_that_are_missing(monkeypatch, tmp_
     assert lines[0] == "power at level 0.05"
     assert lines[2].split(maxsplit=4)[-1].split()[:2] == ["4", "0.750"]
     assert len(lines) == 3  # settings without runs have no line
+
+
+def test_rivals_are_what_their_names_say(capsys):
+    """Permutations count means over pairs, classifiers see a shift and nothing else, and columns are tested by their kind."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(30, 2)), rng.normal(size=(20, 2)) + [2.0, 0.0]
+    z, second = np.vstack([x, y]), np.arange(50) >= 30
+    far = np.linalg.norm(z[:, None] - z, axis=2)
+    statistics = []
+    labels_rng = np.random.default_rng([0, 1])
+    for label in [second, *(labels_rng.permutation(second) for _ in range(199))]:
+        one, two = (far[np.ix_(side, side)].sum() / (side.sum() * (side.sum() - 1)) for side in (label, ~label))
+        statistics.append(2.0 * far[np.ix_(label, ~label)].mean() - one - two)
+    slow = np.mean(np.array(statistics) >= statistics[0] - 1e-12)
+    assert two_sample_rivals.by_permutations(-far, second, 0) == pytest.approx(slow)
+    logistic = two_sample_rivals.LogisticRegression()
+    assert two_sample_rivals.by_classifier(z, second, logistic, 5, 0) < 1e-4
+    assert two_sample_rivals.by_classifier(z, rng.permutation(second), logistic, 5, 0) > 1e-4
+    p_values = two_sample_rivals.of_columns(
+        np.column_stack([x, x[:, 0] > 0, x[:, 0] * 0]), np.column_stack([y, y[:, 0] > 0, y[:, 0] * 0])
+    )
+    assert len(p_values) == 3
+    assert p_values[0] < 1e-4 < p_values[1]
+    two_sample_rivals.main(["--only", "mean of 1 of 10", "--runs", "1"])
+    assert "mean of 1 of 10" in capsys.readouterr().out
+
+
+def test_shares_of_the_tolerance_study_are_those_of_its_samples():
+    rng = np.random.default_rng(0)
+    for kind in ("numbers", "words"):
+        low, high = tolerance.one_run(kind, 200_000, 200_000, 0.2, rng)
+        assert 0.19 < low < 0.2 < high < 0.21
