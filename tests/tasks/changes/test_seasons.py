@@ -233,5 +233,5 @@ def test_a_season_has_a_size_and_a_level_of_its_own_between_changes():
 def test_the_seasons_that_were_taken_out_are_said():
     wave = 3.0 * np.sin(2.0 * np.pi * np.arange(240) / 24.0) + np.random.default_rng(0).normal(size=240)
     result = ChangePointDetector(random_state=0, period=24).fit(wave).result_
-    assert "Taken out: a season of 24 steps (with period none they stay in)." in result.text()
+    assert "Taken out: a season of 24 steps (period=None leaves them in)." in result.text()
     assert "Taken out" not in ChangePointDetector(random_state=0, period=None).fit(wave).result_.text()

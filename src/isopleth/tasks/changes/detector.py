@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -19,12 +19,14 @@ from isopleth.core.rows import without_rounding
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
+from isopleth.tasks.changes.counters import increments, is_running_total
 from isopleth.tasks.changes.periods import check_period
 from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
 from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.search import NOTHING, TIME, Changes, changes_of
-from isopleth.tasks.changes.series import prepared, scaled
+from isopleth.tasks.changes.series import prepared, scaled, without_seasons
 from isopleth.tasks.changes.steps import Grid, grid_of, split_times
+from isopleth.tasks.changes.zones import stored_times
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.
 _SHORTEST = 6
@@ -39,6 +41,7 @@ class _Given:
     reference: np.ndarray | None
     times: np.ndarray | None
     grid: Grid
+    totals: tuple[int, ...]  # columns that are running totals
 
 
 class ChangePointDetector(ReportsProgress, BaseEstimator):
@@ -61,6 +64,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     Scans compare kernel mean embeddings before and after each place, over whole segments; shuffled blocks give the null
     distribution. Not all legs apply to one series, so that the shares add up to more than 1.
     :func:`~isopleth.tasks.sliding_lsdd` compares windows of one length along a series; it decides nothing here.
+
+    A column that never falls but for resets, such as a meter or a counter of requests, is a running total: changes of its
+    increments are sought, and the result says so.
 
     The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
     library and on its device.
@@ -179,17 +185,22 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         self.change_points_, self.intervals_ = map(given.grid.first_rows, (found.steps, found.intervals))
         self.segments_ = np.searchsorted(self.change_points_, np.arange(len(given.values)), side="right")
         self.states_ = found.states
+        times, zone = stored_times(given.times)
         self.result_ = ChangePoints(
             self.change_points_,
             self.kinds_,
             given.values,
             self.p_values_,
             self.columns_,
-            times=given.times,
+            times=times,
             intervals=self.intervals_,
             states=self.states_,
             spacing=given.grid.note,
             periods=self.periods_,
+            searched=None if found.searched is None else found.searched[given.grid.rows],
+            totals=given.totals,
+            trend=found.trend,
+            zone=zone,
             names=[str(name) for name in getattr(self, "feature_names_in_", _name_of(series))] or None,
         ).like(series)
         to_backend(self, Backend.of(series))
@@ -225,13 +236,16 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         known = None if reference is None else self._checked("reference", reference, reset=False)
         if known is not None:
             _check_reference(known, len(values))
-        return _Given(values, known, moments, grid_of(moments, len(values)))
+        totals = tuple(np.flatnonzero([is_running_total(column) for column in values.T]).tolist())
+        return _Given(values, known, moments, grid_of(moments, len(values)), totals)
 
     def _found(self, given: _Given, rng: np.random.Generator) -> Changes:
         """Search the columns that have noise; steps are those of the grid."""
         values = given.grid.spread(given.values)
+        self._check_missing(np.isnan(values))
+        values = _with_increments(values, given.totals)
+        known = None if given.reference is None else _known_rows(given.reference, given.totals)
         missing = np.isnan(values)
-        self._check_missing(missing)
         self.periods_ = np.empty(0)
         # In the scans filled gaps count as known: they have the scatter of the other values, and means of the few other windows
         # would cause false alarms. The positions of changes rest on the known values.
@@ -240,15 +254,23 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         noisy = np.flatnonzero([not repeats_exactly(column) for column in values.T])
         if not len(noisy):
             return NOTHING
-        known = None if given.reference is None else given.reference[:, noisy]
-        columns, known = scaled(values[:, noisy], known)
+        sought = np.where(missing, np.nan, values)
+        columns, known = scaled(values[:, noisy], None if known is None else known[:, noisy])
         # The matrices are small: threads of BLAS wait for one another for most of the time.
         with ONE_BLAS_THREAD, Progress("search of changes", TIME, self.verbose) as tick:
             seconds = given.grid.seconds(given.times)
             options = {"rate": float(self.false_alarm_rate), "memory_limit": self.memory_limit, "tick": tick}
             ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, **options)
             self.periods_ = np.array(ready.periods)
-            return changes_of(ready, rng).of_columns(noisy)
+            found = changes_of(ready, rng).of_columns(noisy)
+        if ready.seasons is not None:
+            units = np.abs(values[:, noisy]).max(axis=0)
+            # Absurd values are clipped, and their columns rescaled: these stay as they are.
+            plain = np.where(
+                columns == values[:, noisy] / units, without_seasons(columns, ready.seasons) * units, values[:, noisy]
+            )
+            sought[:, noisy] = np.where(missing[:, noisy], np.nan, plain)
+        return found if ready.seasons is None and not given.totals else replace(found, searched=sought)
 
     def _check_missing(self, missing: np.ndarray) -> None:
         """Refuse a column of which less than half of the values are known."""
@@ -263,6 +285,20 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         check_period(self.period)
         check_memory_limit(self.memory_limit)
         checked_verbose(self.verbose)
+
+
+def _with_increments(values: np.ndarray, totals: tuple[int, ...]) -> np.ndarray:
+    """Return the increments of running totals in their place."""
+    values = values.copy()
+    for j in totals:
+        values[:, j] = increments(values[:, j])
+    return values
+
+
+def _known_rows(reference: np.ndarray, totals: tuple[int, ...]) -> np.ndarray:
+    """Return a reference with increments in the place of running totals, without the rows where there are none."""
+    found = _with_increments(reference, totals)
+    return found[~np.isnan(found).any(axis=1)]
 
 
 def _check_reference(known: np.ndarray, length: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import pairwise
 from numbers import Real
 from typing import Any
@@ -182,9 +183,10 @@ def check_period(period: Any) -> None:
     for one in given or [period]:
         known = one in _SECONDS if isinstance(one, str) else isinstance(one, Real) and float(one) >= _SHORTEST
         if not known or isinstance(one, bool):
+            close = get_close_matches(str(one).lower(), ["auto", "none", *_SECONDS], 1) if isinstance(one, str) else []
             raise InputError(
-                f"{{parameter}} = {one!r}: expected 'auto', None, a number of steps of at least 2, 'day', 'week', 'month' or "
-                "'year', or a list of these",
+                f"{{parameter}} = {one!r}: {f'did you mean {close[0]!r}? E' if close else 'e'}xpected 'auto', None, a number of "
+                "steps of at least 2, 'day', 'week', 'month' or 'year', or a list of these",
                 parameter="period",
             )
 

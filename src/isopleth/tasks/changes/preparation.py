@@ -47,7 +47,7 @@ def without_absurd_values(values: np.ndarray) -> np.ndarray:
 def log_of_growth(column: np.ndarray, of: np.ndarray | None = None) -> np.ndarray | None:
     """Return the logarithm of a column, or of other values `of` it, if its steps are then more equal in size."""
     low = float(column.min())
-    least = float(column.min(initial=np.inf, where=column > 0.0)) if low == 0.0 else 0.0
+    least = raised_by(column)
     raised = column + least
     if low < 0.0 or not np.isfinite(least) or raised.max() < _GROWN * raised.min():
         return None
@@ -62,6 +62,11 @@ def log_of_growth(column: np.ndarray, of: np.ndarray | None = None) -> np.ndarra
     if minus_twice_likelihood(logs) + 2.0 * logs[1:].sum() + np.log(n) >= minus_twice_likelihood(column):
         return None
     return logs if of is None else np.log(np.maximum(of, low) + least)
+
+
+def raised_by(column: np.ndarray) -> float:
+    """Return what is added before the logarithm: the smallest positive value if the column begins at 0."""
+    return float(column.min(initial=np.inf, where=column > 0.0)) if column.min() == 0.0 else 0.0
 
 
 def without_wild_values(column: np.ndarray) -> np.ndarray:

@@ -14,10 +14,15 @@ from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.text_types import axis_of, time_words
+from isopleth.tasks.changes.beside import height_of_incident, means, numbers_beside
+from isopleth.tasks.changes.zones import in_zone
 
 _MOST_CURVES = 6
 # Time of a day at which it begins, in words.
 _MIDNIGHT = " 00:00:00"
+# Seconds of seasons that have names, and largest relative difference.
+_NAMED = {86_400.0: "days", 604_800.0: "weeks", 2_629_746.0: "months", 31_556_952.0: "years"}
+_OFF = 1e-3
 # Descriptions of the kinds of changes.
 MEANINGS = {
     "level": "level",
@@ -28,6 +33,11 @@ MEANINGS = {
     "frequency": "frequency",
     "relation": "relation of columns",
 }
+# What stands before and after a change.
+_BESIDE = (
+    "mean without the seasons (of a change of scatter the standard deviation, of slope the rise a step, of frequency the period in "
+    "steps, of the relation of two columns their correlation)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +71,15 @@ class ChangePoints(Result):
         A sentence on times that are uneven, or that lack steps; the steps of the result are rows of the series.
     periods : ndarray of shape (k,), optional
         Mean lengths in steps of the seasons that were taken out before changes were sought.
+    searched : ndarray of shape (T, d), optional
+        The values in which changes were sought, in the units of the series: without the seasons, and increments in place of
+        running totals. By default the series.
+    totals : tuple of int
+        Columns that are running totals.
+    trend : str
+        "line" or "curve" if the series drifts along one, which is no change; "" if it does not.
+    zone : str, optional
+        Time zone of `times`, which then are datetimes in UTC.
     """
 
     change_points: np.ndarray
@@ -75,6 +94,10 @@ class ChangePoints(Result):
     times: np.ndarray | None = field(default=None, repr=False)
     spacing: str = field(default="", repr=False)
     periods: np.ndarray | None = field(default=None, repr=False)
+    searched: np.ndarray | None = field(default=None, repr=False)
+    totals: tuple[int, ...] = field(default=(), repr=False)
+    trend: str = field(default="", repr=False)
+    zone: str | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.change_points)
@@ -87,21 +110,75 @@ class ChangePoints(Result):
     title = "Changes of a series"
 
     def _columns(self) -> dict[str, Any]:
-        """Return a row for each change, with the means of the segments beside it in every column of the series."""
-        bounds = np.concatenate([[0], self.change_points, [len(self.series)]]).astype(int)
-        means = np.array([np.nanmean(self.series[a:b], axis=0) for a, b in pairwise(bounds)])
-        out: dict[str, Any] = {name: column[self.change_points] for name, column in self.where.items()}
-        out = out or {"change": self.change_points}
-        if self.times is not None:
-            out["time"] = self.times[self.change_points]
-        ends, names = self.steps[1][self.intervals], self.names or list(map(str, range(self.series.shape[1])))
-        out |= {"earliest": ends[:, 0], "latest": ends[:, 1], "kind": self.kinds, "pvalue": self.p_values}
-        out["columns"] = np.array([", ".join(names[j] for j in some) for some in self.columns], dtype=object)
-        out["state"] = self.segment_states[1:]
+        """Return a row for each change, an incident being one, with the numbers before and after it in every column."""
+        starts, last = self._told
+        steps, chosen = self.change_points[starts], np.asarray(starts, dtype=int)
+        out: dict[str, Any] = {name: column[steps] for name, column in self.where.items()}
+        out = out or {"change": steps}
+        if self.clock is not None:
+            out["time"] = self.clock[steps]
+        ends, names = self.steps[1][self.intervals[chosen]], self.names or list(map(str, range(self.series.shape[1])))
+        out |= {
+            "earliest": ends[:, 0],
+            "latest": ends[:, 1],
+            "kind": self.kinds[chosen],
+            "pvalue": self.p_values[chosen],
+        }
+        out["columns"] = np.array([", ".join(names[j] for j in self.columns[i]) for i in starts], dtype=object)
+        if len(self.incidents):
+            out["until"] = np.array([np.nan if end is None else self.steps[1][end] for end in last], dtype=np.float64)
+            heights = [np.nan if end is None else self._height(i) for i, end in zip(starts, last, strict=True)]
+            out["height"] = np.array(heights)
+        out["state"] = self.segment_states[1:][chosen]
+        before, after = self._beside
         for j in range(self.series.shape[1]):
             label = "" if self.series.shape[1] == 1 else f"_{j if self.names is None else self.names[j]}"
-            out |= {f"before{label}": means[:-1, j], f"after{label}": means[1:, j]}
+            out |= {f"before{label}": before[:, j], f"after{label}": after[:, j]}
         return out
+
+    @property
+    def _judged(self) -> np.ndarray:
+        """Values in which changes were sought."""
+        return self.series if self.searched is None else self.searched
+
+    @property
+    def _parts(self) -> list[np.ndarray]:
+        """Parts of these values between the changes."""
+        return np.split(self._judged, self.change_points.astype(int))
+
+    @property
+    def _beside(self) -> tuple[np.ndarray, np.ndarray]:
+        """What stands before and after each told change, of shape (m, d) each; after an incident, what comes after its end."""
+        starts, last = self._told
+        parts, dim = self._parts, self.series.shape[1]
+        out = np.empty((2, len(starts), dim))
+        for row, (i, end) in enumerate(zip(starts, last, strict=True)):
+            for side, part in enumerate((parts[i], parts[i + 1 + (end is not None)])):
+                out[side, row] = numbers_beside(str(self.kinds[i]), part, self.columns[i])
+        return out[0], out[1]
+
+    @cached_property
+    def _told(self) -> tuple[list[int], list[int | None]]:
+        """Numbers of the changes that are told, an incident by its start, and the last step of each incident."""
+        starts: list[int] = []
+        last: list[int | None] = []
+        i = 0
+        while i < len(self):
+            both = i + 1 < len(self) and self.kinds[i] == self.kinds[i + 1] == "incident"
+            starts.append(i)
+            last.append(int(self.change_points[i + 1]) - 1 if both else None)
+            i += 1 + both
+        return starts, last
+
+    @property
+    def count(self) -> int:
+        """Number of changes, an incident counted once."""
+        return len(self._told[0])
+
+    @cached_property
+    def clock(self) -> np.ndarray | None:
+        """Times of the steps in their zone."""
+        return self.times if self.times is None or self.zone is None else in_zone(self.times, self.zone)
 
     @property
     def segment_states(self) -> np.ndarray:
@@ -116,7 +193,7 @@ class ChangePoints(Result):
     facts: ClassVar[dict[str, Fact]] = {
         "rows": Fact("integer", "steps of the series", lambda found: len(found.series)),
         "columns": Fact("integer", "columns of the series", lambda found: found.series.shape[1]),
-        "changes": Fact("integer", "number of changes", len),
+        "changes": Fact("integer", "number of changes, an incident counted once", lambda found: found.count),
     }
     row_keys: ClassVar[dict[str, Key]] = PLACE | {
         "change": Key(
@@ -125,54 +202,98 @@ class ChangePoints(Result):
         "time": Key("string or number", "time of the step, if the series has times", optional=True),
         "earliest": Key("integer", "lower limit of a 90 % interval for the place, counted like the place"),
         "latest": Key("integer", "upper limit"),
-        "kind": Key("string", "level, incident (both ends), slope, scatter, shape, frequency or relation"),
+        "kind": Key("string", "level, incident, slope, scatter, shape, frequency or relation"),
         "pvalue": Key(NUMBER, "about the least false alarm rate at which it would be reported"),
         "columns": Key("string", "columns in which it was seen"),
+        "until": Key(NUMBER, "last step of an incident, counted like the place", optional=True),
+        "height": Key(NUMBER, "how far an incident is above what is beside it, without the seasons", optional=True),
         "state": Key("integer", "state of the part after it; parts that are alike have the same one"),
-        "before": Key(NUMBER, "mean before; before_NAME for several columns", optional=True),
-        "after": Key(NUMBER, "mean after; after_NAME for several columns", optional=True),
+        "before": Key(NUMBER, f"{_BESIDE} before it; before_NAME for several columns", optional=True),
+        "after": Key(NUMBER, "the same after it, or after the end of an incident; after_NAME", optional=True),
     }
 
     def _sentences(self) -> list[str]:
         steps = counted(len(self.series), "step")
-        spacing = [self.spacing] * bool(self.spacing) + self._seasons()
+        about = [self.spacing] * bool(self.spacing) + self._totals() + self._drift() + self._seasons()
         if not len(self):
-            return [f"The series of {steps} shows no change.", *spacing]
-        kinds = self._told()
-        first = f"The series of {steps} changes {'once' if len(kinds) == 1 else f'{len(kinds)} times'}."
-        places = f"The first {'step' if len(kinds) == 1 else 'steps'} after a change: {in_words(kinds, 8)}."
-        return [first, places, *self._returning(), *spacing]
+            return [f"The series of {steps} shows no change.", *about]
+        places, single = self._places(), self.count == 1
+        first = f"The series of {steps} changes {'once' if single else f'{self.count} times'}."
+        told = f"The first {'step' if single else 'steps'} after a change: {in_words(places, 8)}."
+        return [first, told, *self._returning(), *about]
+
+    def _totals(self) -> list[str]:
+        """Return which columns are running totals."""
+        names = [self._name(j) for j in self.totals]
+        if not names:
+            return []
+        which, whose = ("is a running total", "its") if len(names) == 1 else ("are running totals", "their")
+        words = in_words(names)
+        return [
+            f"{words[0].upper() + words[1:] if not self.names else words} {which}: changes of {whose} increments were sought."
+        ]
+
+    def _drift(self) -> list[str]:
+        """Return how a series drifts that has no changes of slope."""
+        if not self.trend or "slope" in self.kinds:
+            return []
+        how = "a line" if self.trend == "line" else "a smooth curve"
+        if self.series.shape[1] > 1 or len(self):
+            return [f"{'Between changes it' if len(self) else 'It'} drifts along {how}, which is no change."]
+        known = self._judged[~np.isnan(self._judged[:, 0]), 0]
+        ends = max(len(known) // 10, 1)
+        first, last = known[:ends].mean(), known[-ends:].mean()
+        rise = f"from about {first:.3g} to about {last:.3g}"
+        return [f"It drifts {rise} along {how}, which is no change."]
 
     def _seasons(self) -> list[str]:
         """Return which seasons were taken out, and how they stay in."""
         if self.periods is None or not len(self.periods):
             return []
-        noun = "a season" if len(self.periods) == 1 else "seasons"
-        lengths = in_words([f"{period:.6g}" for period in self.periods], 8)
-        return [f"Taken out: {noun} of {lengths} steps (with period none they stay in)."]
+        names = [self._season(float(period)) for period in self.periods]
+        named = [name for name in names if name]
+        lengths = [f"{period:.6g}" for period, name in zip(self.periods, names, strict=True) if not name]
+        if lengths:
+            noun = "a season" if len(lengths) == 1 else "seasons"
+            named.append(f"{noun} of {in_words(lengths, 8)} steps")
+        how = "--period none" if self.where else "period=None"
+        return [f"Taken out: {in_words(named, 8)} ({how} leaves them in)."]
 
-    def _told(self) -> list[str]:
+    def _season(self, period: float) -> str:
+        """Return the name of a season of the calendar, or nothing."""
+        if self.times is None or self.spacing.startswith("The times are uneven"):
+            return ""
+        places, dates = axis_of(self.times)
+        length = period * float(np.median(np.diff(places)))
+        return next((f"{name}" for unit, name in _NAMED.items() if dates and abs(length - unit) <= _OFF * unit), "")
+
+    def _name(self, column: int) -> str:
+        """Return the name of a column of the series."""
+        return self.names[column] if self.names else "the series" if self.series.shape[1] == 1 else f"column {column}"
+
+    def _places(self) -> list[str]:
         """Return the places of the changes in words; both ends of an incident together, with its height."""
         noun, column = self.steps
-        told, ends = [], set(self.incidents[:, 1].tolist())
-        starts = dict(zip(self.incidents[:, 0].tolist(), self.incidents[:, 1].tolist(), strict=True))
-        for i, (place, kind) in enumerate(zip(self.change_points, self.kinds, strict=True)):
-            if place in ends and kind == "incident" and place not in starts:
-                continue
+        told = []
+        for i, last in zip(*self._told, strict=True):
+            place = self.change_points[i]
             time = "" if self.times is None else f", {self.words_of_time(place)}"
-            if place in starts:
-                last = starts[place] - 1
-                time += "" if self.times is None else f" to {self.words_of_time(last)}"
-                told.append(f"{noun}s {column[place]} to {column[last]} (incident, {self._height(i)}{time})")
-            else:
-                told.append(f"{noun} {column[place]} ({kind}{time})")
+            if last is None:
+                told.append(f"{noun} {column[place]} ({self.kinds[i]}{time})")
+                continue
+            time += "" if self.times is None else f" to {self.words_of_time(last)}"
+            places = f"{noun} {column[place]}" if last == place else f"{noun}s {column[place]} to {column[last]}"
+            height = self._height(i)
+            size = f"{abs(height):.3g} {'higher' if height > 0.0 else 'lower'}"
+            told.append(f"{places} (incident, {size}{time})")
         return told
 
     def words_of_time(self, step: int) -> str:
         """Return the time of a step in words; a day without its midnight, if all times are days."""
         if self.times is None:
             return ""
-        words = time_words(self.times[step])
+        assert self.clock is not None
+        words = time_words(self.clock[step])
         return words.removesuffix(_MIDNIGHT) if self._in_days else words
 
     @cached_property
@@ -180,29 +301,21 @@ class ChangePoints(Result):
         """Whether all times are the beginnings of days."""
         return (
             self.times is not None
+            and self.zone is None
             and self.times.dtype.kind == "M"
             and bool((self.times == self.times.astype("M8[D]")).all())
         )
 
-    def _height(self, number: int) -> str:
-        """Return in words how far the largest column of an incident is from stretches of the same length beside it."""
+    def _height(self, number: int) -> float:
+        """Return how far an incident is above stretches of the same length beside it."""
         start, end = self.change_points[number : number + 2]
-        length = end - start
-        around = [self.series[max(start - length, 0) : start], self.series[end : end + length]]
-        heights = np.nanmean(self.series[start:end], axis=0) - np.mean([np.nanmean(a, axis=0) for a in around], axis=0)
-        own = heights[list(self.columns[number])]
-        height = float(own[np.argmax(np.abs(own))])
-        return f"{abs(height):.3g} {'higher' if height > 0.0 else 'lower'}"
+        return height_of_incident(self._judged, int(start), int(end), self.columns[number])
 
     @property
     def incidents(self) -> np.ndarray:
         """First steps of incidents and the steps after them, of shape (k, 2)."""
-        found, i = [], 0
-        while i < len(self) - 1:
-            both = self.kinds[i] == self.kinds[i + 1] == "incident"
-            if both:
-                found.append(self.change_points[i : i + 2])
-            i += 1 + both
+        starts, last = self._told
+        found = [(self.change_points[i], end + 1) for i, end in zip(starts, last, strict=True) if end is not None]
         return np.array(found, dtype=int).reshape(-1, 2)
 
     def _returning(self) -> list[str]:
@@ -224,8 +337,8 @@ class ChangePoints(Result):
         dates : bool
             Whether places are seconds since 1970.
         """
-        if self.times is not None:
-            places, dates = axis_of(self.times)
+        if self.clock is not None:
+            places, dates = axis_of(self.clock)
             if (np.diff(places) > 0.0).all():  # nanoseconds are less than the digits of seconds since 1970
                 return "time", places, dates
         name, counts = self.steps
@@ -244,7 +357,9 @@ class ChangePoints(Result):
             f"earliest and latest: {noun}s between which the first one after the change is, with a probability of about 90 %.",
             "pvalue: about the least false alarm rate at which the change would be reported.",
             "state: that of the part after the change; parts that are alike have the same one, and the first part has state 0.",
-            "before and after: means of the parts of the series beside the change.",
+            f"before and after: {_BESIDE}.",
+            *["until and height: last step of an incident, and how far it is from what is beside it."]
+            * bool(len(self.incidents)),
             f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
         ] * bool(len(self))
 
@@ -266,7 +381,7 @@ def charts(found: ChangePoints) -> list[Chart]:
     # A change between two rows that a gap separates may be anywhere in the gap.
     half = 0.5 * float(np.median(np.diff(moments)))
     bands = [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in found.intervals]
-    title = f"{len(found)} change{'' if len(found) == 1 else 's'}" if len(found) else "no change"
+    title = counted(found.count, "change") if len(found) else "no change"
     out = []
     for j in range(min(dim, _MOST_CURVES)):
         steps, values = thinned(found.series[:, j])
@@ -292,12 +407,12 @@ def _means(found: ChangePoints, column: int, moments: np.ndarray, borders: list[
     bounds = [0, *found.change_points.tolist(), len(found.series)]
     ends = [moments[0], *borders, moments[-1]]
     states = found.segment_states
+    judged = found.series if found.searched is None or column in found.totals else found.searched
     # One colour, unless a state comes back.
     returns = len(np.unique(states)) < len(states)
     out: dict[str, tuple[list[float], list[float]]] = {}
     for (a, b), (start, stop), state in zip(pairwise(bounds), pairwise(ends), states, strict=True):
-        part = found.series[a:b, column]
-        mean = np.nanmean(part) if not np.isnan(part).all() else np.nan
+        mean = float(means(judged[a:b, [column]])[0])
         x, y = out.setdefault(f"mean, state {state}" if returns else "mean of the segment", ([], []))
         x += [start, stop, stop]
         y += [mean, mean, np.nan]

@@ -36,6 +36,8 @@ class Changes:
     columns: list[tuple[int, ...]]  # columns in which each change was seen
     intervals: np.ndarray  # (m, 2), int
     states: np.ndarray  # (m + 1,), int: states of the segments
+    trend: str = ""  # "line" or "curve" if the series drifts along one
+    searched: np.ndarray | None = None  # (n, d): values in which changes were sought, in the units of the series
 
     def of_columns(self, numbers: np.ndarray) -> Changes:
         """Return the changes of a series of which the searched columns are those with these `numbers`."""
@@ -65,7 +67,8 @@ def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[
     states = states_of(model.shapes, placed.steps, model.cycle, rng.spawn(1)[0])
     series.tick(_SCANS)
     kinds = with_incidents(series.values, placed.steps, placed.kinds, placed.columns)
-    return replace(placed, states=states, kinds=kinds)
+    trend = "curve" if model.curve is not None else "line" if model.found.location.degree > 0 else ""
+    return replace(placed, states=states, kinds=kinds, trend=trend)
 
 
 def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:

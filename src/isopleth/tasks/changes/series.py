@@ -11,7 +11,7 @@ import numpy as np
 from isopleth.core.progress import unheard
 from isopleth.tasks.changes.description_length import Description, logs_of_growth
 from isopleth.tasks.changes.periods import Seasons, season_beside_levels, seasonal, seasons_of
-from isopleth.tasks.changes.preparation import filled_gaps, without_absurd_values
+from isopleth.tasks.changes.preparation import filled_gaps, log_of_growth, raised_by, without_absurd_values
 from isopleth.tasks.changes.seasons_beside import Seasonal, SeasonSearch
 
 
@@ -27,6 +27,7 @@ class ObservedSeries:
     season: float | None = None  # period of the season that is left in `shapes`
     first: Description | None = None  # description of `values` by segments, if it is known
     periods: tuple[float, ...] = ()  # mean lengths in steps of the seasons that were subtracted
+    seasons: np.ndarray | None = None  # (n, d): what was subtracted, from logarithms where the columns grow
     memory_limit: float = 2.0**30
     tick: Callable[[int], None] = unheard
 
@@ -45,6 +46,23 @@ def scaled(values: np.ndarray, reference: np.ndarray | None) -> tuple[np.ndarray
     """Return columns, and those of the reference, in units of their largest absolute value, absurd values clipped."""
     largest = np.abs(values).max(axis=0)
     return without_absurd_values(values / largest), None if reference is None else reference / largest
+
+
+def without_seasons(columns: np.ndarray, seasons: np.ndarray | None) -> np.ndarray:
+    """Return columns in their own units without the seasons that were subtracted from them or their logarithms.
+
+    A factor that varies with the season is divided by, and the result has the level of the average season.
+    """
+    out = columns.copy()
+    for j in np.flatnonzero(np.any(seasons, axis=0)) if seasons is not None else ():
+        season, logs = seasons[:, j], log_of_growth(columns[:, j])
+        if logs is None:
+            out[:, j] = columns[:, j] - season
+        else:
+            factor = np.exp(season)
+            least = raised_by(columns[:, j])
+            out[:, j] = (columns[:, j] + least) * factor.mean() / factor - least
+    return out
 
 
 def prepared(
@@ -74,6 +92,7 @@ def prepared(
         reference=None if reference is None else _reference(values, reference, fit.seasons),
         season=kept,
         periods=tuple(periods.tolist()),
+        seasons=fit.season,
         first=fit.found,
         **options,
     )

@@ -1,0 +1,108 @@
+"""What a search for changes answers in words and numbers: one count, levels without the seasons, drifts, zones."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isopleth import ChangePointDetector, InputError, load, save
+
+HOURS = pd.date_range("2024-03-04", periods=21 * 24, freq="h")
+DAY = 5.0 * np.sin(2.0 * np.pi * HOURS.hour / 24.0).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def busy():
+    """Three weeks of hours with a day, a step of 4 at six in the evening and an incident of five hours."""
+    series = 20.0 + DAY + 0.5 * np.random.default_rng(0).normal(size=len(HOURS))
+    series[306:] += 4.0
+    series[100:105] += 8.0
+    return ChangePointDetector(random_state=0).fit(pd.Series(series, HOURS, name="load")).result_
+
+
+def test_levels_before_and_after_are_without_the_seasons(busy):
+    rows = busy.table()
+    assert rows["kind"].tolist() == ["incident", "level"]
+    assert rows["before"].tolist() == pytest.approx([20.0, 20.0], abs=0.2)
+    assert rows["after"].tolist() == pytest.approx([20.0, 24.0], abs=0.2)
+    # Means of a few hours without a season would be far off.
+    assert rows["height"].tolist()[0] == pytest.approx(8.0, abs=0.7)
+    assert rows["until"].tolist()[0] == 104
+
+
+def test_text_json_and_page_have_one_count(busy, tmp_path):
+    found = busy.to_dict()
+    assert (found["changes"], len(found["table"])) == (2, 2)
+    assert "changes 2 times." in busy.text()
+    busy.report(tmp_path / "page.html")
+    assert "load: 2 changes" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert len(busy.incidents) == 1
+
+
+def test_seasons_of_the_calendar_have_their_names(busy):
+    assert "Taken out: days (period=None leaves them in)." in busy.text()
+    found = ChangePointDetector(period=12, random_state=0).fit(DAY + np.random.default_rng(1).normal(size=len(DAY)))
+    assert "Taken out: a season of 12 steps (period=None leaves them in)." in found.result_.text()
+
+
+def test_levels_of_a_series_that_grows_with_its_season_are_those_of_the_average_season():
+    rng = np.random.default_rng(3)
+    rate = np.exp(0.8 * np.sin(2.0 * np.pi * np.arange(480) / 24.0) + 0.05 * rng.normal(size=480))
+    rate *= np.where(np.arange(480) >= 300, 3.0, 1.0)
+    (row,) = ChangePointDetector(random_state=0).fit(rate).result_.to_dict()["table"]
+    usual = rate[:288].mean()
+    assert (row["before"], row["after"]) == (pytest.approx(usual, rel=0.05), pytest.approx(3.0 * usual, rel=0.05))
+
+
+def test_before_and_after_of_scatter_and_slope_are_what_changed():
+    rng = np.random.default_rng(4)
+    series = np.concatenate([rng.normal(size=200), 4.0 * rng.normal(size=200)])
+    (row,) = ChangePointDetector(random_state=0).fit(series).result_.to_dict()["table"]
+    assert row["kind"] == "scatter"
+    assert (row["before"], row["after"]) == (pytest.approx(1.0, rel=0.2), pytest.approx(4.0, rel=0.2))
+    bent = 0.2 * np.maximum(np.arange(400) - 200.0, 0.0) + rng.normal(size=400)
+    (row,) = ChangePointDetector(random_state=0).fit(bent).result_.to_dict()["table"]
+    assert row["kind"] == "slope"
+    assert (row["before"], row["after"]) == (pytest.approx(0.0, abs=0.02), pytest.approx(0.2, abs=0.02))
+
+
+def test_a_drift_is_said_and_is_no_change():
+    rng = np.random.default_rng(5)
+    line = 0.02 * np.arange(400) + rng.normal(size=400)
+    text = ChangePointDetector(random_state=0).fit(line).result_.text()
+    assert text.startswith("The series of 400 steps shows no change.\nIt drifts from about ")
+    assert "along a line, which is no change." in text
+    curve = 6.0 * (1.0 - np.exp(-np.arange(300) / 60.0)) + rng.normal(size=300)
+    assert "along a smooth curve, which is no change." in ChangePointDetector(random_state=0).fit(curve).result_.text()
+    assert "drifts" not in ChangePointDetector(random_state=0).fit(rng.normal(size=300)).result_.text()
+
+
+def test_a_stretch_without_values_beside_a_change_makes_no_warning():
+    series = np.repeat([0.0, 6.0], 100) + np.random.default_rng(6).normal(size=200)
+    series[:40] = np.nan
+    series[100:125] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = ChangePointDetector(random_state=0).fit(series).result_
+        assert len(result.to_dict()["table"]) == result.count
+        result.text()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC", "+02:00"])
+def test_a_detector_with_times_of_a_zone_is_saved_and_shows_them(tmp_path, zone):
+    times = pd.date_range("2024-03-30", periods=60, freq="h", tz=zone)
+    frame = pd.DataFrame({"when": times, "x": np.repeat([0.0, 8.0], 30) + np.random.default_rng(7).normal(size=60)})
+    detector = ChangePointDetector(random_state=0).fit(frame)
+    save(detector, tmp_path / "model.isopleth")
+    again = load(tmp_path / "model.isopleth").result_
+    place = int(detector.change_points_[0])
+    assert again.words_of_time(place) == detector.result_.words_of_time(place) == str(times[place])
+    assert pd.Timestamp(again.table()["time"][0]) == times[place]
+
+
+def test_a_period_with_a_typing_error_is_refused_with_what_is_meant():
+    with pytest.raises(InputError, match="period = 'dya': did you mean 'day'"):
+        ChangePointDetector(period="dya").fit(np.arange(20.0))
