@@ -432,7 +432,11 @@ def cells() -> None:
 @report_option
 @json_option
 def changes() -> None:
-    """Show where the series in FILE changes: a table with one row a step (isopleth --help lists the formats)."""
+    """Show where the series in FILE changes: a table with one row a step (isopleth --help lists the formats).
+
+    Days, weeks and other seasons are taken out; --period none leaves them in. Of a running total, the increments are judged. The
+    exit code is 0 whether there is a change or not; a script reads the number of "changes" in --json.
+    """
 
 
 @click.command(

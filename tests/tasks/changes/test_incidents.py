@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.changes.incidents import with_incidents
+from isopleth.tasks.changes.incidents import sharp_incidents, with_incidents
 
 
 @pytest.mark.parametrize("height", [10.0, -10.0])
@@ -41,3 +41,79 @@ def test_what_is_long_or_does_not_come_back_is_no_incident():
     assert named([0, 5, 0], [200, 20, 30]) == ["level", "level"]
     values = np.repeat([0.0, 5.0, 0.0], [200, 20, 200])[:, None] * [1.0, 1.0]
     assert with_incidents(values, np.array([200, 220]), kinds, [(0,), (1,)]).tolist() == ["level", "level"]
+
+
+def _hours_of_weeks(seed, days=28):
+    """Hours with days and weekends, and noise of a deviation of .2."""
+    times = pd.date_range("2024-03-04", periods=24 * days, freq="h")
+    level = (2.0 + np.sin(2.0 * np.pi * (times.hour - 8) / 24.0)) * np.where(times.day_of_week >= 5, 0.6, 1.0)
+    return times, level.to_numpy() + 0.2 * np.random.default_rng(seed).normal(size=len(times))
+
+
+@pytest.mark.parametrize("length", [2, 4])
+def test_an_incident_of_hours_in_a_series_with_days_and_weeks_is_told_with_both_ends(length):
+    times, series = _hours_of_weeks(1)
+    series[300 : 300 + length] *= 4.0
+    result = ChangePointDetector(random_state=0).fit(pd.Series(series, times)).result_
+    assert result.kinds.tolist() == ["incident", "incident"]
+    assert result.incidents.tolist() == [[300, 300 + length]]
+    (row,) = result.to_dict()["table"]
+    assert (row["change"], row["until"]) == (300, 299 + length)
+    assert row["height"] > 3.0
+    assert row["before"] == pytest.approx(row["after"], abs=0.1)
+
+
+def test_an_incident_of_minutes_beside_days_hides_no_step():
+    rng = np.random.default_rng(2)
+    minutes = np.arange(3 * 1440)
+    series = 5.0 * np.exp(-0.5 * ((minutes % 1440 - 840) / 200.0) ** 2) + rng.normal(size=len(minutes))
+    series[1600:1640] += 10.0
+    series[3000:] += 3.0
+    times = pd.date_range("2026-03-02", periods=len(minutes), freq="min")
+    detector = ChangePointDetector(random_state=0).fit(series, times=times)
+    assert detector.kinds_.tolist() == ["incident", "incident", "level"]
+    assert np.abs(detector.change_points_ - [1600, 1640, 3000]).max() <= 3
+    # The part after an incident is in the state of that before it.
+    assert detector.states_[0] == detector.states_[2]
+    assert len(set(detector.states_.tolist())) == 3
+
+
+def test_an_incident_beside_a_smooth_curve_is_told_and_the_curve_is_none():
+    rng = np.random.default_rng(4)
+    series = 6.0 * (1.0 - np.exp(-np.arange(800) / 150.0)) + rng.normal(size=800)
+    series[500:520] -= 10.0
+    result = ChangePointDetector(random_state=0).fit(series).result_
+    assert result.kinds.tolist() == ["incident", "incident"]
+    assert result.incidents.tolist() == [[500, 520]]
+    assert "along a smooth curve" in result.text()
+
+
+def test_what_has_no_two_sharp_edges_or_recurs_is_taken_for_no_incident():
+    rng = np.random.default_rng(5)
+    none = np.zeros((600, 1), dtype=bool)
+
+    def found(values, periods=()):
+        return [(one.start, one.end) for one in sharp_incidents(values[:, None], none, periods, 0.05)]
+
+    noise = rng.normal(size=600)
+    assert found(noise + 12.0 * ((np.arange(600) >= 200) & (np.arange(600) < 230))) == [(200, 230)]
+    fading = np.where(np.arange(600) >= 200, 20.0 * 0.9 ** (np.arange(600.0) - 200), 0.0)
+    assert found(noise + fading) == []
+    assert found(noise + 12.0 * (np.arange(600) == 200)) == []  # a single value
+    assert found(noise + 12.0 * (np.arange(600) >= 200)) == []  # a step
+    assert found(noise + 12.0 * (np.arange(600) % 50 < 3)) == []  # a habit
+    daily = noise + 12.0 * ((np.arange(600) % 150 >= 40) & (np.arange(600) % 150 < 44))
+    assert found(daily, (150.0,)) == []  # at the same phase elsewhere, too
+    for tails in (1.0, 2.0, 3.0):
+        assert sum(bool(found(np.random.default_rng(s).standard_t(tails, size=600))) for s in range(30)) <= 1
+        assert sum(bool(found(np.cumsum(np.random.default_rng(s).standard_t(tails, size=600)))) for s in range(30)) <= 2
+
+
+def test_an_incident_of_several_columns_is_one():
+    rng = np.random.default_rng(6)
+    series = rng.normal(size=(500, 3))
+    series[200:215, 0] += 12.0
+    series[201:215, 2] -= 12.0
+    detector = ChangePointDetector(random_state=0).fit(series)
+    assert detector.change_points_.tolist() == [200, 215]
+    assert detector.columns_ == [(0, 2), (0, 2)]

@@ -28,6 +28,7 @@ from isopleth.tasks.changes.scan import (
     _components,
     _pvalue,
     _scanned,
+    _scanned_stretches,
     _whitened,
     _whitening,
 )
@@ -328,3 +329,37 @@ def test_a_step_has_to_be_larger_than_what_wanders_beside_it():
     # Of two places the one that explains less goes first.
     both = np.where(blocks[:, None] < 200, steady, steady + 4.0)
     assert ContrastScan(both, Blocks(1.0, 400, 1), rng)._beside_wander([100, 200]) == {200}
+
+
+def test_the_largest_contrast_of_a_stretch_is_that_of_all_stretches():
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(3, 30, 2))
+    rows[:, 10:17] += 3.0
+    places, values = _scanned_stretches(rows, 4)
+    assert places.tolist() == [[10, 17]] * 3
+    for run, value in zip(rows, values, strict=True):
+        contrasts = []
+        for start in range(4, 27):
+            for end in range(start + 4, 27):
+                inside = np.zeros(30, dtype=bool)
+                inside[start:end] = True
+                size = end - start
+                if size <= 30 - 2 * 4:
+                    jump = run[inside].mean(axis=0) - run[~inside].mean(axis=0)
+                    contrasts.append(float(jump @ jump) * size * (30 - size) / 30)
+        assert value == pytest.approx(max(contrasts))
+    assert _scanned_stretches(rows[:, :11], 4)[1].tolist() == [0.0] * 3
+
+
+def test_stretches_of_another_frequency_that_come_back_are_told():
+    """A B A B A: no single place parts what differs."""
+    told = 0
+    for seed in range(2):
+        phase, parts = 0.0, []
+        for steps, period in [(600, 25), (250, 12), (600, 25), (250, 12), (600, 25)]:
+            parts.append(np.sin(phase + 2.0 * np.pi * np.arange(steps) / period))
+            phase += 2.0 * np.pi * steps / period
+        series = np.concatenate(parts) + 0.1 * np.random.default_rng(seed).normal(size=2300)
+        found = ChangePointDetector(random_state=0).fit(series).change_points_
+        told += all(np.abs(found - place).min(initial=2300) <= 30 for place in (600, 850, 1450, 1700))
+    assert told >= 1

@@ -68,6 +68,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     A column that never falls but for resets, such as a meter or a counter of requests, is a running total: changes of its
     increments are sought, and the result says so.
 
+    Before that, incidents are taken out as gaps are, at a sixth of the rate: at least two steps, and a tenth of the series at
+    most, between two sharp edges, that lie six robust deviations from those beside them and from the same phase elsewhere.
+
     The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
     library and on its device.
 
@@ -263,13 +266,11 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, **options)
             self.periods_ = np.array(ready.periods)
             found = changes_of(ready, rng).of_columns(noisy)
-        if ready.seasons is not None:
-            units = np.abs(values[:, noisy]).max(axis=0)
+        if ready.seasons is not None and ready.columns is not None:
+            own, units = values[:, noisy], np.abs(values[:, noisy]).max(axis=0)
+            plain = without_seasons(own / units, ready.columns, ready.seasons) * units
             # Absurd values are clipped, and their columns rescaled: these stay as they are.
-            plain = np.where(
-                columns == values[:, noisy] / units, without_seasons(columns, ready.seasons) * units, values[:, noisy]
-            )
-            sought[:, noisy] = np.where(missing[:, noisy], np.nan, plain)
+            sought[:, noisy] = np.where(missing[:, noisy], np.nan, np.where(columns == own / units, plain, own))
         return found if ready.seasons is None and not given.totals else replace(found, searched=sought)
 
     def _check_missing(self, missing: np.ndarray) -> None:

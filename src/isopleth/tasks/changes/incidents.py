@@ -1,8 +1,17 @@
-"""Incidents of a series: a level that is left for a short while and comes back, which is one thing and not two changes."""
+"""Incidents of a series: a level that is left for a short while and comes back, which is one thing and not two changes.
+
+Incidents with sharp edges are taken out before the search, as gaps are, so that they hide no season, curve or change. Others are
+two changes of level that the legs found.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
+
+from isopleth.tasks.changes.preparation import TO_SIGMA
 
 # Largest length of an incident, as a share of the series and of the shorter part beside it, and largest difference of the levels
 # around it as a share of its height.
@@ -32,3 +41,151 @@ def _comes_back(values: np.ndarray, before: int, own: int, columns: tuple[int, .
     )
     heights = np.abs(during - 0.5 * (first + last))
     return bool((np.abs(last - first) <= _COMES_BACK * heights).all() and (heights > 0.0).all())
+
+
+# Share of the false alarm rate at which incidents are taken out.
+SHARE = 1.0 / 6.0
+# Robust deviations of a height, of the steps into and out of it, and of the same phase elsewhere.
+_HIGH, _SHARP = 6.0, 4.0
+# Fewest steps: single values are outliers. Fewest steps on either side that are compared.
+_SHORTEST, _AROUND = 2, 5
+# Share of the height that no step of an incident falls below and none beside it exceeds.
+_HALF = 0.5
+# Most sharp steps of a column, and most incidents: more are the nature of a series.
+_MOST_EDGES, _MOST = 40, 5
+# Fewest other cycles with which the phases of an incident are compared.
+_ELSEWHERE = 2
+
+
+@dataclass(frozen=True)
+class Incident:
+    """Steps of a series that are far from those beside them, from `start` to the one before `end`."""
+
+    start: int
+    end: int
+    columns: tuple[int, ...]
+    pvalue: float
+
+    def mask(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return which cells of a series of this shape it covers."""
+        out = np.zeros(shape, dtype=bool)
+        out[self.start : self.end, list(self.columns)] = True
+        return out
+
+
+def sharp_incidents(values: np.ndarray, missing: np.ndarray, periods: Sequence[float], rate: float) -> list[Incident]:
+    """Return the incidents with sharp edges in series whose seasons of these periods are subtracted; columns are joined."""
+    found: list[Incident] = []
+    for j, (column, gaps) in enumerate(zip(values.T, missing.T, strict=True)):
+        for one in _Column(column, gaps, tuple(periods)).incidents(SHARE * rate / values.shape[1]):
+            same = [other for other in found if other.start < one.end and one.start < other.end]
+            if not same:
+                found.append(Incident(one.start, one.end, (j,), min(1.0, one.pvalue * values.shape[1] / SHARE)))
+            elif len(same) == 1:  # the columns of one incident begin and end within a step or two
+                other = same[0]
+                both = Incident(
+                    min(one.start, other.start),
+                    max(one.end, other.end),
+                    (*other.columns, j),
+                    min(other.pvalue, one.pvalue),
+                )
+                found[found.index(other)] = both
+    return sorted(found, key=lambda one: one.start) if len(found) <= _MOST else []
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column around its seasons, in which incidents are sought."""
+
+    values: np.ndarray
+    gaps: np.ndarray  # filled cells
+    periods: tuple[float, ...]
+
+    def incidents(self, rate: float) -> list[Incident]:
+        """Return the incidents that are no chance, the highest of those that overlap."""
+        pairs = self._pairs()
+        if not pairs:
+            return []
+        runs = np.zeros(len(self.values), dtype=bool)
+        for start, end, _ in pairs:
+            runs[start:end] = True
+        single = int(np.sum(self._far() & ~runs))
+        found: list[Incident] = []
+        for start, end, _ in sorted(pairs, key=lambda pair: -pair[2]):
+            if all(end <= one.start or one.end <= start for one in found):
+                pvalue = self._chance(end - start, single)
+                if pvalue <= rate:
+                    found.append(Incident(start, end, (0,), pvalue))
+        return found if len(found) <= _MOST else []
+
+    def _chance(self, length: int, single: int) -> float:
+        """Return the expected number of runs of far values that are single ones side by side by chance."""
+        n = len(self.values)
+        return float(min(1.0, n * np.exp(min(length, 100) * np.log((single + 1.0) / n))))
+
+    def _spread(self, lag: int) -> float:
+        """Return the robust deviation of values from those `lag` steps before: what wanders meanwhile counts as noise."""
+        return TO_SIGMA * float(np.median(np.abs(self.values[lag:] - self.values[:-lag]))) / np.sqrt(2.0)
+
+    def _far(self) -> np.ndarray:
+        """Return which values are far from the median of the five around them."""
+        near = np.lib.stride_tricks.sliding_window_view(np.pad(self.values, 2, mode="edge"), 5)
+        return np.asarray(np.abs(self.values - np.median(near, axis=1)) > _HIGH * self._spread(1))
+
+    def _pairs(self) -> list[tuple[int, int, float]]:
+        """Return starts, ends and heights of what lies between two opposite sharp steps."""
+        steps, spread = np.diff(self.values), np.sqrt(2.0) * self._spread(1)
+        edges = 1 + np.flatnonzero(np.abs(steps) >= _SHARP * spread)
+        if spread <= 0.0 or not 2 <= len(edges) <= _MOST_EDGES:
+            return []
+        out = []
+        for i, start in enumerate(edges.tolist()):
+            for end in edges[i + 1 :].tolist():
+                length = end - start
+                opposite = steps[start - 1] * steps[end - 1] < 0.0
+                if opposite and _SHORTEST <= length <= _OF_SERIES * len(self.values):
+                    height = self._height(start, end)
+                    if height > 0.0:
+                        out.append((start, end, height))
+        return out
+
+    def _height(self, start: int, end: int) -> float:
+        """Return how far the steps between two edges are from those beside them; 0 if that is no incident."""
+        length = max(end - start, _AROUND)
+        sides = slice(max(start - length, 0), start), slice(end, end + length)
+        parts = [self.values[side][~self.gaps[side]] for side in sides]
+        own = self.values[start:end][~self.gaps[start:end]]
+        if (
+            min(map(len, parts)) < _AROUND
+            or 2 * len(own) < end - start
+            or self.gaps[[start - 1, start, end - 1, end]].any()
+        ):
+            return 0.0
+        before, after = (float(np.median(part)) for part in parts)
+        base = 0.5 * (before + after)
+        height = float(np.median(own)) - base
+        rise = np.sign(height)
+        whole = float((rise * (own - base)).min())
+        beside = max(float((rise * (part - base)).max()) for part in parts)
+        alone = whole > _HALF * abs(height) and beside < _HALF * abs(height)
+        comes_back = abs(after - before) <= _COMES_BACK * abs(height)
+        high = abs(height) >= _HIGH * self._spread(end - start)
+        return abs(height) if alone and comes_back and high and self._off_phase(start, end) else 0.0
+
+    def _off_phase(self, start: int, end: int) -> bool:
+        """Tell whether steps are far from those at the same phase elsewhere: what a season leaves there is no incident."""
+        own, steps = float(np.median(self.values[start:end])), np.arange(start, end)
+        for period in self.periods:
+            if end - start > 0.5 * period:
+                continue
+            most = int(len(self.values) / period) + 1
+            shifts = np.round(np.arange(-most, most + 1) * period).astype(int)
+            there = (steps + shifts[shifts != 0, None]).ravel()
+            there = there[(there >= 0) & (there < len(self.values))]
+            if len(there) < _ELSEWHERE * (end - start):
+                continue
+            center = float(np.median(self.values[there]))
+            scale = TO_SIGMA * float(np.median(np.abs(self.values[there] - center)))
+            if abs(own - center) < _HIGH * max(scale, self._spread(end - start)):
+                return False
+        return True

@@ -35,8 +35,8 @@ MEANINGS = {
 }
 # What stands before and after a change.
 _BESIDE = (
-    "mean without the seasons (of a change of scatter the standard deviation, of slope the rise a step, of frequency the period in "
-    "steps, of the relation of two columns their correlation)"
+    "mean without the seasons (of a change of scatter the standard deviation, of slope the rise a step, of frequency the period "
+    "in steps, of the relation of two columns their correlation)"
 )
 
 

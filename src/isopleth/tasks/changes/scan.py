@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,8 @@ _CHUNKS, _MOST_ALIKE = 4, 2.0
 # cheaper.
 _MEMORIES = np.array([(0.0, 0.0), *product((0.3, 0.6, 0.8, 0.9, 0.95, 0.98), (0.0, 0.5, 0.8, 0.9, 0.95))])
 _CLEARLY = 2.0
+# Share of the rate at which stretches are compared with what is on both sides of them, and most places of their ends.
+_SHARE_OF_STRETCHES, _ENDS_OF_STRETCHES = 0.25, 64
 _EULER = 0.5772156649
 # Blocks from which a step is compared with what wanders beside it, stretches of the longer side and fewest of the shorter one in
 # which this is done, and least share of the variation of their means that the step explains.
@@ -72,10 +74,13 @@ class ContrastScan:
         remembers: bool = False,
         chunk: int = CHUNK,
         overlaps: bool = False,
+        stretches: bool = False,
     ) -> None:
         self._parts, self._blocks, self._rng, self._remembers = parts, blocks, rng, remembers
         # Whether neighbours are alike because windows of noise overlap both: those that a shuffle makes neighbours are not.
         self._overlaps = overlaps
+        # Whether a stretch is compared with what is on both sides of it, where no part is found to differ from the rest.
+        self._stretches = stretches
         # Blocks joined in a shuffle, and fewest blocks of a series that is scanned.
         self._chunk, self._fewest = chunk, _CHUNKS * chunk
         self._means = over_blocks(parts, blocks.parts)
@@ -111,10 +116,10 @@ class ContrastScan:
             start, end = waiting.pop()
             if end - start < max(2 * self._least, _FEWEST):
                 continue
-            place, pvalue = self._tested(start, end)
-            if pvalue <= rate:
-                found[start + place] = pvalue
-                waiting += [(start, start + place), (start + place, end)]
+            new = {start + place: pvalue for place, pvalue in self._tested(start, end, rate).items()}
+            found |= new
+            if new:
+                waiting += pairwise([start, *new, end])
         for gradual in [self._drift_ahead] + [self._past_ahead] * self._remembers:
             for place in set(found) - self._abrupt(sorted(found), gradual):
                 del found[place]
@@ -195,16 +200,23 @@ class ContrastScan:
         between = float(np.prod(counts / counts.sum())) * float(sides[1].mean() - sides[0].mean()) ** 2
         return between / max(between + max(within - noise, noise * float(np.sqrt(2.0 / freedom))), 1e-300)
 
-    def _tested(self, start: int, end: int) -> tuple[int, float]:
-        """Return the place of the largest contrast in a segment, and its p-value."""
+    def _tested(self, start: int, end: int, rate: float) -> dict[int, float]:
+        """Return the place of the largest contrast in a segment, or both ends of a stretch, with the p-value if it is small."""
         rows = _components(self._means[start:end])[0]
         if not rows.any():
-            return 0, 1.0
-        place, largest = _scanned(_whitened(rows[None]), self._least)
+            return {}
         orders = np.array([self._shuffled(len(rows)) for _ in range(RUNS)])
         neighbours = np.diff(orders) == 1 if self._overlaps else None
-        null = _scanned(_whitened(rows[orders], neighbours), self._least)[1]
-        return int(place[0]), _pvalue(float(largest[0]), null)
+        white, null = _whitened(rows[None]), _whitened(rows[orders], neighbours)
+        scans = [(_scanned, 1.0 - _SHARE_OF_STRETCHES * self._stretches)]
+        scans += [(_scanned_stretches, _SHARE_OF_STRETCHES)] * self._stretches
+        for scanned, share in scans:
+            places, largest = scanned(white, self._least)
+            if largest[0] > 0.0:
+                pvalue = min(1.0, _pvalue(float(largest[0]), scanned(null, self._least)[1]) / share)
+                if pvalue <= rate:
+                    return dict.fromkeys(np.atleast_1d(places[0]).tolist(), pvalue)
+        return {}
 
     def _shuffled(self, n: int) -> np.ndarray:
         """Draw an order of n blocks: a ring of blocks is cut into chunks at a random offset, and the chunks are permuted."""
@@ -288,6 +300,26 @@ def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
     before = np.arange(least, n - least + 1)
     contrasts = np.einsum("ijk,ijk->ij", sums, sums) * n / (before * (n - before))
     return contrasts.argmax(axis=1) + least, contrasts.max(axis=1)
+
+
+def _scanned_stretches(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ends, of shape (runs, 2), and values of the largest contrasts of a stretch with the rest; 0 without room."""
+    runs, n, _ = rows.shape
+    ends = (
+        np.unique(np.linspace(least, n - least, _ENDS_OF_STRETCHES).astype(int)) if n >= 3 * least else np.empty(0, int)
+    )
+    lengths = ends - ends[:, None]
+    fits = (lengths >= least) & (lengths <= n - 2 * least)
+    if not fits.any():
+        return np.zeros((runs, 2), dtype=int), np.zeros(runs)
+    rest = rows - rows.mean(axis=1, keepdims=True)
+    sums = np.cumsum(rest, axis=1)[:, ends - 1]
+    squares = np.sum(sums**2, axis=2)
+    distances = squares[:, :, None] + squares[:, None, :] - 2.0 * sums @ np.swapaxes(sums, 1, 2)
+    safe = np.where(fits, lengths, 1)
+    contrasts = np.where(fits, distances * n / (safe * (n - safe)), 0.0).reshape(runs, -1)
+    best = np.unravel_index(contrasts.argmax(axis=1), fits.shape)
+    return np.column_stack([ends[best[0]], ends[best[1]]]), contrasts.max(axis=1)
 
 
 def _costs_of_memory(line: np.ndarray, place: int) -> tuple[float, float]:

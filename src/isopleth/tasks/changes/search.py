@@ -21,6 +21,8 @@ from isopleth.tasks.changes.states import states_of
 
 # Probability of an interval for the position of a change.
 COVERAGE = 0.9
+# Fewest steps from an incident within which a change is one of its edges.
+_EDGE = 5
 # Time of the scans and of all in a progress bar, in simulated series.
 _SCANS = RUNS // 2
 TIME = 3 * RUNS + DESCRIPTION + _SCANS
@@ -68,7 +70,40 @@ def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[
     series.tick(_SCANS)
     kinds = with_incidents(series.values, placed.steps, placed.kinds, placed.columns)
     trend = "curve" if model.curve is not None else "line" if model.found.location.degree > 0 else ""
-    return replace(placed, states=states, kinds=kinds, trend=trend)
+    return _with_sharp_incidents(replace(placed, states=states, kinds=kinds, trend=trend), series)
+
+
+def _with_sharp_incidents(found: Changes, series: ObservedSeries) -> Changes:
+    """Add both ends of each incident that was taken out; changes beside one are its edges."""
+    for one in series.incidents:
+        reach = max(_EDGE, (one.end - one.start) // 2)
+        kept = (found.steps < one.start - reach) | (found.steps > one.end + reach)
+        kept |= found.kinds == "incident"
+        before = int(np.sum(found.steps[kept] < one.start))
+        states = found.states[np.concatenate([[True], kept])]
+        ends = np.array([one.start, one.end])
+        own = [states[before], int(states.max()) + 1, states[before]]
+        found = replace(
+            found,
+            steps=np.insert(found.steps[kept], before, ends),
+            kinds=np.insert(found.kinds[kept], before, ["incident"] * 2),
+            p_values=np.insert(found.p_values[kept], before, [one.pvalue] * 2),
+            columns=[
+                *[some for some, stays in zip(found.columns, kept, strict=True) if stays][:before],
+                one.columns,
+                one.columns,
+                *[some for some, stays in zip(found.columns, kept, strict=True) if stays][before:],
+            ],
+            intervals=np.insert(found.intervals[kept], before, np.column_stack([ends, ends]), axis=0),
+            states=_numbered(np.concatenate([states[:before], own, states[before + 1 :]])),
+        )
+    return found
+
+
+def _numbered(states: np.ndarray) -> np.ndarray:
+    """Return states numbered from 0 as they occur."""
+    order = {state: number for number, state in enumerate(dict.fromkeys(states.tolist()))}
+    return np.array([order[state] for state in states.tolist()])
 
 
 def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from isopleth.core.progress import unheard
 from isopleth.tasks.changes.description_length import Description, logs_of_growth
+from isopleth.tasks.changes.incidents import Incident, sharp_incidents
 from isopleth.tasks.changes.periods import Seasons, season_beside_levels, seasonal, seasons_of
 from isopleth.tasks.changes.preparation import filled_gaps, log_of_growth, raised_by, without_absurd_values
 from isopleth.tasks.changes.seasons_beside import Seasonal, SeasonSearch
@@ -28,8 +29,10 @@ class ObservedSeries:
     first: Description | None = None  # description of `values` by segments, if it is known
     periods: tuple[float, ...] = ()  # mean lengths in steps of the seasons that were subtracted
     seasons: np.ndarray | None = None  # (n, d): what was subtracted, from logarithms where the columns grow
+    columns: np.ndarray | None = None  # (n, d): what they were subtracted from, before logarithms
     memory_limit: float = 2.0**30
     tick: Callable[[int], None] = unheard
+    incidents: tuple[Incident, ...] = ()  # what was taken out as gaps are
 
     def __len__(self) -> int:
         return len(self.values)
@@ -48,19 +51,18 @@ def scaled(values: np.ndarray, reference: np.ndarray | None) -> tuple[np.ndarray
     return without_absurd_values(values / largest), None if reference is None else reference / largest
 
 
-def without_seasons(columns: np.ndarray, seasons: np.ndarray | None) -> np.ndarray:
-    """Return columns in their own units without the seasons that were subtracted from them or their logarithms.
+def without_seasons(columns: np.ndarray, prepared_columns: np.ndarray, seasons: np.ndarray) -> np.ndarray:
+    """Return columns in their own units without seasons that were found in the prepared ones, or in the logarithms of these.
 
     A factor that varies with the season is divided by, and the result has the level of the average season.
     """
     out = columns.copy()
-    for j in np.flatnonzero(np.any(seasons, axis=0)) if seasons is not None else ():
-        season, logs = seasons[:, j], log_of_growth(columns[:, j])
-        if logs is None:
+    for j in np.flatnonzero(np.any(seasons, axis=0)):
+        season, of = seasons[:, j], prepared_columns[:, j]
+        if log_of_growth(of) is None:
             out[:, j] = columns[:, j] - season
         else:
-            factor = np.exp(season)
-            least = raised_by(columns[:, j])
+            factor, least = np.exp(season), raised_by(of)
             out[:, j] = (columns[:, j] + least) * factor.mean() / factor - least
     return out
 
@@ -74,7 +76,28 @@ def prepared(
     rng: np.random.Generator,
     **options: Any,
 ) -> ObservedSeries:
-    """Subtract the seasons of a series whose gaps are filled; `options` are fields of the result."""
+    """Subtract the seasons of a series whose gaps are filled, and take incidents out; `options` are fields of the result."""
+    ready = _prepared(values, missing, reference, period, seconds, rng, **options)
+    incidents = sharp_incidents(ready.values, missing, ready.periods, options["rate"])
+    if not incidents:
+        return ready
+    missing = np.any([missing, *(one.mask(missing.shape) for one in incidents)], axis=0)
+    cells = np.where(missing, np.nan, values)
+    values = np.column_stack([filled_gaps(column, rng) for column in cells.T])
+    ready = _prepared(values, missing, reference, period, seconds, rng, **options)
+    return replace(ready, incidents=tuple(incidents))
+
+
+def _prepared(
+    values: np.ndarray,
+    missing: np.ndarray,
+    reference: np.ndarray | None,
+    period: Any,
+    seconds: np.ndarray | None,
+    rng: np.random.Generator,
+    **options: Any,
+) -> ObservedSeries:
+    """Subtract the seasons."""
     level = logs_of_growth(values)
     fit = _without_seasons(np.where(missing, np.nan, level), period, seconds, rng)
     if fit is None or not any(fit.seasons):
@@ -93,6 +116,7 @@ def prepared(
         season=kept,
         periods=tuple(periods.tolist()),
         seasons=fit.season,
+        columns=values,
         first=fit.found,
         **options,
     )

@@ -52,7 +52,7 @@ def run(series: ObservedSeries, described: Described, rng: np.random.Generator) 
         shapes = embedded(normal, lags, blocks, rng, normal=True, memory_limit=series.memory_limit)
         laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
         parts = np.concatenate([shapes, laws, mean_scores(described.shapes, blocks)], axis=1)
-        scan = ContrastScan(parts, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short)
+        scan = ContrastScan(parts, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short, stretches=True)
         found = scan.changes(series.rate / len(options))
         yield LegCandidates(
             [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block
