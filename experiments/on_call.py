@@ -1,11 +1,11 @@
 """The page of an engineer on call: a week of minutes of one service, from the file to the answer.
 
-    python -m experiments.on_call [--out docs/on_call_results.txt] [--picture docs/images/on_call.png] [--file service.csv]
+    python -m experiments.on_call [--picture docs/images/on_call.png] [--file service.csv]
 
 The week: requests with the same load on all days, latency that rises with the load and has noise with memory, and a share of
-errors. Planted: an incident of 40 minutes on Wednesday at 10:20, in which errors are twelve times and latency 2.2 times the usual;
-a deploy on Friday at 15:00, after which latency is 15 % higher; and an error rate that doubles on Saturday at 09:00. Prints what
-the commands of the page print.
+errors. Planted: an incident of 40 minutes on Wednesday at 10:20, in which errors are twelve times and latency 2.2 times the
+usual; a deploy on Friday at 15:00, after which latency is 15 % higher; and an error rate that doubles on Saturday at 09:00.
+Prints what the commands of the page print.
 """
 
 from __future__ import annotations
@@ -57,9 +57,8 @@ def answers(file: Path, picture: Path) -> str:
 
 
 def main() -> None:
-    """Write the week, run the commands, and keep what they print."""
+    """Write the week, and print what the commands answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/on_call_results.txt"))
     parser.add_argument("--picture", type=Path, default=Path("docs/images/on_call.png"))
     parser.add_argument("--file", type=Path)
     given = parser.parse_args()
@@ -67,8 +66,7 @@ def main() -> None:
         file = given.file or Path(folder) / "service.csv"
         week().to_csv(file, index=False)
         text = answers(file, given.picture)
-    given.out.write_text(text, encoding="utf-8")
-    print(text)
+    print(text, end="")
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def sharp_incidents(values: np.ndarray, missing: np.ndarray, periods: Sequence[f
     """Return the incidents with sharp edges in series whose seasons of these periods are subtracted; columns are joined."""
     found: list[Incident] = []
     for j, (column, gaps) in enumerate(zip(values.T, missing.T, strict=True)):
-        for one in _Column(column, gaps, tuple(periods)).incidents(SHARE * rate / values.shape[1]):
+        for one in _IncidentSearch(column, gaps, tuple(periods)).incidents(SHARE * rate / values.shape[1]):
             same = [other for other in found if other.start < one.end and one.start < other.end]
             if not same:
                 found.append(Incident(one.start, one.end, (j,), min(1.0, one.pvalue * values.shape[1] / SHARE)))
@@ -94,7 +94,7 @@ def sharp_incidents(values: np.ndarray, missing: np.ndarray, periods: Sequence[f
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class _IncidentSearch:
     """A column around its seasons, in which incidents are sought."""
 
     values: np.ndarray

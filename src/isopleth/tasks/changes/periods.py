@@ -238,10 +238,10 @@ def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) 
     periods = {round(joint) + some for some in (-1, 0, 1)} if joint is not None and joint >= 3 else set()
     own = period_of_differences(column)
     whole = [Cycle.of_steps(n, period) for period in sorted(periods | ({own} if own else set()))]
-    whole = [one for one in whole if one.period <= n / _FOUND]
-    if seconds is not None:  # the calendar is known beforehand
-        whole += [one for one in (_of_calendar(name, seconds) for name in ("day", "week")) if one.period <= n / _GIVEN]
-    whole = [one for one in whole if one.period >= _SHORTEST and one.count > 1]
+    cycles = dict.fromkeys(whole, _FOUND)
+    if seconds is not None:  # a day of the calendar is known beforehand; weeks beside it are tried below
+        cycles |= {_of_calendar("day", seconds): _GIVEN, _of_calendar("week", seconds): _FOUND}
+    whole = [one for one, least in cycles.items() if _SHORTEST <= one.period <= n / least and one.count > 1]
     options = [option for one in whole for option in _options([], one)]
     # A season that grows is no change; one that changes at once is seen by the scan of shapes, which keeps a found season.
     first = chosen_seasons(column, [[*options, *(replace(one, growing=True) for one in options)]], given=False)
