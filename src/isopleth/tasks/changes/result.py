@@ -13,8 +13,9 @@ from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.text_types import axis_of, time_words
+from isopleth.tables.text_types import as_datetime, axis_of, time_words
 from isopleth.tasks.changes.beside import height_of_incident, means, numbers_beside
+from isopleth.tasks.changes.changed_season import changed_part
 from isopleth.tasks.changes.zones import in_zone
 
 _MOST_CURVES = 6
@@ -220,7 +221,43 @@ class ChangePoints(Result):
         places, single = self._places(), self.count == 1
         first = f"The series of {steps} changes {'once' if single else f'{self.count} times'}."
         told = f"The first {'step' if single else 'steps'} after a change: {in_words(places, 8)}."
-        return [first, told, *self._returning(), *about]
+        return [first, told, *self._changed_seasons(), *self._returning(), *about]
+
+    def _changed_seasons(self) -> list[str]:
+        """Return which part of a season changes, for each change of a scan of which this is known."""
+        bounds, out = [0, *self.change_points.tolist(), len(self.series)], []
+        for i in np.flatnonzero(np.isin(self.kinds, ["shape", "scatter", "frequency"])):
+            before, after = (self.series[bounds[k] : bounds[k + 1]] for k in (i, i + 1))
+            found = (
+                (j, round(float(period)), changed_part(before[:, j], after[:, j], round(float(period))))
+                for period in sorted([] if self.periods is None else self.periods, reverse=True)
+                for j in self.columns[i]
+            )
+            for j, period, part in found:
+                if part is not None:
+                    size = f"{abs(part[2]):.3g} {'higher' if part[2] > 0.0 else 'lower'}"
+                    after_what = f"{self.steps[0]} {self.steps[1][self.change_points[i]]}"
+                    phases = self._phases(bounds[i], part[0], part[1], period)
+                    out.append(f"From {after_what} on, {self._name(j)} is {size} {phases}.")
+                    break
+        return out
+
+    def _phases(self, start: int, first: int, last: int, period: int) -> str:
+        """Return a part of a cycle in words: times of a day or a week, or steps."""
+        unit = {"days": ("day", "%H:%M"), "weeks": ("week", "%A %H:%M")}.get(self._season(period))
+        moments = (
+            [] if unit is None or self.clock is None else [as_datetime(self._cell(start + p)) for p in (first, last)]
+        )
+        if unit is None or any(moment is None for moment in moments) or not moments:
+            return f"at steps {(start + first) % period} to {(start + last) % period} of each {period}, counted from 0"
+        words = [moment.strftime(unit[1]) for moment in moments if moment is not None]
+        return f"from {words[0]} to {words[1]} of each {unit[0]}"
+
+    def _cell(self, step: int) -> Any:
+        """Return a time as a datetime or text."""
+        assert self.clock is not None
+        time = self.clock[step]
+        return time.astype("datetime64[us]").item() if isinstance(time, np.datetime64) else time
 
     def _totals(self) -> list[str]:
         """Return which columns are running totals."""
