@@ -244,7 +244,9 @@ def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) 
     whole = [one for one, least in cycles.items() if _SHORTEST <= one.period <= n / least and one.count > 1]
     options = [option for one in whole for option in _options([], one)]
     # A season that grows is no change; one that changes at once is seen by the scan of shapes, which keeps a found season.
-    first = chosen_seasons(column, [[*options, *(replace(one, growing=True) for one in options)]], given=False)
+    # Of two or three cycles it would describe everything.
+    growing = [replace(one, growing=True) for one in options if one.period <= n / _FOUND]
+    first = chosen_seasons(column, [[*options, *growing]], given=False)
     longer = _week_of(first, n, seconds)
     return first if longer is None else chosen_seasons(column, [first, _options(first, longer)], given=False)
 
