@@ -100,7 +100,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     Attributes
     ----------
     change_points_ : array of shape (m,), int
-        First steps after the changes.
+        First steps after the changes. In a series that grows, fit it anew: values that are appended and hold nothing new hardly
+        move them (the guide has measured shares).
     kinds_ : ndarray of shape (m,), str
         "level", "slope", "scatter", "shape", "frequency" or "relation"; "incident" for both ends of a short level after which
         the one before comes back.
