@@ -28,8 +28,11 @@ def test_each_other_column_has_its_law(rides):
     assert abs(cars.mode()["speed"] - 60.0) < 5.0
     assert 0.15 < cars.probabilities()["wet"][True] < 0.45
     assert pd.Timestamp("2024-01-01") <= cars.interval()["when"][0] < cars.interval()["when"][1]
-    curve, bars, _ = cars.charts()
+    curve, bars, days = cars.charts()
     series = curve.series[0]
+    assert len(series.notes) == len(series.x)  # what a page says where the mouse or the arrow keys are
+    assert series.notes[0] == f"{series.x[0]:.4g}: density {series.y[0]:.3g}"
+    assert days.series[0].notes[0].startswith("202")
     assert np.trapezoid(series.y, series.x) == pytest.approx(1.0, abs=0.02)
     assert bars.names == ["False", "True"]
 

@@ -112,11 +112,18 @@ class ExpectedCells:
         half = max(0.5 * law.step, 0.5 * (places[1] - places[0]))
         logs = law.cells(np.tile(self.row, (_PLACES, 1)), places - half, places + half)[:, 1]
         heights, times = np.exp(logs) / (2.0 * half), "x" * (law.column.kind == "time")
+        places, heights = places + law.column.origin, heights * (_DAY if times else 1.0)
+        shown = (
+            times_text(list(np.round(places).astype("datetime64[s]")))
+            if times
+            else [f"{place:.4g}" for place in places]
+        )
+        notes = [f"{place}: density {height:.3g}" for place, height in zip(shown, heights, strict=True)]
         return Chart(
             f"{name}: {middle}, {low} to {high} with {100 * level:.3g} %",
             str(name),
             "density per day" if times else "density",
-            [Series("", places + law.column.origin, heights * (_DAY if times else 1.0), "line", "blue")],
+            [Series("", places, heights, "line", "blue", notes)],
             times=times,
         )
 
