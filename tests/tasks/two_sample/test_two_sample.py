@@ -567,9 +567,9 @@ def contradictions(result):
 
 
 def test_no_two_sentences_of_an_answer_contradict_each_other():
-    """In 200 pairs: equal, a little and clearly apart, in one column, in all, in how they go together, and given the others."""
+    """In 120 pairs: equal, a little and clearly apart, in one column, in all, in how they go together, and given the others."""
     found = {"shown": 0, "alone": 0, "given": 0}
-    for run in range(200):
+    for run in range(120):
         rng = np.random.default_rng([run, 11])
         X, Y = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
         change, size = run % 5, (0.0, 0.4, 0.8, 1.5)[run // 5 % 4]
@@ -586,8 +586,8 @@ def test_no_two_sentences_of_an_answer_contradict_each_other():
         found["shown"] += result.pvalue <= 0.05
         found["alone"] += bool(result.witness.columns())
         found["given"] += any(result.witness.given_others.texts) and not result.witness.columns()
-    assert found["shown"] > found["alone"] > 20
-    assert found["given"] > 10
+    assert found["shown"] > found["alone"] > 12
+    assert found["given"] > 6
 
 
 def test_values_that_share_their_first_digits_are_compared_or_told():
