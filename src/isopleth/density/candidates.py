@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from isopleth.core.arrays import Backend
 from isopleth.core.errors import InputError
-from isopleth.core.progress import Progress
+from isopleth.core.progress import Progress, unheard
 from isopleth.core.rows import held_out_parts, sample_places
 from isopleth.core.scales import resolve_length_scale
 from isopleth.core.threads import check_stopped, map_threads
@@ -160,19 +160,33 @@ def _one_normal(fitted: FrameMap) -> bool:
     return fitted.by_columns and fitted.dim > 1
 
 
-def fit_maps(frames: Mapping[str, Frame], rows: np.ndarray, weights: np.ndarray) -> dict[str, FrameMap]:
-    """Fit frames by name; layers that Gaussianizations and the marginal frame have in common are fitted once."""
+def fit_maps(
+    frames: Mapping[str, Frame], rows: np.ndarray, weights: np.ndarray, tick: Callable[[], None] = unheard
+) -> dict[str, FrameMap]:
+    """Fit frames by name; layers that Gaussianizations and the marginal frame have in common are fitted once.
+
+    `tick` is called after each, and those that take long come last.
+    """
     found: dict[str, FrameMap] = {}
     layers: dict[float, tuple[FrameMap, ...]] = {}
-    deep = {name: frame for name, frame in frames.items() if isinstance(frame, Gaussianize)}
-    for name, one in sorted(deep.items(), key=lambda pair: -pair[1].layers):
-        if one.ridge not in layers:
-            layers[one.ridge] = one.fit(rows, weights).maps
-        found[name] = ComposedMap(layers[one.ridge][: 2 * one.layers])
-    for name, frame in frames.items():
-        if name not in found:
-            shared = layers and frame == Marginal()
-            found[name] = next(iter(layers.values()))[0] if shared else frame.fit(rows, weights)
+
+    def cost(pair: tuple[str, Frame]) -> tuple[int, int]:
+        frame = pair[1]
+        if isinstance(frame, Gaussianize):
+            return 1, -frame.layers
+        return 2 * (frame == Marginal()), 0
+
+    for name, frame in sorted(frames.items(), key=cost):
+        check_stopped()
+        if isinstance(frame, Gaussianize):
+            if frame.ridge not in layers:
+                layers[frame.ridge] = frame.fit(rows, weights).maps
+            found[name] = ComposedMap(layers[frame.ridge][: 2 * frame.layers])
+        elif layers and frame == Marginal():
+            found[name] = next(iter(layers.values()))[0]
+        else:
+            found[name] = frame.fit(rows, weights)
+        tick()
     return {name: found[name] for name in frames}
 
 
@@ -231,8 +245,8 @@ class FrameCandidates:
             keep = train.min(axis=0) < train.max(axis=0)
             if not keep.any():
                 return np.zeros((int(fold.sum()), len(pairs)))
-            maps = fit_maps(rough.frames, train[:, keep], w)
-            tick(len(pairs))  # of tables with many columns, this takes most of the time
+            # Of tables with many columns, this takes most of the time.
+            maps = fit_maps(rough.frames, train[:, keep], w, lambda: tick(len(pairs) // len(rough.frames)))
             here, there = Mapped(train[:, keep]), Mapped(rows[fold][:, keep])
             found, work = [], Workspace()  # matrices of all frames are in the same memory
             for fitted in maps.values():

@@ -49,6 +49,9 @@ _TAIL_WIDTH, _TAIL_SHARE = 8.0, 0.5
 # Numbers of columns that are computed at once: they stay in the cache of a core.
 _BLOCK = 2**15
 
+# Columns that are fitted before the next look whether to stop.
+_COLUMNS = 128
+
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
@@ -80,22 +83,24 @@ class Values:
             y = np.clip(ordered - shifts, -1e300, 1e300)
         total = np.cumsum(shares, axis=0)
         low, _, high = means_between(y, total / total[-1], ENDS)
-        ranges = (high - low) / (2 * END_MEAN)
+        ranges, quartiles = (high - low) / (2 * END_MEAN), _quartile_ranges(y)
         return [
-            cls._merged(column, share, float(shift), float(near))
-            for column, share, shift, near in zip(y.T, shares.T, shifts, ranges, strict=True)
+            cls._merged(column, share, float(shift), float(near), float(quartile))
+            for column, share, shift, near, quartile in zip(y.T, shares.T, shifts, ranges, quartiles, strict=True)
         ]
 
     @classmethod
-    def _merged(cls, y: np.ndarray, share: np.ndarray, shift: float, spread: float) -> Values:
-        """Merge equal ones of sorted values about `shift`, of which most have this deviation."""
-        gap = max(_EQUAL * spread, _EQUAL_OF_ALL * _deviation(y, share), 0.0)
-        places = np.cumsum(np.diff(y, prepend=y[0]) > gap)
-        merged = np.bincount(places, share)
-        y = np.bincount(places, share * y) / merged
-        low, _, high = means_between(y[:, None], np.arange(1, len(y) + 1)[:, None] / len(y), QUARTILES)
-        unit = min(float(high[0] - low[0]) / (2 * QUARTILE_MEAN), _deviation(y, merged)) or 1.0
-        return cls._binned(y / unit, merged, shift, unit)
+    def _merged(cls, y: np.ndarray, share: np.ndarray, shift: float, spread: float, quartiles: float) -> Values:
+        """Merge equal ones of sorted values about `shift`, of which most have this deviation, and all these quartiles."""
+        whole = _deviation(y, share)
+        apart = np.diff(y, prepend=y[0]) > max(_EQUAL * spread, _EQUAL_OF_ALL * whole, 0.0)
+        if not apart[1:].all():
+            places = np.cumsum(apart)
+            merged = np.bincount(places, share)
+            y, share = np.bincount(places, share * y) / merged, merged
+            quartiles, whole = float(_quartile_ranges(y[:, None])[0]), _deviation(y, share)
+        unit = min(quartiles, whole) or 1.0
+        return cls._binned(y / unit, share, shift, unit)
 
     @classmethod
     def _binned(cls, x: np.ndarray, share: np.ndarray, shift: float, unit: float) -> Values:
@@ -146,6 +151,13 @@ class Values:
 def _deviation(x: np.ndarray, share: np.ndarray) -> float:
     """Return the standard deviation of values."""
     return float(deviations(x[:, None], share)[0])
+
+
+def _quartile_ranges(x: np.ndarray) -> np.ndarray:
+    """Return the distance between the quartiles of distinct sorted values of columns, relative to a standard normal variable."""
+    share = np.broadcast_to(np.arange(1, len(x) + 1)[:, None] / len(x), x.shape)
+    low, _, high = means_between(x, share, QUARTILES)
+    return np.asarray(high - low) / (2 * QUARTILE_MEAN)
 
 
 @dataclass(frozen=True)
@@ -465,32 +477,33 @@ class Marginal(Frame):
 
     def fit(self, rows: np.ndarray, weights: np.ndarray) -> MarginalMap:
         narrow = deviations(rows, weights) < self.least_deviation
-        columns: list[tuple[Any, ...]] = []
-        for place in slices(rows.shape[1], _BLOCK // len(rows)):
+        parts: list[tuple[np.ndarray, ...]] = []
+        for place in slices(rows.shape[1], min(_BLOCK // len(rows), _COLUMNS)):
             check_stopped()
             values = Values.of_columns(rows[:, place], weights)
             for j in np.flatnonzero(narrow[place]):
                 normal = (np.median(rows[:, place][:, j]) + _NORMAL)[:, None]
                 (values[j],) = Values.of_columns(normal, np.ones(len(_NORMAL)))
-            columns += map(_tabulate, BandwidthMixture.of_columns(values))
-        return MarginalMap(*(np.stack(parts) for parts in zip(*columns, strict=True)))
+            parts.append(_tabulate(BandwidthMixture.of_columns(values)))
+        return MarginalMap(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
-def _tabulate(mixture: BandwidthMixture) -> tuple[Any, ...]:
-    """Return the parameters of the map of one column."""
-    knots = _knots(mixture)
-    log_density, slopes = mixture.log_density(knots)
+def _tabulate(mixtures: Sequence[BandwidthMixture]) -> tuple[np.ndarray, ...]:
+    """Return the parameters of the map of some columns."""
+    knots = np.stack([_knots(mixture) for mixture in mixtures])
+    found = [mixture.log_density(own) for mixture, own in zip(mixtures, knots, strict=True)]
+    log_density, slopes = np.stack(found, axis=1)
     width = np.diff(knots)
-    cubic = _cubic(log_density[:-1], log_density[1:], slopes[:-1], slopes[1:], width)
-    inside = _log_integral(cubic, np.zeros(len(width)), np.ones(len(width))) + np.log(width)
-    tau, mean, deviation = mixture.tail
-    ends = math.log(tau) + log_ndtr([(knots[0] - mean) / deviation, (mean - knots[-1]) / deviation])
-    below = np.logaddexp.accumulate(np.concatenate([ends[:1], inside]))
-    above = np.logaddexp.accumulate(np.concatenate([ends[1:], inside[::-1]]))[::-1]
-    total = np.logaddexp(below[-1], ends[1])
-    tail = (mean, deviation, math.log(tau) - total)
-    values = mixture.values
-    return values.shift, values.unit, knots, log_density - total, slopes, below - total, above - total, *tail
+    cubic = _cubic(log_density[:, :-1], log_density[:, 1:], slopes[:, :-1], slopes[:, 1:], width)
+    inside = _log_integral(cubic, np.zeros(width.shape), np.ones(width.shape)) + np.log(width)
+    tau, mean, deviation = np.array([mixture.tail for mixture in mixtures]).T[:, :, None]
+    ends = np.log(tau) + log_ndtr(np.concatenate([knots[:, :1] - mean, mean - knots[:, -1:]], axis=1) / deviation)
+    below = np.logaddexp.accumulate(np.concatenate([ends[:, :1], inside], axis=1), axis=1)
+    above = np.logaddexp.accumulate(np.concatenate([ends[:, 1:], inside[:, ::-1]], axis=1), axis=1)[:, ::-1]
+    total = np.logaddexp(below[:, -1:], ends[:, 1:])
+    tail = (mean[:, 0], deviation[:, 0], (np.log(tau) - total)[:, 0])
+    place = (np.array([mixture.values.shift for mixture in mixtures]), np.array([m.values.unit for m in mixtures]))
+    return *place, knots, log_density - total, slopes, below - total, above - total, *tail
 
 
 def _knots(mixture: BandwidthMixture) -> np.ndarray:
@@ -521,7 +534,7 @@ def _cubic(left: np.ndarray, right: np.ndarray, slope: np.ndarray, last: np.ndar
 def _log_integral(cubic: np.ndarray, start: np.ndarray, length: np.ndarray) -> np.ndarray:
     """Return the logarithm of the integral of exp(cubic) from `start` over `length`, parts of [0, 1]."""
     a, b, c, d = cubic
-    total = np.zeros(len(start))
+    total = np.zeros(start.shape)
     for node, weight in zip(_NODES, _NODE_WEIGHTS, strict=True):
         s = start + length * node
         total += weight * np.exp(s * (b + s * (c + s * d)))
