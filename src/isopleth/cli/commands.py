@@ -613,7 +613,8 @@ def fit() -> None:
     "--context",
     multiple=True,
     metavar="COL",
-    help="Judge each cell given this column: times (hour and weekday), hour, weekday, or words such as a holiday; several times. "
+    help="Judge each cell given this column: times (hour and weekday), hour, weekday, words such as a holiday, or a number such "
+    "as a load; several times. "
     "By default the times of a reference of a week or more; none compares windows.",
 )
 @click.option(

@@ -24,7 +24,7 @@ _PARTS_OF_DAY, _PARTS_OF_NUMBER = 96, 16
 # Half widths of the triangular kernels: in the time of day, in hours, and in the ranks of a number.
 _WIDTHS, _REACHES = (0.5, 1.0, 2.0), (0.1, 0.2, 0.4)
 # Rows by which kinds of days and the widths are chosen, and parts of the day that they are of; quantiles whose loss is compared,
-# and the excess of the loss that is allowed for fewer kinds.
+# and the excess of the loss that is allowed for fewer kinds and wider kernels.
 _ROWS_OF_CHOICE, _PARTS_OF_CHOICE, _LEVELS, _EXCESS = 600, 12, (0.1, 0.5, 0.9), 1.01
 # Parts of a day by which profiles of the kinds are compared.
 _PARTS_OF_PROFILE = 12
@@ -148,9 +148,9 @@ class ContextRanks:
         losses = [
             tried(groups, widths[len(widths) // 2], reaches[len(reaches) // 2])._loss(chosen) for groups in partitions
         ]
-        groups = partitions[int(np.flatnonzero(np.array(losses) <= min(losses) * _EXCESS)[-1])]
+        groups = partitions[_last_of_good(losses)]
         every = [tried(groups, width, reach) for width in widths for reach in reaches]
-        return every[int(np.argmin([each._loss(chosen) for each in every]))]
+        return every[_last_of_good([each._loss(chosen) for each in every])]
 
     def _away(self, contexts: RowContexts, part: int, place: int) -> np.ndarray:
         """Return how far rows are from the middle of a part of the day, in hours, and of a part of the number (n, 2)."""
@@ -236,6 +236,11 @@ class ContextRanks:
                 cells, ties = rows[asked, j] - along, mixed(keys[asked], j) / 2.0**64
                 out[asked, j] = law.scores(cells, ties, self.unit[j], contexts.day[asked] if own_day else None)
         return np.where(np.isnan(rows), 0.0, out), usual
+
+
+def _last_of_good(losses: list[float]) -> int:
+    """Return the last loss that is next to the least: fewer kinds and wider kernels come later, and have more rows a context."""
+    return int(np.flatnonzero(np.array(losses) <= min(losses) * _EXCESS)[-1])
 
 
 def _rows_of_choice(contexts: RowContexts) -> np.ndarray:

@@ -176,7 +176,7 @@ def test_a_new_reference_closes_the_pages(monitor):
     ("context", "change", "words"),
     [
         ("day", {}, "no column day"),
-        ("load", {}, "'load' has 1008 values; a context is a column of times"),
+        (["load", "errors"], {}, "'load', 'errors' have more than 31 values; a context is a column of times"),
         (
             ["hour"],
             {"time": REFERENCE["time"].astype(str) + " h"},
@@ -193,6 +193,29 @@ def test_contexts_that_cannot_be_used(context, change, words):
         rows = rows.drop(columns="time")
     with pytest.raises(InputError, match=words):
         DriftMonitor(context=context).fit(rows)
+
+
+def test_a_number_is_a_context_whose_rows_are_compared_with_those_of_about_the_same_number():
+    """Latency follows the load in a curve: a busy day is no incident, and 4 deviations more at a low load are one."""
+
+    def served(start, days, seed, busy=1.0):
+        rows = stream(start, days, seed)
+        rng = np.random.default_rng([seed, 3])
+        load = busy * rng.uniform(10.0, 60.0, len(rows))
+        latency = 50.0 + (load / 20.0) ** 3 + rng.normal(size=len(rows))
+        return pd.DataFrame({"time": rows["time"], "load": load, "latency": latency})
+
+    reference, later = served("2025-01-06", 21, 10), served("2025-01-27", 6, 11)
+    later.loc[96:143, "load"] = 40.0 + (later.loc[96:143, "load"] - 10.0) / 3.0  # a busy day
+    noise = np.random.default_rng(1).normal(size=48)
+    later.loc[96:143, "latency"] = 50.0 + (later.loc[96:143, "load"] / 20.0) ** 3 + noise
+    by_clock = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(reference.drop(columns="load"))
+    assert len(by_clock.update(later[:192].drop(columns="load"))) >= 1
+    later.loc[200:, "latency"] += np.where(later.loc[200:, "load"] < 30.0, 4.0, 0.0)
+    by_load = DriftMonitor(context=["hour", "load"], expected_run_length=28 * PER_DAY).fit(reference)
+    pages = by_load.update(later).pages
+    assert 200 <= pages[0].row < 230
+    assert by_load._watch.columns.names == ("latency",)
 
 
 def test_windows_and_contexts_exclude_each_other_and_short_references_are_refused(fitted):

@@ -161,7 +161,7 @@ class CauseWatch:
         self._open, self._pages, self.events = list(state.open), list(state.pages), list[PageEvent]()
         self._last_incident, day = int(self._incidents.max()), model.per_day
         # Rows that part two incidents, that part two causes, and after which an incident is a change.
-        self._brief, self._near, self._lasting = max(6, day // 24), max(2, day // 8), max(6, day // 8)
+        self._brief, self._near, self._lasting = max(12, day // 24), max(2, day // 8), max(12, day // 8)
         self._mask()
 
     def run(self) -> CauseState:

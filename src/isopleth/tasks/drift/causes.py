@@ -26,8 +26,8 @@ MOST_LAGS, _LARGEST_SCORE, _LARGEST_STATISTIC = 6, 3.5, 3.0
 # Standard errors of the mean of the reference that evidence loses a row. A whole one would make false pages less than half as
 # frequent as asked for, since the sums pass their bar with steps to spare.
 _DOUBT = 0.1
-# Rows of one sign that make an incident; of fewer rows a day, such as hours, it takes fewer.
-_RUN, _FEW_A_DAY, _SHORT_RUN = 3, 96, 2
+# Rows of one sign that make an incident; of rows that are rarer than these a day, such as hours, it takes fewer.
+_RUN, _RARE, _SHORT_RUN = 3, 96, 2
 # The share of the false pages that incidents may take, and quantiles of their tail.
 _SHARE_OF_INCIDENTS, _TAIL = 0.1, (0.8, 0.9, 0.95)
 _LEAST_TAIL = 0.05
@@ -75,8 +75,8 @@ class CauseModel:
     log_share: np.ndarray
 
     @classmethod
-    def of(cls, scores: np.ndarray, run_length: float, per_day: int) -> Self:
-        """Learn from the scores of a reference (n, d), in the order of its rows."""
+    def of(cls, scores: np.ndarray, run_length: float, per_day: int, pace: float) -> Self:
+        """Learn from the scores of a reference (n, d), in the order of its rows, which follow each other at a `pace` a day."""
         d = scores.shape[1]
         slopes = tuple(autoregression(column) for column in scores.T)
         left = np.column_stack([_innovations(z, a) for z, a in zip(scores.T, slopes, strict=True)])
@@ -88,7 +88,7 @@ class CauseModel:
         standard = (statistics - mean) / deviation
         spread = 1.4826 * np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
         spread = np.where(spread > 0.0, spread, 1.0)
-        run = _RUN if per_day >= _FEW_A_DAY else _SHORT_RUN
+        run = _RUN if pace >= _RARE else _SHORT_RUN
         bars = np.array([incident_bar(z, run_length, d, run) for z in scores.T])
         about = slopes, knots, given, mean, deviation, spread, np.atleast_2d(np.corrcoef(e.T)), run, bars
         return cls(float(run_length), per_day, *about, *_ratios(standard, d, per_day))

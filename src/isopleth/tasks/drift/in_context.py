@@ -13,7 +13,7 @@ import numpy as np
 from isopleth.context.ranks import ContextRanks, RowContexts
 from isopleth.core.errors import InputError, listed, quoted
 from isopleth.core.rows import row_keys
-from isopleth.tables.checks import CheckedRows, in_quotes
+from isopleth.tables.checks import CheckedRows
 from isopleth.tables.kinds import Column
 from isopleth.tasks.drift.cause_watch import CauseState, CauseWatch, PageEvent, StreamRows
 from isopleth.tasks.drift.causes import CauseModel
@@ -23,7 +23,7 @@ PARTS_OF_TIME = ("hour", "weekday")
 _DAY, _HOUR, _QUARTER = 86400.0, 3600.0, 900.0
 # 1970-01-01 was a Thursday.
 _FIRST_WEEKDAY = 3
-# A column of numbers with more values does not name kinds of rows, and a reference has no days for more kinds.
+# A column with more values does not name kinds of rows, and a reference has no days for more kinds.
 _MOST_VALUES, _MOST_KINDS = 31, 60
 _FEWEST_DAYS, _FEWEST_ROWS = 3, 100
 # Parts of a reference without times that are left out in turn, as its days would be.
@@ -43,6 +43,8 @@ class ContextColumns:
     origin: float  # seconds that the times are counted from
     kinds: tuple[int, ...]  # places of columns that name kinds of rows
     values: tuple[np.ndarray, ...]  # their known values
+    number: int  # place of a column of many numbers, such as a temperature; -1 if there is none
+    sorted_numbers: np.ndarray  # its values in the reference, in order
     zone: str | None = None  # time zone whose clock counts; None if times are taken as they are written
 
     @classmethod
@@ -70,8 +72,10 @@ class ContextColumns:
         time = whole[0] if whole else times[0] if parts else -1
         hours = [j for j in named if every[j].kind == "numeric" and _are_hours(every[j].name, table.rows[:, j])]
         hour = hours[0] if hours else -1
-        kinds = tuple(j for j in named if j not in whole and j != hour)
-        values = tuple(_values(every[j], table.rows[:, j]) for j in kinds)
+        others = [j for j in named if j not in whole and j != hour]
+        number = _number_of([(j, every[j]) for j in others], table.rows)
+        kinds = tuple(j for j in others if j != number)
+        values = tuple(_values(table.rows[:, j]) for j in kinds)
         watched = [j for j, column in enumerate(every) if column.kind == "numeric" and j not in named]
         words = [str(column.name) for j, column in enumerate(every) if column.kind == "categorical" and j not in named]
         if words:
@@ -93,6 +97,8 @@ class ContextColumns:
             every[time].origin if time >= 0 else 0.0,
             kinds,
             values,
+            number,
+            np.sort(table.rows[:, number][~np.isnan(table.rows[:, number])]) if number >= 0 else np.empty(0),
             _zone_of(every[time].zone if time >= 0 else None, zone, has_times=time >= 0),
         )
 
@@ -126,7 +132,13 @@ class ContextColumns:
             at = np.minimum(np.searchsorted(values, cells), len(values) - 1)
             known &= values[at] == cells
             kind = kind * len(values) + at
-        return RowContexts(np.where(known, hour, 0.0), np.where(known, kind, -1), self._days(seconds, hour))
+        rank = None
+        if self.number >= 0:
+            cells = rows[:, self.number]
+            known &= ~np.isnan(cells)
+            below, up_to = (np.searchsorted(self.sorted_numbers, cells, side) for side in ("left", "right"))
+            rank = np.asarray((below + up_to) / (2.0 * len(self.sorted_numbers)))
+        return RowContexts(np.where(known, hour, 0.0), np.where(known, kind, -1), self._days(seconds, hour), rank)
 
     def _days(self, seconds: np.ndarray, hour: np.ndarray) -> np.ndarray:
         """Return the number of the day of each row: by times, by hours that begin anew, or parts of the rows."""
@@ -174,16 +186,26 @@ def _are_hours(name: Any, values: np.ndarray) -> bool:
     return "hour" in str(name).lower() and len(known) > 0 and known.min() >= 0.0 and known.max() <= 24.0
 
 
-def _values(column: Column, cells: np.ndarray) -> np.ndarray:
-    """Return the values of a column that names kinds of rows."""
-    found = np.unique(cells[~np.isnan(cells)])
-    if len(found) > _MOST_VALUES:
+def _number_of(columns: list[tuple[int, Column]], rows: np.ndarray) -> int:
+    """Return the place of the column of more numbers than name kinds of rows; -1 if there is none."""
+    many = [(j, column) for j, column in columns if len(_values(rows[:, j])) > _MOST_VALUES]
+    words = [str(column.name) for _, column in many if column.kind != "numeric"]
+    if words or len(many) > 1:
+        named = quoted(words or [str(column.name) for _, column in many])
+        have = (
+            f"{'has' if len(words or many) == 1 else 'have'} more than {_MOST_VALUES} {'words' if words else 'values'}"
+        )
         raise InputError(
-            f"context: {in_quotes(str(column.name))} has {len(found)} values; a context is a column of times, hours from 0 to "
-            f"24, or a column of at most {_MOST_VALUES} words or numbers. Divide it into classes.",
+            f"context: {named} {have}; a context is a column of times, hours from 0 to 24, one column of many numbers, and "
+            f"columns of at most {_MOST_VALUES} words or numbers. Divide them into classes.",
             parameter="context",
         )
-    return found
+    return many[0][0] if many else -1
+
+
+def _values(cells: np.ndarray) -> np.ndarray:
+    """Return the values of a column that names kinds of rows."""
+    return np.unique(cells[~np.isnan(cells)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +239,8 @@ class WatchInContext:
         usable = contexts.kind >= 0
         ranks = ContextRanks.of(rows[usable], contexts.take(usable), columns.count, clock=columns.clock)
         scores = ranks.scores(rows, contexts, own_day=True)
-        model = CauseModel.of(scores, run_length, _rows_a_day(columns, table.rows, contexts))
+        per_day = _rows_a_day(contexts)
+        model = CauseModel.of(scores, run_length, per_day, _pace(columns.instants(table.rows), per_day))
         return cls(columns, ranks, model, reference_key(table.rows))
 
     def empty(self) -> CauseState:
@@ -244,7 +267,14 @@ def columns_of(estimator: Any, table: CheckedRows) -> list[Column]:
     ]
 
 
-def _rows_a_day(columns: ContextColumns, rows: np.ndarray, contexts: RowContexts) -> int:
+def _pace(seconds: np.ndarray, per_day: int) -> float:
+    """Return how many rows a day would have without gaps: by the usual distance of times that rise, if there are times."""
+    steps = np.diff(seconds)
+    steps = steps[steps > 0.0]
+    return max(_DAY / float(np.median(steps)), float(per_day)) if len(steps) else float(per_day)
+
+
+def _rows_a_day(contexts: RowContexts) -> int:
     """Return the usual number of rows a day."""
     counts = np.unique(contexts.day, return_counts=True)[1]
     return max(1, int(np.median(counts)))

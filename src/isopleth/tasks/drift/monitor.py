@@ -88,9 +88,10 @@ class DriftMonitor(StreamMonitor):
         and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
     context : None, name, or sequence of names or numbers of columns, optional
         Judge each cell given the context of its row: a column of times (its time of day and day of the week), "hour" or "weekday"
-        of the only column of times, hours as numbers from 0 to 24, and columns of up to 31 words or numbers that name kinds of
-        rows, such as holidays. :meth:`update` then returns :class:`DriftPages`, one page a cause; see Notes. Parameters from
-        `window` to `min_effect`, and `compare_missing`, have no meaning then and keep their defaults.
+        of the only column of times, hours as numbers from 0 to 24, one column of many numbers such as a temperature or a load,
+        and columns of up to 31 words or numbers that name kinds of rows, such as holidays. :meth:`update` then returns
+        :class:`DriftPages`, one page a cause; see Notes. Parameters from `window` to
+        `min_effect`, and `compare_missing`, have no meaning then and keep their defaults.
     timezone : str, optional
         Name of the time zone whose clock counts in a context, such as "Europe/Berlin"; times without a zone are in UTC then. By
         default the clock is that of the zone of the times, and times without a zone are taken as they are written.
@@ -156,13 +157,15 @@ class DriftMonitor(StreamMonitor):
 
     With a `context` each cell is ranked among the reference rows of its context, weighted by a triangular kernel in the time of
     day and brought to one time of day along a line; which days of the week go together and the width of the kernel are chosen
-    from the reference, days left out in turn.
+    from the reference, days left out in turn. A number of the context has such a kernel in its ranks.
     What autoregressions leave of the normal scores is watched by Shiryaev-Roberts sums of likelihood ratios [2]_ for level, level
     given the other columns, spread, and products of two columns; their weighted sum less the number of rows is a martingale, so
     the mean number of rows until a false page is at least about `expected_run_length`, without simulations. Three rows in
-    a row that are far on one side are an incident. A cause that goes on has one page, which is closed when no evidence
-    has come for a day, or for three times as long as it took to find. A reference needs three days, and two weeks where days of
-    the week differ. A missing cell says nothing, and neither does a row of a context that the reference does not have.
+    a row that are far on one side are an incident, two where rows are more than a quarter of an hour apart; one that goes
+    on becomes a change of the level. A cause has one page, which is closed when no evidence has come for a day, or for three
+    times as long as it took to find, and then says since when rows are as usual again. A reference needs three days, and two
+    weeks where days of the week differ. A missing cell says nothing, and neither does a row of a context that the reference
+    does not have.
 
     Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.

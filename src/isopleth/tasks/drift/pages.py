@@ -245,7 +245,11 @@ class DriftPages(Result):
         ends = [(page.start, page.until if page.until >= 0 else page.closed) for page in found]
         inside = _merged([(a, b if b >= 0 else int(rows[-1])) for a, b in ends if b < 0 or b > rows[0]])
         bands = [(float(np.interp(a, rows, places)), float(np.interp(b, rows, places))) for a, b in inside]
-        lines = [(float(np.interp(page.row, rows, places)), "page") for page in found if page.row >= rows[0]]
+        opened = [page for page in found if page.row >= rows[0]]
+        lines = [
+            (float(np.interp(page.row, rows, places)), f"{page.kind} (row {page.row + self.counted_from})")
+            for page in opened
+        ]
         series = [
             Series(name, places[steps], values, "line", colour, self._notes_of(rows[steps], values))
             for name, colour, (steps, values) in (
@@ -307,7 +311,7 @@ def _merged(bands: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _times_text(times: float) -> str:
     if times >= _FEW_TIMES:
-        return f"{times:.2g} times" if times < 100.0 else f"{times:,.0f} times"
+        return f"{times:.1f} times" if times < 10.0 else f"{times:,.0f} times"
     return f"{100.0 * abs(times - 1.0):.0f} % {'more' if times > 1.0 else 'less'}"
 
 
