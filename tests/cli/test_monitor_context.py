@@ -105,6 +105,6 @@ def test_windows_are_compared_if_they_are_asked_for_or_the_reference_is_short(re
         result = run(*options, rows=text(STREAM[:20]))
         assert "judged by" not in result.stderr
         assert "'time' (times, which are later in the stream)" in result.stderr
-    refused = run("--reference", reference, "--context", "requests", rows="")
+    refused = run("--reference", reference, "--context", "requests", "--context", "errors", rows="")
     assert refused.exit_code == 2
     assert "a context is a column of times" in refused.stderr
