@@ -1,11 +1,11 @@
 """What fits to many rows cost, and how many bytes move between the processes that read them.
 
-    python -m benchmarks.scale [--rows 100000 1000000 10000000] [--columns 20] [--out FILE]
+    python -m benchmarks.scale [--rows 100000 1000000 10000000] [--columns 20] [--samples] [--out FILE]
 
 Rows are made while they are read, in parts as the partitions of a Dask collection. A pass adds each part to fresh sums, and sums
 are merged eight at a time; the bytes are those of the pickles of all sums that a worker would send. A line a + b n through the
-smallest and the largest number of rows gives the cost of 1e9 rows. The first table is of the anomaly detector, whose last pass
-scores all rows; the second of tasks that are fitted to a sample, whose passes are the same, with the fits to that sample.
+smallest and the largest number of rows gives the cost of 1e9 rows. The detector scores all rows in its last pass. `--samples` is of
+tasks that are fitted to a sample, whose passes are the same, with the fits to it.
 """
 
 from __future__ import annotations
@@ -133,6 +133,7 @@ def fits(rows: np.ndarray) -> list[str]:
         ("ConditionalDensity", len(few), lambda: ConditionalDensity(**one).fit(few[:, 2:], few[:, 1])),
     ]
     lines = ["", f"{'fit to a sample':36}{'rows':>9}{'s':>9}"]
+    print("\n".join(lines), flush=True)
     for name, n, program in programs:
         begin = time.process_time()
         program()
@@ -148,35 +149,50 @@ def by_the_line(found: dict[int, np.ndarray], line: Callable[[int, np.ndarray], 
     return line(int(MOST), found[most] + slope * (MOST - most)) + "  by the line"
 
 
+def of_detector(sizes: list[int], columns: int) -> list[str]:
+    """Measure and print the lines of the detector."""
+    lines = [f"{'rows':>14}{'look s':>10}{'sample s':>10}{'scores s':>10}{'rest s':>9}{'all s':>12}{'sent MB':>11}"]
+    print(lines[0], flush=True)
+    found = {}
+    for n in sizes:
+        seconds, moved, rest = measured(n, columns)
+        found[n] = np.array([*seconds, rest, sum(seconds) + rest, sum(moved)])
+        lines.append(_line(n, found[n]))
+        print(lines[-1], flush=True)
+    lines.append(by_the_line(found, _line))
+    print(lines[-1], flush=True)
+    return lines
+
+
+def of_samples(sizes: list[int], columns: int) -> list[str]:
+    """Measure and print the lines of tasks that are fitted to a sample."""
+    lines = [f"{'rows':>14}{'look s':>10}{'keys s':>10}{'sample s':>10}{'all s':>12}{'sent MB':>11}"]
+    print(lines[0], flush=True)
+    found = {}
+    for n in sizes:
+        seconds, moved, rows = sampled(n, columns)
+        found[n] = np.array([*seconds, sum(seconds), sum(moved)])
+        lines.append(_line_of_sample(n, found[n]))
+        print(lines[-1], flush=True)
+    del found[sizes[0]]  # a table that is no larger than its sample has no pass of keys
+    lines.append(by_the_line(found, _line_of_sample) if len(found) > 1 else "")
+    print(lines[-1], flush=True)
+    return lines + fits(rows)
+
+
 def main() -> None:
     """Measure, print and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument(
+        "--samples", action="store_true", help="tasks that are fitted to a sample, in place of the detector"
+    )
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     lines = [*description(), f"{options.columns} columns, parts of {PART:,} rows, one thread", ""]
-    lines.append(f"{'rows':>14}{'look s':>10}{'sample s':>10}{'scores s':>10}{'rest s':>9}{'all s':>12}{'sent MB':>11}")
     print("\n".join(lines), flush=True)
-    found = {}
-    for n in sorted(options.rows):
-        seconds, moved, rest = measured(n, options.columns)
-        found[n] = np.array([*seconds, rest, sum(seconds) + rest, sum(moved)])
-        lines.append(_line(n, found[n]))
-        print(lines[-1], flush=True)
-    lines.append(by_the_line(found, _line))
-    lines += ["", f"{'rows':>14}{'look s':>10}{'keys s':>10}{'sample s':>10}{'all s':>12}{'sent MB':>11}"]
-    print("\n".join(lines[-3:]), flush=True)
-    found = {}
-    for n in sorted(options.rows):
-        seconds, moved, rows = sampled(n, options.columns)
-        found[n] = np.array([*seconds, sum(seconds), sum(moved)])
-        lines.append(_line_of_sample(n, found[n]))
-        print(lines[-1], flush=True)
-    del found[min(found)]  # a table that is no larger than its sample has no pass of keys
-    lines.append(by_the_line(found, _line_of_sample) if len(found) > 1 else "")
-    print(lines[-1], flush=True)
-    lines += fits(rows)
+    lines += (of_samples if options.samples else of_detector)(sorted(options.rows), options.columns)
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
