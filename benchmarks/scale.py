@@ -4,8 +4,8 @@
 
 Rows are made while they are read, in parts as the partitions of a Dask collection. A pass adds each part to fresh sums, and sums
 are merged eight at a time; the bytes are those of the pickles of all sums that a worker would send. A line a + b n through the
-smallest and the largest number of rows gives the cost of 1e9 rows. The detector scores all rows in its last pass. `--samples` is of
-tasks that are fitted to a sample, whose passes are the same, with the fits to it.
+smallest and the largest number of rows gives the cost of 1e9 rows. The detector scores all rows in its last pass. With
+`--samples` the tasks are those that are fitted to a sample, whose passes are the same, with the fits to it.
 """
 
 from __future__ import annotations
