@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import description
-from isopleth import AnomalyDetector, ConditionalDensity, DensityImputer, DriftMonitor, two_sample_test
+from isopleth import AnomalyDetector, DensityImputer, DriftMonitor, two_sample_test
 from isopleth.core.parts import Parts
 from isopleth.distributed.dask_parts import FAN
 from isopleth.distributed.row_sample import drawn_rows
@@ -130,7 +130,6 @@ def fits(rows: np.ndarray) -> list[str]:
         ("two_sample_test, twice as many", len(rows), lambda: two_sample_test(rows, other, **one)),
         ("DriftMonitor", len(rows), lambda: DriftMonitor(**one).fit(rows)),
         ("DensityImputer, gaps in one column", len(few), lambda: DensityImputer(**one).fit(few)),
-        ("ConditionalDensity", len(few), lambda: ConditionalDensity(**one).fit(few[:, 2:], few[:, 1])),
     ]
     lines = ["", f"{'fit to a sample':36}{'rows':>9}{'s':>9}"]
     print("\n".join(lines), flush=True)
