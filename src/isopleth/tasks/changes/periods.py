@@ -91,7 +91,7 @@ def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
     rest = rest - time[known] * (apart @ rest / max(float(apart @ apart), 1e-300))
 
     def season(of_phases: np.ndarray) -> np.ndarray:
-        out = of_phases - of_phases[counts > 0].mean()
+        out = of_phases - (of_phases @ (counts > 0)) / max(int((counts > 0).sum()), 1)
         if cycle.harmonics:
             waves = np.fft.rfft(out)
             waves[cycle.harmonics + 1 :] = 0.0

@@ -97,9 +97,19 @@ def _accuracy(first: np.ndarray, second: np.ndarray) -> float:
     for fold in range(_FOLDS):
         left_out = folds == fold
         fitted = ~left_out
-        # In the dual, because there are more features than windows of most segments.
-        gram = (rows[fitted] @ rows[fitted].T) * weights[fitted]
-        dual = np.linalg.solve(gram + _RIDGE * np.trace(gram) * np.eye(len(gram)), labels[fitted])
-        scores = rows[left_out] @ (rows[fitted].T @ (weights[fitted] * dual))
+        scores = rows[left_out] @ _ridge(rows[fitted], weights[fitted], labels[fitted])
         right[left_out] = scores * labels[left_out] > 0.0
     return float(weights @ right)
+
+
+def _ridge(rows: np.ndarray, weights: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return the weights of features of a weighted ridge regression, by the smaller of its two systems."""
+    weighted = weights[:, None] * rows
+    penalty = _RIDGE * float((weighted * rows).sum())
+    if len(rows) <= rows.shape[1]:
+        gram = rows @ weighted.T
+        gram.flat[:: len(gram) + 1] += penalty
+        return weighted.T @ np.linalg.solve(gram, labels)
+    moments = weighted.T @ rows
+    moments.flat[:: len(moments) + 1] += penalty
+    return np.linalg.solve(moments, weighted.T @ labels)

@@ -22,12 +22,19 @@ def run(series: ObservedSeries, model: Described, rng: np.random.Generator) -> I
     length, count = series.values.shape
     if count < 2 or length < _STEPS_A_COLUMN * count:
         return
-    residuals = Residuals.of(series.values)(series.values)
+    within = _without_levels(series.values, model.found.location.changes)
+    residuals = Residuals.of(within)(within)
     if (np.ptp(residuals, axis=0) <= 0.0).any():
         return
     given = replace(series, values=residuals, shapes=residuals, reference=None)
     for found in each_alone(given, model.found.location.changes, rng, "given"):
         yield replace(found, described=replace(model, residuals=residuals))
+
+
+def _without_levels(values: np.ndarray, changes: np.ndarray) -> np.ndarray:
+    """Return values less the median of their segment: steps of columns at different times would pass for relations of them."""
+    parts = np.split(values, changes)
+    return np.concatenate([part - np.median(part, axis=0) for part in parts])
 
 
 LEG = Leg("given others", 0.5 * SHARE, run)
