@@ -34,7 +34,7 @@ from scipy.stats import beta
 from experiments.resumed import resumed
 from isopleth import AnomalyDetector
 from isopleth.core.budget import Budget
-from isopleth.core.inference import conformal_p_values
+from isopleth.core.p_values import conformal_p_values
 from isopleth.results.figures import BLUE, GREY, VERMILLION, new_figure, save_figure
 from isopleth.tasks.anomaly.certificate import CONFIDENCE, Certificate, SplitScores
 from isopleth.tasks.anomaly.training_table import NEW

@@ -26,8 +26,8 @@ from scipy.spatial.distance import pdist
 from scipy.stats import binomtest, norm
 
 from isopleth import SOSREP, stein_test
-from isopleth.core.inference import permutation_pvalue
 from isopleth.core.laws import normal_scores
+from isopleth.core.p_values import permutation_pvalue
 from isopleth.kernels import get_kernel
 from isopleth.tasks.density_families import family_of
 from isopleth.tasks.goodness_of_fit import FittedTest

@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 from scipy.special import ndtri
 
-from isopleth.core.inference import LEVEL, normal_quantile
+from isopleth.core.p_values import LEVEL, normal_quantile
 from isopleth.tables.kinds import Column
 from isopleth.tasks.column_changes import ColumnSummary, share_that_differs
 

@@ -33,7 +33,7 @@ from sklearn.datasets import load_digits
 
 from experiments.resumed import resumed
 from isopleth import two_sample_test
-from isopleth.core.inference import permutation_pvalue
+from isopleth.core.p_values import permutation_pvalue
 
 ALPHA = 0.05
 FIELDS = ["setting", "run", "this test", "no products", "hyppo MMD", "energy"]

@@ -66,7 +66,7 @@ def test_bodies_of_functions_are_counted_without_signature_and_docstring(tmp_pat
 
 def test_a_walk_counts_functions_of_the_library_and_calls_from_file_to_file():
     house = tool("house")
-    from isopleth.core.inference import normal_quantile
+    from isopleth.core.p_values import normal_quantile
 
     found = house.walk(lambda: normal_quantile(0.95))
     assert found.named("normal_quantile") == 1

@@ -47,7 +47,7 @@ _TASK = (*_SUMS, "results", "sampling", "tasks")
 PACKAGES = (
     Package(
         "core",
-        "errors, array libraries, threads, rows, scales, inference",
+        "errors, array libraries, threads, rows, scales, p-values",
         first=(
             "read errors.py: every sentence that a user sees is a Message",
             "read threads.py: why only map_threads starts threads",
@@ -298,7 +298,7 @@ PACKAGES = (
             (
                 "drift",
                 "whether new rows are still like the reference",
-                ("monitor", "alarms", "pages", "causes", "cause_watch"),
+                ("monitor", "alarms", "pages_result", "causes", "page_watch"),
                 (
                     "run `isopleth monitor` on a stream of your own",
                     "read calibration.py: what the rate of false alarms means",

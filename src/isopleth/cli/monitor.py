@@ -25,9 +25,9 @@ from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
-from isopleth.tasks.drift.cause_watch import Page
 from isopleth.tasks.drift.monitor import DriftMonitor
-from isopleth.tasks.drift.pages import DriftPages, joined_pages
+from isopleth.tasks.drift.page_watch import Page
+from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 
 # Seconds between two writings of the metrics, unless there is an alarm.
 _BETWEEN = 1.0

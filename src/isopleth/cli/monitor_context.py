@@ -16,8 +16,8 @@ from isopleth.core.errors import printable, quoted
 from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reader
 from isopleth.results.text import wrapped
-from isopleth.tasks.drift.cause_watch import PageEvent
-from isopleth.tasks.drift.pages import SIZES, DriftPages
+from isopleth.tasks.drift.page_watch import PageEvent
+from isopleth.tasks.drift.pages_result import SIZES, DriftPages
 
 # A reference of fewer days does not show how days differ, so that its times are no context unless asked for.
 _FEWEST_DAYS = 7.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError
-from isopleth.core.inference import normal_quantile
+from isopleth.core.p_values import normal_quantile
 from isopleth.results.charts import Chart, Contours, dots, robust_range, robust_z, some
 from isopleth.results.figures import (
     BLACK,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
 from isopleth.core.errors import InputError
 from isopleth.core.fitted_attributes import FromFit
-from isopleth.core.inference import normal_quantile
+from isopleth.core.p_values import normal_quantile
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.scales import ScaledColumns
 from isopleth.difference.cross_validation import LEAST_ALPHA, fold_tables

@@ -103,7 +103,7 @@ _CLASSES = {
     "tasks.drift.alarms": "ReferenceColumns",
     "tasks.drift.anytime": "AnytimeDriftMonitor AnytimeState",
     "tasks.drift.calibration": "DriftFeatures",
-    "tasks.drift.cause_watch": "Cause CauseState Page StreamRows",
+    "tasks.drift.page_watch": "Cause CauseState Page StreamRows",
     "tasks.drift.causes": "CauseModel",
     "tasks.drift.in_context": "ContextColumns WatchInContext",
     "tasks.drift.monitor": "DriftMonitor DriftState",

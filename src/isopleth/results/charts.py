@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from isopleth.core.inference import LEVEL
+from isopleth.core.p_values import LEVEL
 from isopleth.results.text import counted
 from isopleth.tables.text_types import length_text, seconds_of, time_text
 

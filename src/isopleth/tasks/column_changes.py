@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import binom, kstwobign, norm
 
-from isopleth.core.inference import binomial_p_values
+from isopleth.core.p_values import binomial_p_values
 from isopleth.tables.kinds import Column
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tables.schema import decode_cells, displayed_cells

@@ -15,8 +15,8 @@ from sklearn.utils import check_random_state
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.dependence import Dependence
 from isopleth.core.errors import InputError, probability, warn_user, whole_number
-from isopleth.core.inference import LEVEL, permutation_pvalue
 from isopleth.core.laws import normal_scores
+from isopleth.core.p_values import LEVEL, permutation_pvalue
 from isopleth.core.parameters import check_memory_limit, given_numbers
 from isopleth.core.progress import Progress, checked_verbose
 from isopleth.core.scales import is_auto, median

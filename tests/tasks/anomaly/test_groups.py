@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from isopleth import AnomalyDetector, DataWarning, InputError, load, save
-from isopleth.core.inference import conformal_p_values
+from isopleth.core.p_values import conformal_p_values
 from isopleth.tasks.anomaly.reference_rule import NO_FOLD, ReferenceRule
 from isopleth.tasks.anomaly.training_table import TrainingTable
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm, rankdata
 
-from isopleth.core.inference import adjusted_p_values, permutation_pvalue
+from isopleth.core.p_values import adjusted_p_values, permutation_pvalue
 from isopleth.tasks.two_sample.groups import strata_of_groups
 from isopleth.tasks.two_sample.permutation import (
     ALPHA,

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, probability, warn_user
-from isopleth.core.inference import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
+from isopleth.core.p_values import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.core.parts import Parts, take_columns
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import Rounding

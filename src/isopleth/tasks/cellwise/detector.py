@@ -18,8 +18,8 @@ from isopleth.conditional.column_laws import CellJudgement, CellLaws
 from isopleth.conditional.inputs import Sample
 from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.errors import InputError, probability
-from isopleth.core.inference import benjamini_hochberg
 from isopleth.core.interval_laws import IntervalPoints
+from isopleth.core.p_values import benjamini_hochberg
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.steps import recorded_step
 from isopleth.core.tails import Tail

@@ -11,7 +11,7 @@ from scipy.interpolate import BSpline
 from scipy.signal import fftconvolve
 from scipy.special import gammaln
 
-from isopleth.core.inference import simulated_pvalue
+from isopleth.core.p_values import simulated_pvalue
 from isopleth.core.progress import unheard
 from isopleth.tasks.changes.preparation import log_of_growth, step_of_repeats, without_wild_values
 from isopleth.tasks.changes.segments import (

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.fft import dct
 
-from isopleth.core.inference import simulated_pvalue
+from isopleth.core.p_values import simulated_pvalue
 from isopleth.tasks.changes.embedding import Blocks, over_blocks
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.

@@ -15,8 +15,8 @@ from isopleth.core.errors import InputError, listed, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.kinds import Column
-from isopleth.tasks.drift.cause_watch import CauseState, CauseWatch, PageEvent, StreamRows
 from isopleth.tasks.drift.causes import CauseModel
+from isopleth.tasks.drift.page_watch import CauseState, CauseWatch, PageEvent, StreamRows
 
 # Words for parts of a time, which name no column.
 PARTS_OF_TIME = ("hour", "weekday")

@@ -35,9 +35,9 @@ from isopleth.tasks.drift.calibration import (
     of_some_groups,
     spread,
 )
-from isopleth.tasks.drift.cause_watch import CauseState
 from isopleth.tasks.drift.in_context import WatchInContext, reference_key
-from isopleth.tasks.drift.pages import DriftPages, joined_pages
+from isopleth.tasks.drift.page_watch import CauseState
+from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 from isopleth.tasks.drift.reference_context import ReferenceContext, in_all
 
 # Largest mean run length in rows: simulations of longer ones would take hours.

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from isopleth.context.residuals import Residuals, left_out_residuals
-from isopleth.core.inference import normal_quantile
+from isopleth.core.p_values import normal_quantile
 from isopleth.tables.row_encoding import RowEncoding
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from isopleth.core.inference import LEVEL
+from isopleth.core.p_values import LEVEL
 from isopleth.results.charts import Chart, Series, compared, dots, robust_range, some
 from isopleth.results.text import counted
 

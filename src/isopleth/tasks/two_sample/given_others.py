@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from isopleth.context.residuals import Residuals
-from isopleth.core.inference import LEVEL, adjusted_p_values
+from isopleth.core.p_values import LEVEL, adjusted_p_values
 from isopleth.tasks.two_sample.permutation import column_contrasts, moment_scores, shares_of_rows
 
 if TYPE_CHECKING:

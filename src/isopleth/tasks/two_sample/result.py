@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from isopleth.core.errors import InputError, probability, warn_user
-from isopleth.core.inference import LEVEL, adjusted_p_values, normal_quantile, permutation_pvalue
+from isopleth.core.p_values import LEVEL, adjusted_p_values, normal_quantile, permutation_pvalue
 from isopleth.core.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.difference.lsdd import LSDD
 from isopleth.results.charts import Chart

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.core.errors import InputError
-from isopleth.core.inference import normal_quantile
+from isopleth.core.p_values import normal_quantile
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tasks.classifier import FOLDS, Features, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.column_changes import Share, changes, share_that_differs, summaries

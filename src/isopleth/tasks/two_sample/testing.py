@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
 from isopleth.core.errors import InputError, listed, probability, quoted, warn_user, whole_number
-from isopleth.core.inference import LEVEL
+from isopleth.core.p_values import LEVEL
 from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import ks_2samp
 
-from isopleth.core.inference import LEVEL, adjusted_p_values
+from isopleth.core.p_values import LEVEL, adjusted_p_values
 from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tasks.two_sample.permutation import moment_scores
 

@@ -14,7 +14,7 @@ from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tasks.drift.cause_watch import Page, PageEvent, StreamRows
+from isopleth.tasks.drift.page_watch import Page, PageEvent, StreamRows
 
 _WORDS = {
     "level": ("higher", "lower"),
@@ -74,8 +74,8 @@ class DriftPages(Result):
 
     Examples
     --------
-    >>> from isopleth.tasks.drift.cause_watch import Page
-    >>> from isopleth.tasks.drift.pages import DriftPages
+    >>> from isopleth.tasks.drift.page_watch import Page
+    >>> from isopleth.tasks.drift.pages_result import DriftPages
     >>> page = Page(120, 110, "level", (1,), 1, 120, usual=2.0, observed=4.2, times=2.1)
     >>> pages = DriftPages(100, 50, (page,), ("requests", "errors"), per_day=24)
     >>> list(pages), pages.words(pages.opened[0])

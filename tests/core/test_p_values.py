@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, false_discovery_control
 
 from isopleth import AnomalyDetector, DataWarning, InputError
-from isopleth.core.inference import (
+from isopleth.core.p_values import (
     anomaly_probabilities,
     benjamini_hochberg,
     conformal_p_values,
