@@ -191,6 +191,17 @@ def test_no_interval_ends_beyond_the_values_of_the_table(tmp_path):
     assert row["high"] <= counts.max()
 
 
+def test_intervals_go_beyond_the_values_of_the_table_where_a_given_value_does(tmp_path):
+    rng = np.random.default_rng(0)
+    depth = rng.uniform(0.0, 30.0, N)
+    path = tmp_path / "wells.csv"
+    frame = pd.DataFrame({"depth": depth, "temp": 60.0 - depth + rng.normal(size=N)})
+    frame.round(2).to_csv(path, index=False)
+    row = as_json("expect", path, "--given", "depth=33")["table"][0]
+    assert row["low"] < frame["temp"].min() - 1.0
+    assert row["low"] < 60.0 - 33.0 < row["high"]
+
+
 def test_the_page_shows_one_interval_for_each_column(rides, tmp_path):
     """The picture had the interval of the default level, with ends that no value of the table reaches."""
     page = tmp_path / "page.html"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from isopleth.cli.fill import recorded
-from isopleth.cli.given import limited, ranges_of, values_of, warn_beyond
+from isopleth.cli.given import limited, ranges_of, values_of, warn_beyond, without_ends
 from isopleth.cli.run import Run
 from isopleth.cli.sample import part_of
 from isopleth.conditional import ExpectedCells, LawsGiven
@@ -23,19 +23,25 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     run.stage("reading")
     table = replace(run.read(file, gaps=False), named=True)  # columns of arrays are given by the names of the file
     known = values_of(given, table.schema, limits=True)
-    warn_beyond(known, table)
+    beyond = warn_beyond(known, table)
     run.stage("fitting")
     asked = LawsGiven(known).fit(part_of(table, size, 0, "the laws are").frame)
-    values = recorded_values(asked, table, confidence_level)
+    values = recorded_values(asked, table, confidence_level, beyond)
     found = Expectation(asked, known, len(table), confidence_level, values)
     run.stage("writing")
     run.write(found)
     run.answer(found)
 
 
-def recorded_values(laws: ExpectedCells, table: FileTable, confidence_level: float) -> dict[str, tuple[Any, Any, Any]]:
-    """Return the median and ends of the interval of each column with the decimals, or as the days, of the table."""
+def recorded_values(
+    laws: ExpectedCells, table: FileTable, confidence_level: float, beyond: bool
+) -> dict[str, tuple[Any, Any, Any]]:
+    """Return the median and ends of the interval of each column with the decimals, or as the days, of the table.
+
+    They are within the values of the column, unless a given value is `beyond` its own: laws follow a line there.
+    """
     ends, found, numbers = laws.interval(confidence_level), {}, ranges_of(table)
+    numbers = without_ends(numbers) if beyond else numbers
     for name, middle in laws.median().items():
         shown = [
             limited(value, *numbers[str(name)]) if str(name) in numbers else value for value in (middle, *ends[name])

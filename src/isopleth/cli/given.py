@@ -92,8 +92,9 @@ def limited(value: Any, column: Column, ends: np.ndarray) -> Any:
     return value if nearest == number else decode_cells(column, np.array([nearest]))[0]
 
 
-def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
-    """Warn of given numbers and times that no row of the table comes up to: there the density extrapolates."""
+def warn_beyond(known: dict[str, Any], table: FileTable) -> bool:
+    """Warn of given numbers and times that no row of the table comes up to, and tell whether there are any."""
+    beyond = False
     for name, (column, ends) in ranges_of(table).items():
         if name not in known or (column.kind == "numeric" and isinstance(known[name], str)):
             continue
@@ -101,3 +102,13 @@ def warn_beyond(known: dict[str, Any], table: FileTable) -> None:
             low, high = (cell_text(cell) for cell in displayed_cells(column, ends))
             text = f"{name} = {known[name]} is beyond all rows, whose values are from {low} to {high}: the answer extrapolates."
             warn_user(text)
+            beyond = True
+    return beyond
+
+
+def without_ends(ranges: dict[str, tuple[Column, np.ndarray]]) -> dict[str, tuple[Column, np.ndarray]]:
+    """Return ranges that only end at 0, of numbers none of which is negative."""
+    return {
+        name: (column, np.array([0.0 if column.kind == "numeric" and ends[0] >= 0.0 else -np.inf, np.inf]))
+        for name, (column, ends) in ranges.items()
+    }

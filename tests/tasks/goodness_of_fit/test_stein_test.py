@@ -57,10 +57,11 @@ def test_the_discrepancy_is_that_of_the_loss():
     x = RNG.normal(size=(50, 2)) * [1.0, 3.0] + 1.0
     rows, score = torch.as_tensor(x), torch.as_tensor(-x / [1.0, 9.0])
     for frame in ("balanced", "whiten", Scale()):
-        result = stein_test(x, -x / [1.0, 9.0], length_scale=1.3, frame=frame, random_state=0)
-        want = ksd(rows, score, length_scale=1.3, frame=frame)
-        assert result.discrepancies[0] == pytest.approx(float(want), rel=1e-10)
-        assert result.length_scale == 1.3
+        for scale in (0.7, 1.3):
+            result = stein_test(x, -x / [1.0, 9.0], length_scale=scale, frame=frame, random_state=0)
+            want = ksd(rows, score, length_scale=scale, frame=frame)
+            assert result.discrepancies[0] == pytest.approx(float(want), rel=1e-10)
+            assert result.length_scale == scale
 
 
 def test_the_statistic_is_the_largest_normal_score_and_the_pvalue_its_rank():
