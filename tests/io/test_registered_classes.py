@@ -7,10 +7,12 @@ import importlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from isopleth import MissingExtraError
+from isopleth import KDE, InputError, MissingExtraError, save
+from isopleth.io import registry
 from isopleth.io.registry import REGISTERED, trusted_types
 
 
@@ -42,3 +44,11 @@ def test_importing_the_module_of_the_command_runs_nothing():
     code = "import sys; sys.argv = ['x', '--no-such-option']; import isopleth.__main__; print('goes on')"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "goes on\n"
+
+
+def test_a_class_of_the_library_without_a_line_is_told_where_it_goes(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "REGISTERED", registry.REGISTERED - {"isopleth.kernels.gaussian.Gaussian"})
+    model = KDE("gaussian", frame="scale").fit(np.arange(12.0)[:, None])
+    words = r"holds isopleth\.kernels\.gaussian\.Gaussian, of this library .*isopleth/io/registry\.py.*add a line there"
+    with pytest.raises(InputError, match=words):
+        save(model, tmp_path / "model.isopleth")

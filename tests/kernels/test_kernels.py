@@ -11,9 +11,10 @@ from scipy.special import gammaln
 from isopleth import InputError
 from isopleth.kernels import KERNELS, Gaussian, get_kernel
 from isopleth.operators import LOG_GRADIENT, Operator
+from kernels.lean import LeanKernel
 from templates.kernel import KernelTemplate
 
-ALL = {**KERNELS, "template": KernelTemplate()}
+ALL = {**KERNELS, "template": KernelTemplate(), "lean": LeanKernel()}
 CASES = [(name, dim) for name in ALL for dim in (1, 2, 7)]
 S = np.geomspace(0.05, 60, 40)
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from isopleth import KDE, SOSREP, InputError, save
 from isopleth.expansion import KernelExpansion
-from isopleth.kernels import Kernel, SelfConvolution
+from isopleth.kernels import KERNELS, Kernel, SelfConvolution
 from isopleth.operators import GRADIENT, LAPLACIAN, Operator
 from isopleth.solvers import fixed_point
 
@@ -56,6 +56,26 @@ class Cauchy(Kernel):
 
 class Nothing(Kernel):
     smoothness = 0.5
+
+
+@dataclass(frozen=True)
+class Promising(Kernel):
+    """Says that it has what it does not define."""
+
+    smoothness = 0.5
+    integrable = square_integrable = True
+
+    def sample_frequencies(self, n, rng):
+        return rng.normal(size=(n, self.bound_dim))
+
+    def log_integral(self):
+        return 0.0
+
+
+class Refusing(Nothing):
+    """Says that it has no normaliser, as a kernel without a formula for it may."""
+
+    square_integrable = False
 
 
 class Wavy(Nothing):
@@ -148,6 +168,21 @@ def test_what_it_does_not_define_is_refused_by_name(ask, words):
     with pytest.raises(InputError, match=words) as caught:
         ask(Nothing(dim=4))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["self_convolution", "sample", "sample_frequencies", "log_spectral_density"])
+def test_a_remedy_names_only_kernels_that_have_the_method(monkeypatch, name):
+    monkeypatch.setitem(KERNELS, "promising", Promising())
+    arguments = {"self_convolution": (), "log_spectral_density": (X,)}.get(name, (1, RNG))
+    with pytest.raises(InputError, match=f"does not define {name}.* use 'gaussian'") as caught:
+        getattr(Nothing(dim=4), name)(*arguments)
+    assert "promising" not in str(caught.value)
+    assert not Promising(dim=4).has_spectrum
+
+
+def test_a_kernel_that_says_it_is_not_square_integrable_is_believed():
+    with pytest.raises(InputError, match=r"^Refusing\(dim=2\) is not square integrable.* use 'gaussian'"):
+        Refusing(dim=2).self_convolution()
 
 
 def test_a_kernel_that_can_be_negative_says_so():

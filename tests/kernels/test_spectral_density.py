@@ -8,9 +8,12 @@ from scipy.integrate import quad
 
 from isopleth import InputError
 from isopleth.kernels import IMQ, KERNELS, SDO, Kernel, RationalQuadratic, Sobolev
+from kernels.lean import LeanKernel
 from templates.kernel import KernelTemplate
 
-CASES = [*KERNELS.values(), KernelTemplate(), RationalQuadratic(shape=2.3), SDO(order=4), Sobolev([0.5, 0.0, 2.0, 1e3])]
+ALL = [*KERNELS.values(), KernelTemplate(), LeanKernel()]
+CASES = [kernel for kernel in ALL if kernel.bind(2).has_spectrum]
+CASES += [RationalQuadratic(shape=2.3), SDO(order=4), Sobolev([0.5, 0.0, 2.0, 1e3])]
 
 
 def along(kernel, r):

@@ -19,6 +19,7 @@ from isopleth.kernels import Kernel, SelfConvolution, Workspace
 from isopleth.kernels.base import cap
 
 # todo: import `register` and put @register("name") above @dataclass, then add the import of this file to kernels/__init__.py.
+# todo: add the module and the class to src/isopleth/io/registry.py, so that models that hold the kernel can be saved.
 # todo: add the name of the class to docs/reference/kernels.rst, if users shall construct it themselves.
 
 _LARGEST = 1e300  # of s: infinity times the factor 0 would be NaN
@@ -77,7 +78,8 @@ class KernelTemplate(Kernel):
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
         """todo: compute phi, phi', s phi'', s phi''', s^2 phi'''' for order 0, 1, 2, 3, 4. It may overwrite `s`.
 
-        Use in-place operators and `overwrite`, so that it runs on every array library. NaN must not appear, also for infinite s.
+        Use in-place operators and `overwrite`, so that it runs on every array library. NaN must not appear, also for infinite
+        s; from s = 1e300 on, orders 1 to 4 are exactly 0.
         """
         s = cap(s, _LARGEST)
         first = work.copy("first", s)  # scratch arrays have names; each call with the same name gets the same memory

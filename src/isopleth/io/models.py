@@ -151,6 +151,12 @@ def _archive(model: BaseEstimator) -> bytes:
     except (TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"this {type(model).__name__} cannot be saved without running code: {error}") from error
     _, refused = trusted_types(get_untrusted_types(data=content))
+    ours = [name for name in refused if name.startswith("isopleth.")]
+    if ours:
+        raise InputError(
+            f"this {type(model).__name__} holds {listed_types(ours)}, of this library but not in isopleth/io/registry.py, which "
+            "lists what a file may hold: add a line there."
+        )
     if refused:
         raise InputError(
             f"this {type(model).__name__} holds {listed_types(refused)}, which cannot be loaded again without running "

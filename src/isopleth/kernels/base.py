@@ -81,10 +81,24 @@ def get_kernel(kernel: str | Kernel) -> Kernel:
     )
 
 
+# Methods that a kernel defines if the property is true.
+_METHODS = {
+    "integrable": ("log_integral", "sample"),
+    "square_integrable": ("self_convolution",),
+    "has_spectrum": ("sample_frequencies", "log_spectral_density"),
+}
+
+
 def names_of_kernels(query: str, dim: int) -> str:
-    """Return the registered names for which the capability `query` is true in `dim` columns, as words for a message."""
-    able = [repr(name) for name, kernel in KERNELS.items() if getattr(kernel.bind(dim), query)]
+    """Return the registered names that have the capability `query` in `dim` columns and its methods, as words for a message."""
+    bound = {name: kernel.bind(dim) for name, kernel in KERNELS.items()}
+    able = [repr(name) for name, kernel in bound.items() if getattr(kernel, query) and _defines(kernel, query)]
     return " or ".join([", ".join(able[:-1]), able[-1]] if len(able) > 1 else able)
+
+
+def _defines(kernel: Kernel, query: str) -> bool:
+    """Tell whether the class of a kernel has the methods of a capability; a property that it overrides may promise too much."""
+    return all(getattr(type(kernel), method) is not getattr(Kernel, method) for method in _METHODS[query])
 
 
 _PRODUCTS = ("phi", "phi'", "s phi''", "s phi'''", "s^2 phi''''")
@@ -113,7 +127,8 @@ class Kernel(ABC):
     - ``smoothness``, a number or a property: the order nu of the Matern kernel that is equally smooth at 0;
     - ``_product(s, order, work)``, the formulas that :meth:`derivative` lists: `s` is an array that may be overwritten, `work`
       provides scratch memory. Sums and solvers need order 0, gradients 1, Laplacians 2. For orders that the kernel does not
-      define, return ``super()._product(s, order, work)``, which raises an error that names the order.
+      define, return ``super()._product(s, order, work)``, which raises an error that names the order. From s = 1e300 on, orders
+      1 to 4 are exactly 0, and nothing is NaN.
 
     and it may define
 
@@ -225,7 +240,7 @@ class Kernel(ABC):
     @property
     def has_spectrum(self) -> bool:
         """Tell whether :meth:`sample_frequencies` and :meth:`log_spectral_density` are defined."""
-        return type(self).sample_frequencies is not Kernel.sample_frequencies
+        return _defines(self, "has_spectrum")
 
     def _product(self, s: Array, order: int, work: Workspace) -> Array:
         """Compute :meth:`derivative` without a copy: `s` may be overwritten, and the result may be `s` or scratch of `work`."""
@@ -305,6 +320,8 @@ class Kernel(ABC):
             If the square of the kernel does not integrate, or the kernel does not define it.
         """
         others = names_of_kernels("square_integrable", self.bound_dim)
+        if type(self).square_integrable is not Kernel.square_integrable and not self.square_integrable:
+            raise InputError(f"{self!r} is not square integrable, as densities f^2 must be: use {others}.")
         raise InputError(
             f"{self!r} does not define self_convolution, which normalises densities f^2: define it, or use {others}."
         )
