@@ -23,6 +23,7 @@ from isopleth.density.solver import Solver
 from isopleth.frames import Frame
 from isopleth.kernels import Kernel
 from isopleth.tables.checks import CheckedRows, enter
+from isopleth.tables.empty_rows import warn_of_empty_rows
 
 
 class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
@@ -129,8 +130,14 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Log densities in nats, per unit of volume of the kept columns; minus infinity on and beyond bounds. If `X` is a
-            tensor, the result is a tensor on its device.
+            Log densities in nats, per unit of volume of the kept columns; minus infinity on and beyond bounds. That of the known
+            cells, if cells are missing: 0 for a row without any, since it says nothing. If `X` is a tensor, the result is a
+            tensor on its device.
+
+        Warns
+        -----
+        DataWarning
+            Of the number of rows without a known cell.
 
         Notes
         -----
@@ -145,6 +152,7 @@ class DensityEstimator(ReportsProgress, DensityMixin, BaseEstimator, ABC):
         if requires_gradient(X):
             return _functions_of_tensors().score_samples(self, self._value(), X)
         table = self._checked(X)
+        warn_of_empty_rows(table)
         out: np.ndarray = table.answer(self._fitted.log_density(table.rows, table.limits))
         return out
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from isopleth.core.budget import Budget
-from isopleth.core.errors import InputError, warn_user
+from isopleth.core.errors import InputError
 from isopleth.core.parameters import given_numbers
 from isopleth.core.rows import merge_with_gaps, without_rounding
 from isopleth.core.scales import RULES, RULES_WITH_GAPS, bounded, resolve_length_scale
@@ -269,7 +269,7 @@ class TableRows:
         p = len(columns.numeric_names)
         labels = [repr(name) if columns.named else f"column {name}" for name in columns.numeric_names]
         bounds.check(rows[:, :p], weights > 0.0, labels)
-        rows, weights = _without_empty(rows[weights > 0.0] + 0.0, weights[weights > 0.0])
+        rows, weights = rows[weights > 0.0] + 0.0, weights[weights > 0.0]
         numbers = bounds.forward(rows[:, :p])
         keep = np.asarray(np.fmin.reduce(numbers) < np.fmax.reduce(numbers))
         warn_of_constants(labels, keep)
@@ -344,16 +344,6 @@ def donors_of(
     gaps = np.zeros((len(chosen), len(encoded)), dtype=bool)
     gaps[:, encoded] = np.isnan(z[chosen])
     return filled_rows(kernel, z[chosen], z, weights), gaps, weights[chosen]
-
-
-def _without_empty(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows with a known cell, and warn of the others."""
-    empty = np.isnan(rows).all(axis=1)
-    if empty.all():
-        raise InputError("no row of X with a positive weight has a known cell; expected at least two.")
-    if empty.any():
-        warn_user(f"rows without a known cell are left out: {int(empty.sum())}.")
-    return rows[~empty], weights[~empty]
 
 
 def _merged(numbers: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

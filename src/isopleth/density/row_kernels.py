@@ -22,6 +22,7 @@ from isopleth.density.interval_sums import with_points
 from isopleth.density.solver import RowSolver
 from isopleth.density.table_density import TableDensity
 from isopleth.tables.checks import CheckedRows, check_mass, enter
+from isopleth.tables.empty_rows import without_empty_rows
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema
 from isopleth.tables.typed_cells import types_of
@@ -103,7 +104,7 @@ class RowKernelDensity(DensityEstimator):
         given = Given.of(X)
         if self.categorical is not None or given.has_kinds:
             self._asked.check_cells()
-        entered = enter(self, given, sample_weight, reset=True, min_samples=2)
+        entered = without_empty_rows(self, given, enter(self, given, sample_weight, reset=True, min_samples=2))
         table, complete = with_points(entered), entered.columns is None
         self._frame_of_fit = given.library, types_of(given.table)
         if len(entered.limits) and entered.columns is not None:  # numbers of which some are known as intervals
