@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import singledispatch
+from functools import cached_property, singledispatch
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.errors import InputError
 from isopleth.core.interval_cells import IntervalCells
+from isopleth.core.rows import folds_of
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import product_factor
 from isopleth.density.coordinates import ColumnCoordinates
@@ -210,6 +211,19 @@ class Fitted(RowDensity):
     def refit(self, points: np.ndarray, weights: np.ndarray) -> Any:
         """Return the density of other points, fitted in the same way."""
         return self.recipe.refit(points, weights, self.backend)
+
+    @cached_property
+    def held_out(self) -> np.ndarray:
+        """Log densities of the rows with kernels, (m,), by fits to the other folds; model files leave them out."""
+        assert self.points is not None
+        assert self.weights is not None
+        assert self.rows is not None
+        # The order of distinct rows, and so the folds, does not depend on the order of the rows and columns of the table.
+        fold, found = folds_of(len(self.points), seed=0), np.empty(len(self.points))
+        for k in range(fold.max() + 1):
+            test = fold == k
+            found[test] = self.refit(self.points[~test], self.weights[~test]).log_density(self.points[test])
+        return found + self.coordinates.log_slopes(self.rows)
 
     @property
     def start(self) -> np.ndarray | None:

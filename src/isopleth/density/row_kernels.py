@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, Self
-
-import numpy as np
 
 from isopleth.core.arrays import Backend
 from isopleth.core.errors import InputError
 from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.laws import weighted_quantile
-from isopleth.core.rows import folds_of
 from isopleth.density.base import DensityEstimator
 from isopleth.density.fitted import Fitted
 from isopleth.density.fitting import fit_cells
@@ -210,12 +207,12 @@ class RowKernelDensity(DensityEstimator):
 
         The region is ``score_samples(X) >= level_set(mass)``; its boundary is an isopleth. The threshold is a quantile of the log
         densities of held-out rows, in five folds that keep repeated rows together, at the fitted length scale. The log densities
-        of the training rows themselves would be too large.
+        of the training rows themselves would be too large. The first call computes them, later ones use them again.
 
         Parameters
         ----------
         mass : float or array-like
-            Probability of the region, between 0 and 1.
+            Probability of the region, between 0 and 1; an array of them gives the threshold of each.
 
         Returns
         -------
@@ -234,11 +231,7 @@ class RowKernelDensity(DensityEstimator):
             raise InputError(
                 "level_set compares complete rows, and the fit has rows with missing cells; fill them first."
             )
-        held_out = cross_fitted(
-            fitted.points, fitted.weights, lambda points, w, test: fitted.refit(points, w).log_density(test)
-        )
-        held_out += fitted.coordinates.log_slopes(fitted.rows)
-        levels = weighted_quantile(held_out, fitted.weights, 1.0 - asked)
+        levels = weighted_quantile(fitted.held_out, fitted.weights, 1.0 - asked)
         return backend.array(levels) if asked.ndim else float(levels)
 
     def sample(
@@ -318,16 +311,3 @@ class RowKernelDensity(DensityEstimator):
         from isopleth.density.figures import plot_density
 
         return plot_density(self, columns=columns, masses=masses, rows=rows, ax=ax)
-
-
-def cross_fitted(
-    rows: np.ndarray, weights: np.ndarray, score: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-) -> np.ndarray:
-    """Return `score(train_rows, train_weights, test_rows)` of each distinct row, with the other folds as training rows."""
-    # The order of distinct rows, and so the folds, does not depend on the order of the rows and columns of the table.
-    fold = folds_of(len(rows), seed=0)
-    out = np.empty(len(rows))
-    for k in range(fold.max() + 1):
-        test = fold == k
-        out[test] = score(rows[~test], weights[~test], rows[test])
-    return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,10 +48,10 @@ class Component:
     frame: str
     factor: float
     weight: float
-    map: FrameMap
-    scale: np.ndarray
-    density: FrameDensity
-    log_normalizer: float
+    map: FrameMap = field(repr=False)  # what follows holds arrays of all rows
+    scale: np.ndarray = field(repr=False)
+    density: FrameDensity = field(repr=False)
+    log_normalizer: float = field(repr=False)
 
 
 @dataclass(frozen=True)
