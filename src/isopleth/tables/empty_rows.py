@@ -66,7 +66,7 @@ def warn_of_empty_rows(table: CheckedRows) -> None:
 
 def empty_rows(table: CheckedRows) -> np.ndarray:
     """Return the mask of the rows of which no cell is known, not even as an interval."""
-    empty = table.missing.all(axis=1)
+    empty = np.asarray(table.missing.all(axis=1))
     if len(table.limits):
         empty[table.limits.rows] = False
-    return np.asarray(empty)
+    return empty
