@@ -66,7 +66,6 @@ def warn_of_empty_rows(table: CheckedRows) -> None:
 
 def empty_rows(table: CheckedRows) -> np.ndarray:
     """Return the mask of the rows of which no cell is known, not even as an interval."""
-    empty = np.asarray(table.missing.all(axis=1))
-    if len(table.limits):
-        empty[table.limits.rows] = False
-    return empty
+    limited = np.zeros(len(table.rows), dtype=bool)
+    limited[table.limits.rows] = True
+    return np.asarray(table.missing.all(axis=1) & ~limited)
