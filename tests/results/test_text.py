@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from isopleth.results.text import aligned, width_of, wrapped
+from isopleth.results.text import aligned, ordinal, width_of, wrapped
+
+
+def test_ordinals_are_those_of_english():
+    written = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "53rd", "62nd", "111th", "1,002nd"]
+    assert [ordinal(n) for n in (1, 2, 3, 4, 11, 12, 13, 21, 53, 62, 111, 1_002)] == written
 
 
 def test_a_table_without_room_says_which_columns_are_left_out():

@@ -165,6 +165,12 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def ordinal(number: int) -> str:
+    """Return a number as an ordinal, as in "1st", "62nd" and "1,111th"."""
+    teens = 10 <= number % 100 < 20
+    return f"{number:,}{'th' if teens else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
 # Smaller p-values are not printed: no model of a tail is right that far out.
 LEAST_P = 1e-6
 

@@ -194,6 +194,17 @@ def is_family(score: Any) -> bool:
     return isinstance(score, (str, BaseEstimator))
 
 
+def is_density(estimator: Any) -> bool:
+    """Tell whether an estimator can be a family: it is fitted to rows, and has scores and draws."""
+    return all(hasattr(estimator, name) for name in ("fit", "grad_log_density", "sample"))
+
+
+def fitted_behind(score: Any) -> BaseEstimator | None:
+    """Return the estimator whose method a score is; None for other functions and for arrays, whose origin is unknown."""
+    owner = getattr(score, "__self__", None)
+    return owner if isinstance(owner, BaseEstimator) and callable(score) else None
+
+
 def family_of(score: Any) -> tuple[Any, str]:
     """Return a family with its name in sentences."""
     if isinstance(score, str):
@@ -201,7 +212,7 @@ def family_of(score: Any) -> tuple[Any, str]:
             expected = "an array, a function, a density estimator, " + " or ".join(map(repr, _FAMILIES))
             raise InputError(f"score = {score!r}: expected {expected}.", parameter="score")
         return _FAMILIES[score], {"normal": "a normal density", "t": "Student's t"}[score]
-    if not all(hasattr(score, name) for name in ("fit", "grad_log_density", "sample")):
+    if not is_density(score):
         raise InputError(
             f"score = {type(score).__name__}: expected a density estimator with grad_log_density and sample, such as SOSREP().",
             parameter="score",

@@ -27,9 +27,9 @@ from isopleth.kernels import Kernel, get_kernel
 from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
-from isopleth.results.text import counted
+from isopleth.results.text import counted, ordinal
 from isopleth.tables.checks import enter
-from isopleth.tasks.density_families import FittedFamily, family_of, is_family
+from isopleth.tasks.density_families import FittedFamily, family_of, fitted_behind, is_density, is_family
 
 # Multiples of the median distance whose discrepancies are compared. A fit takes away what wide scales show of mean and
 # covariance, and of smooth families narrow ones show little: fewer scales have more power.
@@ -244,7 +244,8 @@ def stein_test(
     score : callable, array-like of shape (n_samples, n_features), "normal", "t" or density estimator
         The score of the density at the rows, in reciprocal units of the columns, or a function that returns it for the rows, a
         float64 array. Or a family: the normal densities, Student's t with any location, scatter matrix and degrees of freedom, or
-        an estimator of densities, such as ``SOSREP()``, of which clones are fitted.
+        an estimator of densities, such as ``SOSREP()``, of which clones are fitted. To test a density that was fitted to
+        the rows give it itself, and not its method ``grad_log_density``.
     kernel : str or Kernel, default="imq"
         The kernel, of :attr:`~isopleth.kernels.Kernel.smoothness` above 1.
     length_scale : "auto" or float, default="auto"
@@ -259,9 +260,11 @@ def stein_test(
         Random vectors of signs, or samples of the fitted density. The smallest p-value is 1 / (1 + n_resamples).
     flip : "auto" or float, default="auto"
         Probability that the sign changes from one row to the next: 0.5 for independent rows, less for those of a Markov chain.
-        "auto" measures how rows and scores depend on earlier ones. If they do not it is 0.5, otherwise 1/(4 t), where t rows
-        say as much about a mean as one independent row; a warning says so. Independent rows that are sorted look dependent:
-        give 0.5 for them. For families it must be "auto": rows are taken as independent, and a warning says if they are not.
+        "auto" measures whether rows and scores next to each other are alike. If they are not it is 0.5, otherwise 1/(4 t), where
+        t rows say as much about a mean as one independent row, which is right for rows in order of time. Independent rows that
+        were sorted by a column, such as a group, look the same, and slow signs find little in them: shuffle them or give 0.5. A
+        warning says both. For families it must be "auto": samples of the fit have no order, so that p-values are right for rows
+        that were sorted, and too small for rows that follow each other.
     memory_limit : float, default=2**30
         Bytes for arrays over pairs of rows.
     n_jobs : int or None, default=-1
@@ -285,7 +288,8 @@ def stein_test(
     Warns
     -----
     DataWarning
-        If the rows depend on each other, with the number of independent rows that they stand for.
+        If rows next to each other are alike, with what to do if they are in order of time, and if they were sorted; and if the
+        score is the method ``grad_log_density`` of a fitted estimator: fitted to the rows, it gives p-values that are too large.
 
     Notes
     -----
@@ -333,6 +337,7 @@ def stein_test(
             )
         test = FittedTest(found, length_scale, frame, memory_limit, *family_of(score))
         return test.result(rows, resamples, n_jobs, random_state, shown).like(X)
+    _warn_of_fit(score)
     scores = _scores_at(rows, score)
     of_rows, of_scores = stein_coordinates(frame, rows, scores)
     z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
@@ -376,11 +381,7 @@ class FittedTest:
         fitted = self.family.fit(rows)
         scales, observed, each = self.discrepancies(rows, fitted)
         if each > 1.0:
-            warn_user(
-                f"the rows depend on earlier ones: {len(rows):,} of them say as much as about {len(rows) / each:,.0f} "
-                f"independent rows, and p-values are too small; every {math.ceil(2.0 * each):,}th row alone is nearly "
-                "independent."
-            )
+            _warn_of_order(len(rows), each, "p-values are too small", "p-values are right")
 
         def resampled(seed: int) -> np.ndarray:
             sample = fitted.draw(len(rows), np.random.default_rng(seed))
@@ -441,12 +442,36 @@ def _flip(flip: str | float, each: float, n: int) -> float:
     slow = 0.5 if each <= 1.0 else min(0.5, 1.0 / (_SLOW * each))
     used = slow if is_auto(flip) else float(flip)
     if each > 1.0:
-        text = f"the rows depend on earlier ones: {n:,} of them say as much as about {n / each:,.0f} independent rows"
-        how = f"p-values are approximate with flip = {used:.3g}; "
+        in_time = f"p-values are approximate with flip = {used:.3g}"
         if used > 2.0 * slow:
-            how = f"flip = {used:.3g} rejects too often, and about {slow:.3g} is right; "
-        warn_user(text, hint=f"{how}every {math.ceil(2.0 * each):,}th row alone is nearly independent")
+            in_time = f"flip = {used:.3g} rejects too often, about {slow:.3g} is right"
+        _warn_of_order(n, each, in_time, "flip = 0.5 is right" if used == 0.5 else "shuffle them or give flip = 0.5")
     return used
+
+
+def _warn_of_order(n: int, each: float, in_time: str, sorted_by_column: str) -> None:
+    """Warn of neighbouring rows that are alike: the rows do not tell whether they follow each other or were sorted."""
+    apart = ordinal(math.ceil(2.0 * each))
+    warn_user(
+        f"rows next to each other are alike: if they are in order of time, {n:,} of them say as much as about {n / each:,.0f} "
+        f"independent rows, {in_time}, and every {apart} row alone is nearly independent",
+        hint=f"if they are independent and were sorted by a column, such as a group, {sorted_by_column}",
+    )
+
+
+def _warn_of_fit(score: Any) -> None:
+    """Warn of a score that may have been fitted to the rows, which the wild bootstrap does not allow for."""
+    fitted = fitted_behind(score)
+    if fitted is None:
+        return
+    remedy = "fit it to one half of the rows and test the other half"
+    if is_density(fitted):
+        remedy = "give the density itself, as in stein_test(X, density), which fits it anew to every resample"
+    name = type(fitted).__name__
+    warn_user(
+        f"score is the gradient of a fitted {name}: if it was fitted to these rows, it follows them and the p-value is too large",
+        hint=f"{remedy}; if it was fitted to other rows, give its scores of these rows as an array",
+    )
 
 
 def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np.ndarray:

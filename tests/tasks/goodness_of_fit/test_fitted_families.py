@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import chi, kstest, multivariate_normal, multivariate_t, t
 
-from isopleth import KDE, DataWarning, InputError, stein_test
+from isopleth import KDE, DataWarning, InputError, RandomFeatureSOSREP, stein_test
 from isopleth.tasks.density_families import Normal, StudentT
 
 RNG = np.random.default_rng(0)
@@ -104,6 +106,32 @@ def test_a_density_estimator_is_a_family():
     assert stein_test(drawn, KDE(length_scale=0.2, frame="scale"), n_resamples=19, random_state=0).pvalue > 0.05
 
 
+@pytest.mark.parametrize(
+    ("estimator", "remedy"),
+    [
+        (KDE(frame="scale"), r"give the density itself, as in stein_test\(X, density\)"),
+        (RandomFeatureSOSREP(random_state=0), "fit it to one half of the rows and test the other half"),
+    ],
+    ids=["KDE", "without draws"],
+)
+def test_the_gradient_of_a_fitted_density_is_not_a_known_score(estimator, remedy):
+    fitted, name = estimator.fit(SKEW), type(estimator).__name__
+    told = f"gradient of a fitted {name}: if it was fitted to these rows, .*too large; {remedy}"
+    with pytest.warns(DataWarning, match=told):
+        stein_test(SKEW, fitted.grad_log_density, n_resamples=19, random_state=0)
+
+
+def test_scores_in_an_array_and_in_functions_are_known():
+    half = KDE(frame="scale").fit(SKEW[:40])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        array = stein_test(SKEW[40:], half.grad_log_density(SKEW[40:]), n_resamples=19, random_state=0)
+        assert (
+            array.pvalue
+            == stein_test(SKEW[40:], lambda X: half.grad_log_density(X), n_resamples=19, random_state=0).pvalue
+        )
+
+
 def test_what_cannot_be_tested():
     with pytest.raises(InputError, match="score = 'gamma': expected an array, a function, a density estimator"):
         stein_test(SKEW, "gamma")
@@ -114,5 +142,5 @@ def test_what_cannot_be_tested():
     with pytest.raises(InputError, match="the rows lie in a plane"):
         stein_test(SKEW[:2], "t")
     chain = np.cumsum(RNG.normal(size=(300, 1)), axis=0)
-    with pytest.warns(DataWarning, match="p-values are too small"):
+    with pytest.warns(DataWarning, match="in order of time, 300 of them .* p-values are too small"):
         stein_test(chain, "normal", n_resamples=19, random_state=0)

@@ -150,7 +150,7 @@ class DriftAlarms(Result):
         if self.dependence > 1.0:
             words = [
                 f"Rows of the reference depend on each other: about {self.dependence:.1f} of them say as much as one independent "
-                "row, and the threshold allows for it."
+                "row, and the threshold allows for it. If they were sorted by a column, such as a group, shuffle them."
             ]
         if not len(self):
             return [*words, f"No alarm: {rows} of the stream do not differ from the reference more than by chance."]
