@@ -22,9 +22,16 @@ from isopleth.difference.cross_validation import CrossFitted, FoldSystems, Split
 from isopleth.difference.fitted import DifferenceEstimator, FittedDifference, SquaredL2Law, in_sample
 from isopleth.difference.gaussian_system import CategoryCoordinates, GaussianSystem, fits_within, system_of
 from isopleth.difference.grids import choose_centers, factors, length_scales, ridges, spread_within
-from isopleth.difference.samples import TwoSamples, enter_both, split_as_given, split_at_random
+from isopleth.difference.samples import (
+    TwoSamples,
+    enter_both,
+    split_as_given,
+    split_at_random,
+    without_empty_rows,
+)
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
 from isopleth.tables.checks import CheckedRows, TakesKinds, column_names, enter, warn_of_new_beginning
+from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 
 # Seed of the numbers that take the place of missing ones.
@@ -209,7 +216,8 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
     and counting measure for words: integrals are over numbers, and sums over the words of both samples, other words and missing
     ones. The kernel of a categorical column is 1 for equal words and :math:`\rho` for others, as for :class:`SOSREP`. Whether a
     number is missing is a category; the number itself is then drawn from the known ones of both samples in `fit`, and is their
-    median elsewhere. A missing number in a column without any at fit is refused.
+    median elsewhere. A missing number in a column without any at fit is refused. Rows without a known cell are left out of a fit,
+    with a warning, where the other rows are complete numbers in two columns or more; in a single column gaps are a category.
 
     Swapping the samples changes only the sign of the difference. Weights count repetitions; if the weights of a sample add up
     to less than its number of distinct rows, they are scaled up to that number. Discrete data have no densities and their
@@ -302,7 +310,8 @@ class LSDD(TakesKinds, Streaming, DifferenceEstimator):
         """
         self._validate_params()
         self._forget()
-        x, y = enter_both(self, X, Y, sample_weight_x, sample_weight_y)
+        X, Y = Given.of(X), Given.of(Y, "Y")
+        x, y = without_empty_rows(self, X, Y, *enter_both(self, X, Y, sample_weight_x, sample_weight_y))
         x, y, encoding = self._encoded(x, y)
         samples, backend = TwoSamples.of(x, y), x.backend
         decisions, chosen = self._decide(samples, encoding)

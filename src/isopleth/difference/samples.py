@@ -9,11 +9,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from isopleth.core.arrays import to_numpy
-from isopleth.core.errors import InputError
+from isopleth.core.errors import InputError, warn_user
 from isopleth.core.interval_cells import IntervalCells, told_apart
 from isopleth.core.rows import distinct_rows
 from isopleth.core.threads import interruptible
 from isopleth.tables.checks import CheckedRows, enter, keep_stretches, warn_of_stretches
+from isopleth.tables.empty_rows import as_numbers, empty_rows, is_read
 from isopleth.tables.given import Given
 
 _MOST_UNITS = 1e8
@@ -50,6 +51,37 @@ def _merged(estimator: BaseEstimator, x: CheckedRows, y: CheckedRows) -> tuple[C
         replace(each, rows=part, limits=IntervalCells.none(len(part))) for each, part in zip((x, y), both, strict=True)
     )
     return x, y
+
+
+def without_empty_rows(
+    estimator: BaseEstimator, X: Given, Y: Given, x: CheckedRows, y: CheckedRows
+) -> tuple[CheckedRows, CheckedRows]:
+    """Return two samples of complete numbers in which rows without a known cell have the weight 0, and warn of these.
+
+    If other cells are missing, or there are words, gaps are categories, and the samples are as they were; so in a single column,
+    of which they are the only ones.
+    """
+    gaps = [np.asarray(table.missing.any(axis=1)) for table in (x, y)]
+    other = (gap & ~empty_rows(table) & (table.weights > 0.0) for gap, table in zip(gaps, (x, y), strict=True))
+    categories = x.rows.shape[1] == 1 or len(x.limits) or len(y.limits)
+    if categories or not any(gap.any() for gap in gaps) or any(each.any() for each in other):
+        return x, y
+    numbers = y.columns is None or Y.only_numbers or is_read(Y)
+    if not numbers or as_numbers(estimator, X, x).columns is not None:
+        return x, y
+    return _uncounted("X", x, gaps[0]), _uncounted("Y", y, gaps[1])
+
+
+def _uncounted(name: str, table: CheckedRows, gaps: np.ndarray) -> CheckedRows:
+    """Return a sample whose rows with gaps have the weight 0 and the cells of another row; folds of rows keep their places."""
+    counted = table.weights > 0.0
+    if not (counted & ~gaps).any() and counted.any():
+        raise InputError(f"no row of {name} with a positive weight has a known cell; a difference needs both samples.")
+    if n := int((gaps & counted).sum()):
+        warn_user(f"rows of {name} without a known cell are left out: {n}.")
+    first = table.rows[np.argmax(~gaps)]
+    rows, weights = np.where(gaps[:, None], first, table.rows), np.where(gaps, 0.0, table.weights)
+    return replace(table, rows=rows, weights=weights, columns=None)
 
 
 @dataclass(frozen=True)

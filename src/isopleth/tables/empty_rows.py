@@ -28,16 +28,17 @@ def without_empty_rows(estimator: BaseEstimator, given: Given, table: CheckedRow
         return table
     table = replace(table, rows=table.rows[~drop], weights=table.weights[~drop], limits=table.limits.take(~drop))
     given.refuse_few(len(table.rows), least)
-    if table.columns is not None and not len(table.limits) and not table.missing.any():
-        return _as_numbers(estimator, given, table)
+    if not len(table.limits) and not table.missing.any():
+        return as_numbers(estimator, given, table)
     return table
 
 
-def _as_numbers(estimator: BaseEstimator, given: Given, table: CheckedRows) -> CheckedRows:
+def as_numbers(estimator: BaseEstimator, given: Given, table: CheckedRows) -> CheckedRows:
     """Return a table without gaps as :func:`enter` returns the same table if it has no empty rows: numbers have no schema."""
     columns = table.columns
-    assert columns is not None
-    read = _is_read(given)
+    if columns is None:
+        return table
+    read = is_read(given)
     if not columns.only_numbers or not (read or (given.only_numbers and not columns.left_out)):
         return table
     estimator.__dict__.pop("schema_", None)
@@ -51,7 +52,7 @@ def _as_numbers(estimator: BaseEstimator, given: Given, table: CheckedRows) -> C
     return replace(table, columns=None)
 
 
-def _is_read(given: Given) -> bool:
+def is_read(given: Given) -> bool:
     """Tell whether a table has been read by :func:`isopleth.read_table`."""
     from isopleth.tables.schema import Attached
 
