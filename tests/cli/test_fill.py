@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from datetime import datetime, time, timedelta
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cli.shell import fine
+from cli.shell import fine, run
 
 N = 36
 RNG = np.random.default_rng(3)
@@ -195,3 +196,59 @@ def test_a_word_that_usually_means_a_missing_cell_is_a_word_where_others_are_sai
     assert [word for word, _ in rows[:8]] == after[:8]
     assert after[8] in ("NA", "US")
     assert after[9] == "NA"
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory):
+    """Whole numbers with limits on both sides, one between them, and a gap."""
+    path = tmp_path_factory.mktemp("limits") / "lead.csv"
+    lead = [str(30 + i * 7 % 31) for i in range(N)]
+    lead[4], lead[9:20:5], lead[25] = "", ["<10.5", " <8", ">90"], "<8"
+    rest = [f"{x:.2f}" for x in X]
+    rest[11] = ""
+    return written(path, {"lead": lead, "rest": rest}), lead
+
+
+def test_limits_stay_text_among_the_numbers_of_json_lines(limited, tmp_path):
+    path, lead = limited
+    out = tmp_path / "o.jsonl"
+    fine("fill", path, "--out", out)
+    found = [json.loads(line)["lead"] for line in out.read_text().splitlines()]
+    assert isinstance(found[4], (int, float))
+    wanted = [cell if "<" in cell or ">" in cell else int(cell) for cell in lead if cell]
+    assert found[:4] + found[5:] == wanted
+    fine("cells", path, "--repaired", out)
+    kept = [json.loads(line).get("lead") for line in out.read_text().splitlines()]
+    assert [kept[9], kept[25]] == ["<10.5", "<8"]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".npy"])
+def test_formats_of_numbers_alone_refuse_limits_that_stay(limited, tmp_path, suffix):
+    path, _ = limited
+    out = tmp_path / f"o{suffix}"
+    for command in (("fill", path, "--interval", "--out", out), ("cells", path, "--repaired", out)):
+        found = run(*command)
+        said = " ".join(found.stderr.splitlines()[-1].split())
+        assert found.exit_code == 2, said
+        assert all(word in said for word in ("'lead'", "'<10.5'", ".csv"))
+        assert ("--limits fill" in said) == (command[0] == "fill")
+    assert not out.exists()
+    fine("fill", path, "--limits", "fill", "--out", out)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_ends_of_a_limit_that_stays_are_the_limit_or_empty(limited, tmp_path, suffix):
+    path, lead = limited
+    out = tmp_path / f"o{suffix}"
+    fine("fill", path, "--interval", "--out", out)
+    lines = out.read_text().splitlines()
+    rows = list(csv.DictReader(lines)) if suffix == ".csv" else list(map(json.loads, lines))
+    ends = [tuple(row.get(end) or None for end in ("lead_low", "lead_high")) for row in rows]
+    assert [tuple(end if end is None else float(end) for end in ends[row]) for row in (9, 14, 19, 25)] == [
+        (None, 10.5),
+        (None, 8.0),
+        (90.0, None),
+        (None, 8.0),
+    ]
+    assert all(float(low) == float(high) == float(lead[row]) for row, (low, high) in enumerate(ends[:4]))
+    assert float(ends[4][0]) <= float(rows[4]["lead"]) <= float(ends[4][1])

@@ -13,6 +13,7 @@ from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError
 from isopleth.files.file_table import FileTable
+from isopleth.files.new_cells import refuse_lost_limits
 from isopleth.files.write import FRAME_SUFFIXES, check_table_target
 from isopleth.io.output_files import atomic_write, check_target
 from isopleth.tables.rules import rules_of_json, rules_to_json
@@ -27,6 +28,8 @@ def cells(run: Run, file: Path, threshold: float | None, top: int, repaired: Pat
     known = rules_of_json(_text_of(rules), str(rules)) if rules is not None and given else None
     run.stage("reading")
     table = run.read(file, cells=True)
+    if repaired is not None:
+        refuse_lost_limits(repaired, table)
     run.stage("fitting")
     detector = CellwiseDetector(threshold="auto" if threshold is None else threshold, random_state=0)
     detector.fit(table.frame)

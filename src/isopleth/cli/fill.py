@@ -13,6 +13,7 @@ from isopleth.cli.run import Run
 from isopleth.conditional import DensityImputer
 from isopleth.core.steps import TIME_STEPS, recorded_step
 from isopleth.files.file_table import FileTable
+from isopleth.files.new_cells import refuse_lost_limits
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tasks.expected_values import FilledCells
 
@@ -21,12 +22,15 @@ _UNITS = ("day", "hour", "minute", "second")
 
 def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: str) -> None:
     """Fill the missing cells of a table."""
+    assert run.out is not None
     run.stage("reading")
     table = run.read(file, cells=True)
     used, missing = table.names, table.missing
     kept = {name: int(count) for name, count in zip(used, table.limited.sum(axis=0), strict=True) if count}
     if limits == "fill":
         missing, kept = missing | table.limited, {}
+    else:
+        refuse_lost_limits(run.out, table, ways=", or fill them with --limits fill")
     run.stage("fitting")
     filled = table.data
     ends: dict[str, str] = {}
@@ -40,6 +44,8 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: 
     run.stage("writing")
     known = {name: np.ones(len(table), dtype=bool) for name in table.data.column_names}
     known |= dict(zip(used, ~missing.T, strict=True))
+    numbers = dict(zip(used, ~(missing | table.limited).T, strict=True))
+    known |= {end: numbers[name] for end, name in ends.items()}
     run.write_rows(filled.replace_schema_metadata(None), table, known, ends)
     left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
     within = int((missing & table.limited).sum())
@@ -120,8 +126,22 @@ def _with_intervals(
             continue
         for word, end in zip(("low", "high"), ends, strict=True):
             values = recorded(table, name, end.column(name))
-            known = end.column(name)
+            known = _with_limits(end.column(name), table, name, word)
+            if name in table.odd.censored:
+                values = values.cast(known.type, safe=False)
             known = values if pa.types.is_duration(values.type) else known.cast(values.type, safe=False)
             added[f"{name}_{word}"] = name
             filled = filled.append_column(f"{name}_{word}", compute.if_else(pa.array(gaps), values, known))
     return filled, added
+
+
+def _with_limits(known: Any, table: FileTable, name: str, word: str) -> Any:
+    """Return ends of intervals of a column with those of the cells that say a limit and stay: the limit, or null."""
+    limits = table.odd.censored.get(name)
+    if limits is None:
+        return known
+    values = np.array(known.to_numpy(), dtype=np.float64)
+    found = limits.lower if word == "low" else limits.upper
+    values[limits.rows] = np.where(np.isfinite(found), found, np.nan)
+    whole = pa.types.is_integer(known.type) and (values[~np.isnan(values)] % 1 == 0).all()
+    return pa.chunked_array([pa.array(values, from_pandas=True).cast(known.type if whole else pa.float64())])

@@ -19,7 +19,7 @@ import pyarrow as pa
 from isopleth.cli.program import ShellWording, Stages, say
 from isopleth.core.errors import Hint, InputError, quoted, warn_user
 from isopleth.files.file_table import FileTable, refuse_odd_cells, together
-from isopleth.files.new_cells import as_written
+from isopleth.files.new_cells import as_written, limits_as_written
 from isopleth.files.read import Reader, Reading
 from isopleth.files.table_parts import read_files
 from isopleth.files.write import FRAME_SUFFIXES, TABLE_SUFFIXES, check_table_target, write_blocks, write_frame
@@ -221,6 +221,7 @@ class Run:
             like=like.dialect,
             numbers=numbers if header is not None else [],
             header=names,
+            limits={} if text else limits_as_written(like, known),
         )
         if not like.named and self.out.suffix != ".npy":
             say(f"{like.source} names no columns; {self.out} names them {quoted(rows.column_names)}.")

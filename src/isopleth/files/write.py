@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import TextIOWrapper
 from itertools import chain
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -77,10 +78,12 @@ def write_frame(
     like: Dialect | None = None,
     numbers: Collection[str] = (),
     header: Sequence[str] | None = None,
+    limits: Mapping[str, Mapping[int, str]] = MappingProxyType({}),
 ) -> None:
     """Write an Arrow table, whole or not at all, with empty cells for nulls; text as the file `like` is written.
 
-    Columns of text that hold `numbers` or times are written as they are, and in text the names are those of `header`.
+    Columns of text that hold `numbers` or times are written as they are, and in text the names are those of `header`. In
+    .jsonl, `limits` are texts among the numbers of a column, by row.
     """
     suffix = check_suffix(path, FRAME_SUFFIXES)
     if suffix == ".npy":
@@ -92,7 +95,10 @@ def write_frame(
 
             parquet.write_table(table, file)
         elif suffix == ".jsonl":
-            cells = [_plain_cells(column) for column in table.columns]
+            cells = [
+                _with_texts(_plain_cells(column), limits.get(name, {}))
+                for name, column in zip(table.column_names, table.columns, strict=True)
+            ]
             for row in zip(*cells, strict=True):
                 record = {name: cell for name, cell in zip(table.column_names, row, strict=True) if cell is not None}
                 file.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")
@@ -120,6 +126,10 @@ def _plain_cells(column: Any) -> list[Any]:
     if pa.types.is_boolean(column.type):
         return [None if cell is None else str(cell).lower() for cell in cells]
     return cells
+
+
+def _with_texts(cells: list[Any], texts: Mapping[int, str]) -> list[Any]:
+    return [texts.get(row, cell) for row, cell in enumerate(cells)] if texts else cells
 
 
 def _object_array(cells: list[Any]) -> np.ndarray:

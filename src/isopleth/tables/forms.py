@@ -127,6 +127,11 @@ class _NumberForm:
         return f"{first}{self.before}{number}{self.after}{last}"
 
 
+def exact(form: Form) -> Form:
+    """Return the form with as many decimals as a number has; other forms than those of numbers as they are."""
+    return replace(form, most=max(form.most, _MOST_DECIMALS)) if isinstance(form, _NumberForm) else form
+
+
 def _number_form(pairs: Sequence[tuple[str, Any]]) -> Form:
     """Return the form that writes most known cells as they are."""
     found = [(match, value) for text, value in pairs if (match := _NUMBER.fullmatch(text))]
