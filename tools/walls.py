@@ -105,7 +105,7 @@ PACKAGES = (
         layer=1,
         place=1 / 3,
         first=(
-            "copy tests/templates/kernel.py and run the tests of all kernels over it",
+            "copy tests/templates/kernel.py and run check_kernel over it",
             "read Gaussian, which is one formula",
             "plot a profile and its derivatives",
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from isopleth.kernels.base import KERNELS as KERNELS
 from isopleth.kernels.base import Kernel, SelfConvolution, Workspace, get_kernel, register
+from isopleth.kernels.check import check_kernel
 from isopleth.kernels.gaussian import Gaussian
 from isopleth.kernels.matern import Laplacian, Matern
 from isopleth.kernels.product import ProductLaplacian
@@ -22,6 +23,7 @@ __all__ = [
     "SelfConvolution",
     "Sobolev",
     "Workspace",
+    "check_kernel",
     "get_kernel",
     "register",
 ]

@@ -142,6 +142,8 @@ class Kernel(ABC):
     these a kernel has. They follow from the methods that are defined; a kernel that integrates in some dimensions only
     overrides them.
 
+    :func:`~isopleth.kernels.check_kernel` compares what a kernel defines with slow forms of it.
+
     Parameters of a kernel are fields of a frozen dataclass, with defaults. A model that holds a kernel defined elsewhere can be
     pickled and cloned; :func:`isopleth.save` refuses it, because a file cannot hold its code.
 
