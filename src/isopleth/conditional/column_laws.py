@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -157,6 +157,13 @@ class CellLaws:
                 part = np.arange(first, min(first + _BATCH, len(rows)))
                 judged.put(part, j, law, law.at(scored[part]), scored[part, j], said.take(part))
         return judged
+
+    def likeliest(self, rows: np.ndarray, j: int, among: Sequence[int]) -> np.ndarray:
+        """Return which of some words the law gives the most in column j of each row; the first where there is no law."""
+        law, words = self.laws[j], np.asarray(among, dtype=np.intp)
+        if law is None or len(words) == 1:
+            return np.full(len(rows), words[0])
+        return np.asarray(words[law.at(in_scores(rows, list(self.maps)))[:, words].argmax(axis=1)])
 
     def against(self, row: np.ndarray, j: int) -> list[int]:
         """Return the columns whose cells speak against cell j of a row, the strongest first.

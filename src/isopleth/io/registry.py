@@ -95,6 +95,7 @@ _CLASSES = {
     "tasks.changes.detector": "ChangePointDetector",
     "tasks.changes.result": "ChangePoints",
     "tasks.cellwise.detector": "CellwiseDetector",
+    "tasks.cellwise.word_forms": "WordForms",
     "tables.rules": "Determines Equation FoundRule NotNegative OneOf Whole Words",
     "tasks.class_prior.estimator": "ClassPriorEstimator",
     "tasks.class_prior.shares": "Squash",

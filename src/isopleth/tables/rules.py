@@ -13,7 +13,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.tables.relations import Relation, nearly_all
-from isopleth.tables.spelling import misspelt
+from isopleth.tables.spelling import case_forms, misspelt
 
 # Share of the rows that may break a rule, by its kind, and fewest rows that must keep it.
 _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
@@ -279,8 +279,8 @@ def _single_words(cells: Cells) -> Iterator[OneOf]:
 def doubtful_words(name: str, cells: Cells) -> np.ndarray:
     """Return a mask of the words of a column that may be wrong ones: wrong words come from somewhere.
 
-    A word of few rows that looks like one of more rows may be misspelt, and a word of one row that another column has may be
-    of that one. Other rare words are rare, and so are those of a column that has ever new words.
+    A word of few rows that looks like one of more rows may be misspelt or of another case, and a word of one row that another
+    column has may be of that one. Other rare words are rare, and so are those of a column that has ever new words.
     """
     words = cells[name]
     counts = np.bincount(words.codes[words.known], minlength=len(words.levels))
@@ -293,6 +293,7 @@ def doubtful_words(name: str, cells: Cells) -> np.ndarray:
         rare = np.flatnonzero(counts == count)
         right = [words.levels[code] for code in np.flatnonzero(counts > count)]
         doubtful[rare] = misspelt([words.levels[code] for code in rare], right)
+    doubtful[list(case_forms(words.levels, counts))] = True
     others = (cells[other] for other in cells if other != name and isinstance(cells[other], Words))
     foreign = {each.levels[code] for each in others for code in np.unique(each.codes[each.known])}
     if len(single) <= _SINGLE:  # of many such words the columns have one vocabulary

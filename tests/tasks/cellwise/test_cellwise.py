@@ -203,6 +203,59 @@ def test_rare_words_are_wrong_only_where_they_come_from_another_word_or_column()
     assert flagged == {(5, "fuel"), (20, "body")}
 
 
+def regions(wrong, n=800):
+    """Regions, grades and sales that the region tells in part; `wrong` has the words to plant by column, and what each stands for."""
+    rng = np.random.default_rng(4)
+    region, grade = rng.choice(["north", "south", "east"], n, p=[0.45, 0.3, 0.25]), rng.choice(["A", "B", "C"], n)
+    sales = rng.poisson([{"north": 5, "south": 9, "east": 3}[word] for word in region])
+    right = pd.DataFrame({"region": region.astype(object), "grade": grade.astype(object), "sales": sales})
+    table = right.copy()
+    free = set(range(n))  # one wrong cell a row
+    for column, words in wrong.items():
+        for word, meant in words.items():
+            row = min(i for i in free if right[column][i] == meant)
+            table.loc[row, column] = word
+            free.remove(row)
+    return right, table
+
+
+def test_misspelt_words_are_flagged_and_repaired_to_the_word_that_they_are_a_form_of():
+    south = dict.fromkeys(["South", "soth", "souuth", "sputh", "suoth", "SOUTH"], "south")
+    others = {"North": "north", "nroth": "north", "NORTH": "north", "eats": "east", "est": "east", " East": "east"}
+    right, table = regions({"region": south | others, "grade": {"b": "B", "c": "C"}})
+    detector = CellwiseDetector(random_state=0, n_estimators=20).fit(table)
+    found, repaired = detector.cells(), detector.repaired(table)
+    planted = (table != right).to_numpy()
+    assert planted.sum() == 14
+    assert found.flagged[planted].all()
+    pd.testing.assert_frame_equal(repaired[["region", "grade"]], right[["region", "grade"]])
+    said = found.table().set_index("value")
+    for word, meant in (south | others | {"b": "B"}).items():
+        assert said["usual"][word] == meant
+        assert said["against"][word].startswith(f"looks like {meant!r}")
+
+
+def test_a_word_between_two_others_is_repaired_to_the_likelier_one():
+    rng = np.random.default_rng(5)
+    word = rng.choice(["cat", "car"], 300)
+    table = pd.DataFrame({"word": word.astype(object), "x": np.where(word == "cat", 5.0, -5.0) + rng.normal(size=300)})
+    at = [int(np.flatnonzero(word == each)[0]) for each in ("cat", "car")]
+    table.loc[at, "word"] = ["cab", "caq"]
+    repaired = CellwiseDetector(random_state=0, n_estimators=20).fit(table).repaired(table)
+    assert repaired["word"][at].tolist() == ["cat", "car"]
+
+
+def test_codes_and_case_that_says_something_are_no_wrong_forms():
+    rng = np.random.default_rng(6)
+    code = rng.choice(["A1", "A2", "B1"], 400, p=[0.7, 0.28, 0.02])
+    gene = rng.choice(["AA", "Aa", "aa"], 400, p=[0.8, 0.18, 0.02])
+    table = pd.DataFrame({"code": code.astype(object), "gene": gene.astype(object), "x": rng.normal(size=400)})
+    table.loc[7, "code"] = "A3"
+    found = CellwiseDetector(random_state=0, n_estimators=20).fit(table).cells()
+    assert not found.flagged[:, :2].any()
+    assert not any("looks like" in reason for reason in found.against)
+
+
 def people(n=200):
     """Names, cities, ages, incomes and memberships."""
     rng = np.random.default_rng(0)

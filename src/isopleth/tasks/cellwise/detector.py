@@ -32,6 +32,7 @@ from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.typed_cells import write_cells
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
+from isopleth.tasks.cellwise.word_forms import WordForms
 
 # Bound of numbers: so many distances between upper quartile and tenth of the rows' worst excess beyond the quartile, and so many
 # nats more, which about 2 of 1,000 ordinary rows exceed; least bound. Quantiles that a tenth of wrong rows hardly moves.
@@ -170,7 +171,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         seed = int(check_random_state(self.random_state).randint(2**31))
         self._names = used_names(self, table.columns)
         cells = self._cells(table)
-        self.rules_ = find_rules(cells)
+        self.rules_, self._forms = find_rules(cells), WordForms.of(cells)
         how: dict[str, Any] = {
             "most": self.max_samples,
             "trees": self.n_estimators,
@@ -250,8 +251,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         return values[:, table.order]
 
     def _scores(self, table: CheckedRows, judged: CellJudgement, unread: dict[int, UnreadCells]) -> np.ndarray:
-        """Return the excess of cells and what broken rules say, in the order of the table; NaN in gaps."""
-        excess, told = self._excess(table, judged), self._of_rules(self._cells(table))
+        """Return the excess of cells and what broken rules and forms of words say, in the order of the table; NaN in gaps."""
+        excess, columns = self._excess(table, judged), self._cells(table)
+        told = self._of_rules(columns) + self._forms.told(self._names, columns, len(excess))
         out = np.where(
             np.isnan(excess) & (told > 0.0), told, excess + told
         )  # in a constant column rules alone can speak
@@ -453,7 +455,17 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             where=self._where if X is None else index_of(X),
             repeats=self._repeats if judged is self._judged else {},
         )
-        return found.explained(lambda i, j: self._against(table, i, j)).like(X)
+        columns = self._cells(table)
+
+        def meant(i: int, j: int) -> str | None:
+            name = self._names[j]
+            return (
+                str(usual[i, j])
+                if name in self._forms.meant and (name, columns[name].codes[i]) in self._forms
+                else None
+            )
+
+        return found.explained(lambda i, j: self._against(table, i, j), meant).like(X)
 
     def _within_limits(self, values: np.ndarray, table: CheckedRows) -> np.ndarray:
         """Return shown values with the text of a limit in the place of the point that stands for it."""
@@ -471,7 +483,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     def _usual(self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray) -> list[np.ndarray]:
         """Return what would be usual in each cell, and the ends of what is, encoded, (n, d) in the order of the table.
 
-        A broken equation says what its worst cell should hold, exactly; everything else is told by the law.
+        A broken equation says what its worst cell should hold, exactly, and a misspelt word the word that it is a form of, of
+        several the likeliest; everything else is told by the law.
         """
         found = [self._in_table_order(table, part) for part in (judged.usual, judged.low, judged.high)]
         cells = self._cells(table)
@@ -486,6 +499,13 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
                 at = broken & (worst == j) & np.isfinite(said)
                 for part in found:
                     part[at, j] = said[at]
+        for name, meant in self._forms.meant.items():
+            j = self._names.index(name)
+            for code, among in meant.items():
+                at = np.flatnonzero(cells[name].codes == code)
+                said = self._laws.likeliest(table.rows[at], int(np.flatnonzero(table.order == j)[0]), among)
+                for part in found:
+                    part[at, j] = said
         return found
 
     def _rules_of(self, table: CheckedRows) -> list[FoundRule]:

@@ -110,14 +110,21 @@ class CellFindings(Result):
         """Rows, that with the worst cell first; ties stay in the order of the table."""
         return np.argsort(-self._margins.max(axis=1), kind="stable")
 
-    def explained(self, columns_against: Callable[[int, int], Sequence[str]]) -> Self:
-        """Return the result with what speaks against the worst cells of the flagged rows, and of the first ten."""
+    def explained(
+        self, columns_against: Callable[[int, int], Sequence[str]], meant: Callable[[int, int], str | None]
+    ) -> Self:
+        """Return the result with what speaks against the worst cells of the flagged rows, and of the first ten.
+
+        `meant` says which word a cell looks like, if any.
+        """
         count = max(int(self.flagged.any(axis=1).sum()), 10)
-        said = [self._reason(int(i), columns_against) for i in self.order[: min(count, MOST_EXPLAINED)]]
+        said = [self._reason(int(i), columns_against, meant) for i in self.order[: min(count, MOST_EXPLAINED)]]
         return replace(self, against=said)
 
-    def _reason(self, i: int, columns_against: Callable[[int, int], Sequence[str]]) -> str:
-        """Return the broken rules about the worst cell of a row, and the other columns that speak against it."""
+    def _reason(
+        self, i: int, columns_against: Callable[[int, int], Sequence[str]], meant: Callable[[int, int], str | None]
+    ) -> str:
+        """Return what the worst cell of a row looks like, the broken rules about it, and the columns that speak against it."""
         j = int(self.worst[i])
         if self._margins[i, j] == -np.inf:
             return ""
@@ -128,7 +135,9 @@ class CellFindings(Result):
             return "cannot be read"
         others = [] if self.excess[i, j] <= 0.0 else columns_against(i, j)[:2]
         told = [f"{name} {cell_text(self.values[i, self.names.index(name)])}" for name in others]
-        return "; ".join([*(f"not {rule}" for rule in broken[:2]), *told])
+        word = meant(i, j)
+        looks = [] if word is None else [f"looks like {word!r}"]
+        return "; ".join([*looks, *(f"not {rule}" for rule in broken[:2]), *told])
 
     def _at(self, places: np.ndarray, cells: np.ndarray) -> np.ndarray:
         return cells[places, self.worst[places]]
