@@ -204,7 +204,7 @@ def test_rare_words_are_wrong_only_where_they_come_from_another_word_or_column()
 
 
 def regions(wrong, n=800):
-    """Regions, grades and sales that the region tells in part; `wrong` has the words to plant by column, and what each stands for."""
+    """Regions, grades and sales that the region tells in part; `wrong` has the words to plant and what they stand for, by column."""
     rng = np.random.default_rng(4)
     region, grade = rng.choice(["north", "south", "east"], n, p=[0.45, 0.3, 0.25]), rng.choice(["A", "B", "C"], n)
     sales = rng.poisson([{"north": 5, "south": 9, "east": 3}[word] for word in region])
@@ -221,7 +221,7 @@ def regions(wrong, n=800):
 
 def test_misspelt_words_are_flagged_and_repaired_to_the_word_that_they_are_a_form_of():
     south = dict.fromkeys(["South", "soth", "souuth", "sputh", "suoth", "SOUTH"], "south")
-    others = {"North": "north", "nroth": "north", "NORTH": "north", "eats": "east", "est": "east", " East": "east"}
+    others = {"North": "north", "nroth": "north", "NORTH": "north", "eats": "east", "est": "east", "East": "east"}
     right, table = regions({"region": south | others, "grade": {"b": "B", "c": "C"}})
     detector = CellwiseDetector(random_state=0, n_estimators=20).fit(table)
     found, repaired = detector.cells(), detector.repaired(table)
