@@ -204,7 +204,7 @@ def test_rare_words_are_wrong_only_where_they_come_from_another_word_or_column()
 
 
 def regions(wrong, n=800):
-    """Regions, grades and sales that the region tells in part; `wrong` has the words to plant and what they stand for, by column."""
+    """Regions, grades and sales that the region tells in part; `wrong`: words to plant and what they stand for."""
     rng = np.random.default_rng(4)
     region, grade = rng.choice(["north", "south", "east"], n, p=[0.45, 0.3, 0.25]), rng.choice(["A", "B", "C"], n)
     sales = rng.poisson([{"north": 5, "south": 9, "east": 3}[word] for word in region])
