@@ -29,6 +29,7 @@ from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, ordinal
 from isopleth.tables.checks import enter
+from isopleth.tables.given import Given
 from isopleth.tasks.density_families import FittedFamily, family_of, fitted_behind, is_density, is_family
 
 # Multiples of the median distance whose discrepancies are compared. A fit takes away what wide scales show of mean and
@@ -326,7 +327,8 @@ def stein_test(
         probability("flip", flip)
     check_memory_limit(memory_limit)
     shown = checked_verbose(verbose)
-    rows = enter(SteinTest(), X, reset=True, min_samples=2).rows
+    given = Given.of(X)
+    rows = enter(SteinTest(), given, reset=True, min_samples=2).rows
     found = get_kernel(kernel).bind(rows.shape[1])
     if found.smoothness <= 1.0 or found.by_columns:
         raise InputError(f"kernel = {kernel!r} is too rough for the Stein test; use 'imq', 'gaussian' or 'matern52'.")
@@ -338,7 +340,7 @@ def stein_test(
         test = FittedTest(found, length_scale, frame, memory_limit, *family_of(score))
         return test.result(rows, resamples, n_jobs, random_state, shown).like(X)
     _warn_of_fit(score)
-    scores = _scores_at(rows, score)
+    scores = _scores_at(rows, _with_names(score, given))
     of_rows, of_scores = stein_coordinates(frame, rows, scores)
     z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
     scales = _length_scales(length_scale, z, _FACTORS)
@@ -472,6 +474,12 @@ def _warn_of_fit(score: Any) -> None:
         f"score is the gradient of a fitted {name}: if it was fitted to these rows, it follows them and the p-value is too large",
         hint=f"{remedy}; if it was fitted to other rows, give its scores of these rows as an array",
     )
+
+
+def _with_names(score: Any, given: Given) -> Any:
+    """Return a method of an estimator that was fitted to names as a function of the table, whose names it compares."""
+    named = hasattr(getattr(score, "__self__", None), "feature_names_in_")
+    return (lambda _: score(given.table)) if named and given.names is not None else score
 
 
 def _scores_at(rows: np.ndarray, score: Callable[[np.ndarray], Any] | Any) -> np.ndarray:

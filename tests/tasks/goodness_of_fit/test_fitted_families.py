@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import chi, kstest, multivariate_normal, multivariate_t, t
@@ -144,3 +145,14 @@ def test_what_cannot_be_tested():
     chain = np.cumsum(RNG.normal(size=(300, 1)), axis=0)
     with pytest.warns(DataWarning, match="in order of time, 300 of them .* p-values are too small"):
         stein_test(chain, "normal", n_resamples=19, random_state=0)
+
+
+def test_the_score_of_a_density_of_named_columns_is_that_of_the_table():
+    table = pandas.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    density = KDE(frame="scale").fit(table)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="X does not have valid feature names")
+        found = stein_test(table, density.grad_log_density, n_resamples=19, random_state=0)
+    assert found.pvalue == stein_test(table, density.grad_log_density(table), n_resamples=19, random_state=0).pvalue
+    with pytest.raises(InputError, match="another order"):
+        stein_test(table[["b", "a"]], density.grad_log_density)
