@@ -47,9 +47,8 @@ pvalue   share  column  change
   0.56       0     age  median: -0.07936 -> -0.2126;  spread: 1.709 -> 1.279
 
 pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is at most 5%.
-share: about this share of the values would have to change to give the column its distribution in the other table; share_low \
-and share_high are the ends of an interval of 95 %.
-given_others: the column compared with what the other columns of its rows let expect.
+share: about this share of the values would have to change to give the column its distribution in the other table.
+By so much of what they leave open: in standard deviations of what the other columns leave open of the column.
 before is a.csv, after is b.csv. spread: from the first quartile to the third.
 The p-value of the whole comparison is from 99 permutations and is exact.
 """

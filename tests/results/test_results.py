@@ -143,6 +143,25 @@ def test_json_holds_the_table_and_comes_back(name):
     assert len(result.to_dict(most=1)["table"]) <= 1
 
 
+def _unknown(notes, result, columns):
+    """Return columns of the result that notes explain and that are not among `columns`, such as before_0 of before."""
+    names = {name for table in result.content().tables for name in table.columns} | set(result.row_keys)
+    heads = [note.split(":")[0].removesuffix(" of a column") for note in notes if ":" in note]
+    explained = {name for head in heads for name in head.split(" and ") if name in names} - {"flagged", "certain"}
+    return {name for name in explained if not any(f"{column}_".startswith(f"{name}_") for column in columns)}
+
+
+@each_result
+def test_only_columns_that_are_shown_are_explained(name):
+    result = result_of(name)
+    content, (sentences, *_) = result.content(), result.text().split("\n\n")
+    every = [column for table in content.tables for column in table.columns]
+    assert not _unknown(content.notes, result, every)
+    notes = result.text().splitlines()[len(sentences.splitlines()) :]
+    assert not _unknown(notes, result, content.tables[0].brief or list(content.tables[0].columns))
+    assert all(note in content.notes for table in content.tables for note in table.legend.values())
+
+
 @each_result
 def test_the_notebook_shows_sentences_and_at_most_ten_rows(name):
     result = result_of(name)

@@ -42,6 +42,8 @@ class ShownTable:
         Columns of computed numbers, which are shown with four digits.
     brief : list of str, optional
         Columns that a terminal shows; all by default.
+    legend : dict of str to str
+        Sentences on what columns mean, by their names, which are said only where the column is shown.
     """
 
     title: str
@@ -50,9 +52,15 @@ class ShownTable:
     about: str = ""
     computed: frozenset[str] = frozenset()
     brief: list[str] | None = None
+    legend: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return max((len(column) for column in self.columns.values()), default=0)
+
+    def meanings(self, *, briefly: bool = False) -> list[str]:
+        """Return what the columns mean that a page shows or, `briefly`, a terminal."""
+        names = self.brief if briefly and self.brief is not None else self.columns
+        return [self.legend[name] for name in names if name in self.legend]
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,8 @@ class Result:
 
     A subclass says what it holds, once: ``_columns`` (the table) with the types of its ``row_keys``, ``facts`` (what is known
     beside the table), ``_sentences`` (the finding in plain words) and, where there is more to show, ``_charts`` (pictures, as
-    data), ``_tables`` (the table as people read it) and ``_notes`` (what the numbers mean). It sets ``kind`` and ``title``. Text,
+    data), ``_tables`` (the table as people read it, with what its columns mean) and ``_notes`` (what else to know). It sets
+    ``kind`` and ``title``. Text,
     JSON, its schema, pages, and pictures of matplotlib are made from these. A task calls ``result.like(X)``, so that tables are
     in the library of the frame X.
 
@@ -135,8 +144,9 @@ class Result:
 
     def content(self) -> Content:
         """Return everything that is shown of the result, as data."""
-        summary, notes = self._sentences(), self._notes()
-        return Content(self.title, summary, self._tables(), self._charts(), self._used(), notes)
+        summary, tables = self._sentences(), self._tables()
+        notes = list(dict.fromkeys([*(words for table in tables for words in table.meanings()), *self._notes()]))
+        return Content(self.title, summary, tables, self._charts(), self._used(), notes)
 
     def like(self, *tables: Any) -> Self:
         """Return the result itself, which now gives its tables in the library of the first data frame among `tables`.
@@ -193,7 +203,8 @@ class Result:
         """
         table = self._tables()[0]
         rows = table_text(table, most)
-        return "\n\n".join(["\n".join(self._sentences()), *([rows] if rows else []), "\n".join(self._notes())]).rstrip()
+        notes = [*table.meanings(briefly=True), *self._notes()]
+        return "\n\n".join(["\n".join(self._sentences()), *([rows] if rows else []), "\n".join(notes)]).rstrip()
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the result with matplotlib: all its pictures on a new figure, or the first one on `ax`.
@@ -263,11 +274,17 @@ class Result:
 MOST_ROWS = 1000
 
 
-def shown(title: str, columns: Mapping[str, Any], about: str = "", brief: list[str] | None = None) -> ShownTable:
+def shown(
+    title: str,
+    columns: Mapping[str, Any],
+    about: str = "",
+    brief: list[str] | None = None,
+    legend: dict[str, str] | None = None,
+) -> ShownTable:
     """Return the first rows of a table of computed numbers."""
     total = max((len(column) for column in columns.values()), default=0)
     first = {name: column[:MOST_ROWS] for name, column in columns.items()}
-    return ShownTable(title, first, total, about, frozenset(columns), brief)
+    return ShownTable(title, first, total, about, frozenset(columns), brief, legend or {})
 
 
 def frame_library(table: Any) -> str | None:

@@ -24,8 +24,10 @@ _OTHER = "other words"
 _RARE = 60
 # Normal quantile of an interval of 95 %.
 _Z = 1.96
-# Note below tables of changes with columns of times.
-SPREAD_OF_TIMES = "time_before and time_after: medians of a column of times, whose spread is in seconds."
+# Note below sentences on columns that moved given the others.
+LEFT_OPEN = (
+    "By so much of what they leave open: in standard deviations of what the other columns leave open of the column."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +268,10 @@ def as_read(columns: dict[str, Any]) -> dict[str, Any]:
         said = [f"median: {a:.4g} -> {b:.4g};  spread: {c:.4g} -> {d:.4g}" for a, b, c, d in zip(*four, strict=True)]
     read: dict[str, Any] = {name: columns[name] for name in ("pvalue", "share", "column") if name in columns}
     read["change"] = np.array(said, dtype=object)
-    rest = {name: column for name, column in columns.items() if name not in _IN_WORDS and name not in read}
+    # The ends of the interval last: what follows the words about the change is in view.
+    last = ["share_low", "share_high"]
+    names = [name for name in columns if name not in last] + [name for name in last if name in columns]
+    rest = {name: columns[name] for name in names if name not in _IN_WORDS and name not in read}
     return read | {
         name: np.array(column, dtype=object) if isinstance(column, list) else column for name, column in rest.items()
     }

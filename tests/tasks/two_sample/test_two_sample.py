@@ -13,7 +13,8 @@ from isopleth import DataWarning, InputError, two_sample_test
 from isopleth.tables.kinds import Column
 from isopleth.tasks.classifier import Fits, stratified_folds
 from isopleth.tasks.column_changes import ColumnSummary, share_that_differs
-from isopleth.tasks.two_sample.permutation import Basis, ColumnUnits, Units
+from isopleth.tasks.two_sample.given_others import contrasts
+from isopleth.tasks.two_sample.permutation import Basis, ColumnUnits, Units, column_contrasts
 from isopleth.tasks.two_sample.separation import held_out_answers
 
 FEW = {"n_resamples": 99, "random_state": 0, "n_jobs": 1}
@@ -541,6 +542,41 @@ def test_a_column_that_moves_given_the_others_is_found_and_named():
     turned = two_sample_test(Y[:, ::-1], X[:, ::-1], **FEW)
     assert turned.pvalue == result.pvalue
     assert turned.changes()["given_others"][0].startswith("lower")
+
+
+def wells(seed, rare):
+    """Return two tables of columns that go together, of which mercury alone moved; `rare` makes the last one of rare rows."""
+    rng = np.random.default_rng([seed, 7])
+    depth, e = rng.normal(size=160), rng.normal(size=(160, 4))
+    rows = np.column_stack([depth, 0.3 * e[:, 0] - 0.95 * depth, 0.6 * depth + 0.8 * e[:, 1], e[:, 2], e[:, 3]])
+    rows[80:, 2] += 1.5
+    rows[:, 4] = rare(rows[:, 4], rng.random(160) < 0.05)
+    return rows[:80], rows[80:]
+
+
+@pytest.mark.parametrize("rare", [lambda last, few: np.where(few, np.nan, last), lambda last, few: few * 1.0])
+def test_a_shift_of_another_column_is_no_change_of_rare_gaps_or_values(rare):
+    """The square of the residual of one of two values holds what the other columns are, and is no spread of its own."""
+    small = np.zeros(2)
+    for seed in range(30):
+        result = two_sample_test(*wells(seed, rare), n_resamples=39, centers=5, random_state=0, n_jobs=1)
+        problem = result.problem
+        found = problem.residuals(problem.unit_rows)
+        both = contrasts(problem, found), column_contrasts(found, problem.units, problem.labels)
+        small += [(each[:, -1] >= each[0, -1]).mean() <= 0.05 for each in both]
+        assert problem.of_two_values.tolist() == [False] * (found.shape[1] - 1) + [True]
+    assert small[0] <= 4
+    assert small[1] >= 8
+
+
+def test_gaps_that_change_given_the_others_are_told_in_words():
+    rng = np.random.default_rng(0)
+    X, Y = (rng.normal(size=(300, 2)) for _ in range(2))
+    for rows, from_where in ((X, 0.0), (Y, 0.4)):
+        rows[rows[:, 0] > from_where, 1] = np.nan
+    result = two_sample_test(X, Y, **FEW)
+    changes = result.changes()
+    assert changes["given_others"][changes["column"].index("column 1")] == "missing less often"
 
 
 def contradictions(result):

@@ -23,7 +23,7 @@ from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tasks.column_changes import (
-    SPREAD_OF_TIMES,
+    LEFT_OPEN,
     ColumnSummary,
     as_read,
     changes,
@@ -35,6 +35,7 @@ from isopleth.tasks.drift.reference_context import ReferenceContext
 
 # Alarms that are drawn, and alarms whose columns have a table of their own.
 _MOST_ALARMS, _MOST_TABLES = 800, 5
+_MOVED = "moved: the change of the column is beyond what chance gives any column in one of 100 windows."
 
 
 # Fewer values that only rise may do so by chance.
@@ -162,15 +163,21 @@ class DriftAlarms(Result):
         if self.columns:
             moved = [n for n, m in zip(self.columns[0]["column"], self.columns[0]["moved"], strict=True) if m]
             words += [f"At the first alarm these columns had moved: {in_words(moved)}."] * bool(moved)
-            columns = zip(self.columns[0]["column"], self.columns[0]["shift_given_others"], strict=True)
-            given = [f"{name} ({'higher' if by > 0 else 'lower'} by {abs(by):.2g})" for name, by in columns if by]
-            if given:
+            if given := self._moved_given:
                 words.append(
                     f"Given the other columns these had moved, by so much of what they leave open: {in_words(given)}."
                 )
             elif not moved:
                 words.append("No single column is shown to have moved at the first alarm.")
         return words
+
+    @property
+    def _moved_given(self) -> list[str]:
+        """The columns that had moved given the others at the first alarm, and how far."""
+        if not self.columns:
+            return []
+        columns = zip(self.columns[0]["column"], self.columns[0]["shift_given_others"], strict=True)
+        return [f"{name} ({'higher' if by > 0 else 'lower'} by {abs(by):.2g})" for name, by in columns if by]
 
     def changes(self, alarm: int = 0) -> dict[str, Any]:
         """Return how the columns of the window that raised an alarm differ from the reference, the surest change first.
@@ -213,7 +220,10 @@ class DriftAlarms(Result):
         moved = zip((self.rows + self.counted_from)[:_MOST_TABLES], self.columns, strict=False)
         return [
             shown("Alarms", self._columns()),
-            *(shown(f"Columns at the alarm of row {row}", as_read(changes), about) for row, changes in moved),
+            *(
+                shown(f"Columns at the alarm of row {row}", as_read(changes), about, legend={"moved": _MOVED})
+                for row, changes in moved
+            ),
         ]
 
     def _charts(self) -> list[Chart]:
@@ -235,11 +245,7 @@ class DriftAlarms(Result):
         return [Chart(title, "row", "distance", series, about, wide=True)]
 
     def _notes(self) -> list[str]:
-        notes = [
-            f"Rows are counted from {self.counted_from}.",
-            "moved: the change of the column is beyond what chance gives any column in one of 100 windows.",
-        ]
-        return notes + [SPREAD_OF_TIMES] * any("time_before" in columns for columns in self.columns)
+        return [f"Rows are counted from {self.counted_from}.", *[LEFT_OPEN] * bool(self._moved_given)]
 
 
 def joined(parts: list[DriftAlarms], most: int) -> DriftAlarms:

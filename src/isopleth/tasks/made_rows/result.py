@@ -172,9 +172,11 @@ class MadeRows(Result):
 
     def _tables(self) -> list[ShownTable]:
         first = {name: self.made[name][:MOST_ROWS] for name in list(self.made)[:_MOST_COLUMNS]}
-        distances = {"column": list(self.distance), "share that differs": list(self.distance.values())}
+        made, share = ShownTable("Made rows", first, len(self)), "share that differs"
+        distances = {"column": list(self.distance), share: list(self.distance.values())}
+        meaning = f"{share}: least share of the known cells that would have to change to be as those of the table are."
         title = "How much each column differs from the table"
-        return [ShownTable("Made rows", first, len(self)), *([shown(title, distances)] if self.distance else [])]
+        return [made, *([shown(title, distances, legend={share: meaning})] if self.distance else [])]
 
     def _charts(self) -> list[Chart]:
         charts = []
@@ -183,10 +185,6 @@ class MadeRows(Result):
             if chart is not None:
                 charts.append(replace(chart, title=f"{name}: {self.distance[name]:.1%} of the values differ"))
         return charts
-
-    def _notes(self) -> list[str]:
-        words = "share that differs: least share of the known cells that would have to change to be as those of the table are."
-        return [words] * bool(self.distance)
 
 
 def _without_zone(cell: date) -> date:

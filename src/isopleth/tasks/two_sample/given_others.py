@@ -9,13 +9,22 @@ import numpy as np
 
 from isopleth.context.residuals import Residuals
 from isopleth.core.p_values import LEVEL, adjusted_p_values
-from isopleth.tasks.two_sample.permutation import column_contrasts, moment_scores, shares_of_rows
+from isopleth.tasks.two_sample.permutation import (
+    column_contrasts,
+    moment_scores,
+    shares_of_rows,
+    standard_contrasts,
+)
 
 if TYPE_CHECKING:
     from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
 # Least standard deviation of residuals in a sample.
 _NO_SPREAD = 1e-9
+# What a change of gaps is called.
+MISSING = "missing"
+# What the size of a move is a share of.
+OPEN = "of what they leave open"
 
 
 def fitted_residuals(problem: TwoSampleProblem) -> Residuals:
@@ -25,9 +34,16 @@ def fitted_residuals(problem: TwoSampleProblem) -> Residuals:
     return Residuals.of(problem.unit_rows, problem.columns_of_coordinates, shares_of_rows(units, labels), total)
 
 
-def contrasts(problem: TwoSampleProblem, found: np.ndarray) -> np.ndarray:
-    """Return how much mean and spread of residuals differ under each label vector, (1 + B, coordinates)."""
-    return column_contrasts(found, problem.units, problem.labels)
+def contrasts(problem: TwoSampleProblem, found: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
+    """Return how much mean and spread of residuals of `chosen` coordinates differ under each label vector, (1 + B, k).
+
+    Of a gap, a word, or other coordinates of two values the mean alone: such a value's square says nothing beyond it, so what
+    the square of its residual says is of the regressors. A shift of a regressor would pass for a change of the gap.
+    """
+    out = column_contrasts(found, problem.units, problem.labels)
+    two = problem.of_two_values if chosen is None else problem.of_two_values[chosen]
+    out[:, two] = standard_contrasts(found[:, two], problem.units, problem.labels) ** 2
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +70,7 @@ class GivenOthers:
         while every is not None and len(left) > 1 and floor <= LEVEL:
             chosen = np.flatnonzero(np.isin(columns, left))
             found = every.among(left)(problem.unit_rows[:, chosen])
-            squares = contrasts(problem, found)
+            squares = contrasts(problem, found, chosen)
             if len(left) == len(np.unique(columns)) and problem.bent_residuals is not None:
                 bent = contrasts(problem, problem.bent_residuals)
                 clearer = bent[0] > squares[0]
@@ -88,10 +104,10 @@ class GivenOthers:
         block, cell, kind = problem.blocks[column], problem.encoding.cells[column], problem.encoding.kinds[column]
         coordinate = int(np.flatnonzero(problem.varying[block])[place])
         if cell.kind != "categorical":
-            return "" if coordinate == 0 else "missing"
+            return "" if coordinate == 0 else MISSING
         if coordinate < len(cell.codes):
             return repr(kind.levels[cell.codes[coordinate]])
-        return "missing" if problem.encoding.compared and coordinate == cell.width - 1 else "another word"
+        return MISSING if problem.encoding.compared and coordinate == cell.width - 1 else "another word"
 
 
 def _moves(problem: TwoSampleProblem, values: np.ndarray) -> tuple[float, float]:
@@ -108,9 +124,11 @@ def _moves(problem: TwoSampleProblem, values: np.ndarray) -> tuple[float, float]
 
 def _in_words(what: str, moved: float, wider: float) -> str:
     """Return a change in words: of the mean, or of the spread if that is clearer."""
+    if what == MISSING:
+        return f"{what} {'more' if moved > 0 else 'less'} often"
     if what:
         return f"{what} is more frequent" if moved > 0 else f"{what} is less frequent"
     # The log of a standard deviation has half the variance of a mean.
     if abs(moved) >= np.sqrt(2.0) * abs(wider):
-        return f"{'higher' if moved > 0 else 'lower'} by {abs(moved):.2g} of what they leave open"
+        return f"{'higher' if moved > 0 else 'lower'} by {abs(moved):.2g} {OPEN}"
     return f"{'more' if wider > 0 else 'less'} spread, by a factor of {np.exp(wider):.2g}"

@@ -358,6 +358,12 @@ class TwoSampleProblem:
         return np.repeat(np.arange(len(lengths)), lengths)[self.varying]
 
     @cached_property
+    def of_two_values(self) -> np.ndarray:
+        """Mask of the coordinates that vary and have two values only: gaps, words, and columns such as 0 and 1."""
+        rows = self.unit_rows
+        return np.asarray(((rows == rows.min(axis=0)) | (rows == rows.max(axis=0))).all(axis=0))
+
+    @cached_property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of coordinates, and squared contrasts of their products and of cubes, of shape (1 + B, k + c)."""
         units, labels, limit = self.units, self.labels, self.memory_limit - self._bytes_of_labels

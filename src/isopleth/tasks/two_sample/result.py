@@ -22,9 +22,9 @@ from isopleth.tables.checks import TIMES_APART
 from isopleth.tables.intervals import stretch_text
 from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
-from isopleth.tasks.column_changes import SPREAD_OF_TIMES, as_read, in_order
+from isopleth.tasks.column_changes import LEFT_OPEN, as_read, in_order
 from isopleth.tasks.two_sample.charts import charts
-from isopleth.tasks.two_sample.given_others import GivenOthers
+from isopleth.tasks.two_sample.given_others import MISSING, OPEN, GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
@@ -444,13 +444,18 @@ class TwoSampleResult(Result):
         order = np.lexsort([-np.abs(np.nan_to_num(given.shifts)), given.p_values])
         named = [int(j) for j in order if given.texts[j] and self.names[j] not in alone]
         said = [
-            f"no difference of {self.names[j]} by itself is shown, but given the other columns of a row it is {given.texts[j]}"
-            if self.problem.encoding.cells[j].kind != "categorical"
-            else f"no difference of {self.names[j]} by itself is shown, but given the other columns of a row {given.texts[j]}"
+            f"no difference of {self.names[j]} by itself is shown, but given the other columns of a row {self._given(j)}"
             for j in named[:_MOST_GIVEN]
         ]
         rest = len(named) - _MOST_GIVEN
         return said + [f"{rest} more columns differ given the other columns"] * (rest > 0)
+
+    def _given(self, column: int) -> str:
+        """Return the change of a column given the others as the end of a sentence: a word has its own subject."""
+        text = self.witness.given_others.texts[column]
+        if text.startswith(MISSING):
+            return f"{self.names[column]} is {text}"
+        return text if self.problem.encoding.cells[column].kind == "categorical" else f"it is {text}"
 
     @property
     def _relations(self) -> str:
@@ -619,7 +624,8 @@ class TwoSampleResult(Result):
 
     def _tables(self) -> list[ShownTable]:
         about = "Each column by itself, the largest change first."
-        tables = [shown("Columns", as_read(self._columns()), about, ["pvalue", "share", "column", "change"])]
+        brief = ["pvalue", "share", "column", "change"]
+        tables = [shown("Columns", as_read(self._columns()), about, brief, self._legend())]
         if self.pvalue <= LEVEL:
             about = (
                 "Rows where their sample has most more rows than the other one: ten of each, the most telling first."
@@ -630,17 +636,31 @@ class TwoSampleResult(Result):
     def _charts(self) -> list[Chart]:
         return charts(self)
 
+    def _legend(self) -> dict[str, str]:
+        """Return what the columns mean of the table of columns."""
+        return {
+            "pvalue": "pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column "
+            f"falsely is at most {LEVEL:.0%}.",
+            "share": "share: about this share of the values would have to change to give the column its distribution in the "
+            "other table.",
+            "share_low": "share_low and share_high: the ends of an interval of 95 % for the share.",
+            "given_others": "given_others: the column compared with what the other columns of its rows let expect."
+            + f" {LEFT_OPEN}" * (not self._says_how_far),
+        }
+
+    @property
+    def _says_how_far(self) -> bool:
+        """Whether a sentence says how far a column moved given the others."""
+        return self.pvalue <= LEVEL and any(OPEN in words for words in self._given_others)
+
     def _notes(self) -> list[str]:
-        notes = [
-            "pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is "
-            f"at most {LEVEL:.0%}.",
-            "share: about this share of the values would have to change to give the column its distribution in the other "
-            "table; share_low and share_high are the ends of an interval of 95 %.",
-            "given_others: the column compared with what the other columns of its rows let expect.",
-            f"before is {self.labels[0]}, after is {self.labels[1]}. spread: from the first quartile to the third.",
+        spread = any("spread" in words for words in as_read(self._columns())["change"])
+        return [
+            *[LEFT_OPEN] * self._says_how_far,
+            f"before is {self.labels[0]}, after is {self.labels[1]}."
+            + " spread: from the first quartile to the third." * spread,
             f"The p-value of the whole comparison is from {self.n_resamples} permutations and is exact.",
         ]
-        return notes + [SPREAD_OF_TIMES] * ("time_before" in self.changes(1.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
