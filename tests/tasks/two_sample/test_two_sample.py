@@ -353,7 +353,7 @@ def test_pairs_whose_relation_differs_are_named_unless_a_column_differs_by_itsel
     found = two_sample_test(X, Y, **FEW)
     assert found.pvalue <= 0.05
     assert (found.witness.columns(), found.witness.relations()) == ([], [("column 1", "column 3")])
-    assert found.to_dict()["summary"][-1] == ("The relation between column 1 and column 3 differs.")
+    assert "The relation between column 1 and column 3 differs." in found.to_dict()["summary"]
     moved = two_sample_test(X, Y + [0.0, 2.0, 0.0, 0.0], **FEW)
     assert (moved.witness.columns(), moved.witness.relations()) == (["column 1"], [])
 

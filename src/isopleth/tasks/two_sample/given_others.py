@@ -42,7 +42,8 @@ def contrasts(problem: TwoSampleProblem, found: np.ndarray, chosen: np.ndarray |
     """
     out = column_contrasts(found, problem.units, problem.labels)
     two = problem.of_two_values if chosen is None else problem.of_two_values[chosen]
-    out[:, two] = standard_contrasts(found[:, two], problem.units, problem.labels) ** 2
+    if two.any():
+        out[:, two] = standard_contrasts(found[:, two], problem.units, problem.labels) ** 2
     return out
 
 
