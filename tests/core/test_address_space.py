@@ -8,9 +8,8 @@ import sys
 import pytest
 
 from isopleth import InputError
-from isopleth.core import address_space
 from isopleth.core import address_space as module
-from isopleth.core.address_space import COMMAND_BYTES, THREAD_BYTES, affordable_threads
+from isopleth.core.address_space import COMMAND_BYTES, THREAD_BYTES, address_space, affordable_threads
 from isopleth.core.threads import map_threads
 
 resource = pytest.importorskip("resource")

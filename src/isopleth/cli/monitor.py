@@ -25,7 +25,7 @@ from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
-from isopleth.tasks.drift.monitor import DriftMonitor
+from isopleth.tasks.drift.monitor import DriftMonitor, watched_names
 from isopleth.tasks.drift.page_watch import Page
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 
@@ -295,7 +295,7 @@ _OF_PAGES: dict[str, tuple[str, Callable[[Page], float]]] = {
 
 def _lines_of_pages(watching: DriftMonitor) -> list[str]:
     """Return the metrics of the pages that are open, by kind, columns and direction, so that a known cause can be silenced."""
-    names, opened = watching._watch.columns.names, [page for page in watching.state_.pages if page.closed < 0]
+    names, opened = watched_names(watching), [page for page in watching.state_.pages if page.closed < 0]
     lines = [*_head("open_pages", "gauge", "Pages that are open."), f"isopleth_monitor_open_pages {len(opened)}"]
     labelled = {}
     for page in opened:  # of two pages with the same labels the last one counts

@@ -683,3 +683,8 @@ def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarr
         block, prefix = np.zeros_like(block), np.zeros_like(prefix)
     rows, since = state.n_rows + len(values), state.since + len(values)
     return replace(state, n_rows=rows, since=since, block=block, prefix=prefix, suffix=suffix), sums
+
+
+def watched_names(monitor: DriftMonitor) -> list[str]:
+    """Return the names of the columns that a monitor in context watches, in the order in which its pages number them."""
+    return list(monitor._watch.columns.names)
