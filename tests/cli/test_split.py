@@ -82,6 +82,23 @@ def test_truth_values_are_two_entries_and_out_says_which_part(table, tmp_path):
     assert not frame["new"].iloc[first - 2]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("--id", "weight"),
+        ("--categorical", "new"),
+        ("--numeric", "price"),
+        ("--time-columns", "day"),
+        ("--exclude", "day"),
+    ],
+)
+def test_what_is_said_of_other_columns_is_for_the_parts(table, said):
+    path, frame = table
+    found = as_json(path, "--split", "shop=north", *said, *FAST)
+    assert found["rows"][0] == (frame["shop"] == "north").sum()
+    assert (said[1] in [row["column"] for row in found["table"]]) == (said[0] not in ("--id", "--exclude"))
+
+
 def test_rows_without_an_entry_are_said_to_be_left_out(tmp_path):
     frame = pd.DataFrame({"g": ["a", "b"] * 20, "x": np.arange(40.0) ** 1.5})
     frame.loc[[3, 8], "g"] = None

@@ -44,14 +44,19 @@ def values_of(given: list[str], schema: Schema, *, limits: bool = False) -> dict
     return found
 
 
+def typed_number(text: str) -> float:
+    """Return a number that was typed, NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
+
+
 def _checked(part: str, column: Column, name: str, value: str, schema: Schema) -> Any:
     """Return a value as the column holds it; refuse what is no number, time, truth value or word of it."""
     found: Any = value
     if column.kind == "numeric":
-        try:
-            found = float(value)
-        except ValueError:
-            found = np.nan
+        found = typed_number(value)
         if not np.isfinite(found):
             raise InputError(
                 f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no range."

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.given import shell_name
+from isopleth.cli.given import shell_name, typed_number
 from isopleth.cli.run import Run
 from isopleth.core.errors import InputError, listed, quoted, warn_user
 from isopleth.files.file_table import FileTable
-from isopleth.files.read import Reader
+from isopleth.files.read import Reader, Reading
 from isopleth.files.table_parts import files_of, read_files
 from isopleth.results.text import cell_text
 from isopleth.tables.kinds import Column
@@ -49,8 +49,7 @@ def read_parts(
 def parts_of(run: Run, path: Path, split: str) -> TwoParts:
     """Return the parts that ``COL``, ``COL=A``, ``COL=A,B`` or ``COL@VALUE`` says."""
     name, sign, said = _divided(split, _offered(run, path))
-    how = replace(run.options, columns=[name], exclude=[], labels=[], rename_each=False)
-    table = read_files(path, how, 2)
+    table = read_files(path, _of_column(run.options, name), 2)
     if not table.schema.columns:
         raise InputError(f"--split {split}: all cells of column {name!r} are alike; give a column with two entries.")
     column = table.schema.columns[0]
@@ -65,6 +64,14 @@ def parts_of(run: Run, path: Path, split: str) -> TwoParts:
         if not mask.any():
             raise InputError(f"--split {split}: no row has {label}; choose another value.")
     return TwoParts(name, names, masks)
+
+
+def _of_column(options: Reading, name: str) -> Reading:
+    """Return how one column is read: what was said of others is for the tables that are compared."""
+    said: dict[str, Any] = {
+        kind: [name] if name in getattr(options, kind) else [] for kind in ("categorical", "numeric", "time_columns")
+    }
+    return replace(options, columns=[name], exclude=[], labels=[], identifiers=[], rename_each=False, **said)
 
 
 def _offered(run: Run, path: Path) -> list[str]:
@@ -89,10 +96,7 @@ def _code(split: str, column: Column, text: str) -> float:
     """Return what a typed entry is in a column: the code of a word, or a number or time."""
     found: Any = text
     if column.kind == "numeric":
-        try:
-            found = float(text)
-        except ValueError:
-            found = np.nan
+        found = typed_number(text)
         if not np.isfinite(found):
             raise InputError(f"--split {split}: column {shell_name(column)!r} holds numbers and {text!r} is none.")
     return float(encode_cell(column, found))
