@@ -53,6 +53,33 @@ def test_every_function_of_six_lines_or_more_has_a_sentence():
     assert not [(path, name) for path, name, method in without if not (method and name in described)]
 
 
+def test_docstrings_begin_with_a_verb_or_a_noun():
+    others = {
+        "What",
+        "How",
+        "Whether",
+        "Which",
+        "Who",
+        "Where",
+        "When",
+        "Why",
+        "If",
+        "With",
+        "By",
+        "Of",
+        "In",
+        "At",
+        "To",
+        "As",
+    }
+    others |= {"From", "Their", "Its", "Not", "It", "This", "These", "That", "So", "And", "But", "Or", "Everything"}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):
+                first = re.split(r"[ ,:.\n]", text, maxsplit=1)[0]
+                assert first not in others, (path.relative_to(PACKAGE).as_posix(), getattr(node, "name", ""), first)
+
+
 def test_no_module_of_densities_and_differences_imports_another_in_a_circle():
     """Not inside functions and for types, either: a file can be read before those that use it."""
     for package in ("density", "difference"):

@@ -125,7 +125,7 @@ class ShareIntervals(ConfidenceRegionABC):
 
     @property
     def samples(self) -> np.ndarray:
-        """Not available: the intervals are computed from means and covariances, without samples of shares."""
+        """Refuse: the intervals are computed from means and covariances, without samples of shares."""
         raise InputError("these intervals are computed without resampling, so there are no samples of shares.")
 
     def point_estimate(self) -> np.ndarray:

@@ -19,7 +19,7 @@ _SUMMARY = {"summary": Key("list of string", "the finding in sentences")}
 
 
 class Printed(NamedTuple):
-    """What a command prints: the place of the result's class, the keys that it adds, and what its rows are."""
+    """Output of a command: the place of the result's class, the keys that it adds, and what its rows are."""
 
     result: str = ""
     more: dict[str, Key] = _NO_KEYS

@@ -56,7 +56,7 @@ class SomeRows:
 
     @property
     def schema(self) -> Schema:
-        """What each column is used as."""
+        """Schema: the use of each column."""
         return self.table.schema
 
     @property

@@ -1,4 +1,4 @@
-"""What the columns of a table hold where some have given values: the law of each other column given these alone."""
+"""Expected content of a table where some columns have given values: the law of each other column given these alone."""
 
 from __future__ import annotations
 

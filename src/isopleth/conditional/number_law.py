@@ -285,7 +285,7 @@ def _at_places(table: np.ndarray, place: np.ndarray) -> np.ndarray:
 
 
 class At(NamedTuple):
-    """What the laws of some rows need: trends, weights, and how far laws without a line are to be trusted."""
+    """Trends and weights of some rows for their laws, and how far laws without a line are to be trusted."""
 
     trends: np.ndarray  # (4, n)
     kernels: dict[str, csr_array]

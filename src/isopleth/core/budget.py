@@ -1,4 +1,4 @@
-"""What a computation may use, which does not affect its result: memory, threads, and whether progress is shown."""
+"""Resources that a computation may use, which do not affect its result: memory, threads, and whether progress is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is told of the progress of computations, besides those who asked for it by `verbose`; it imports nothing large."""
+"""Listeners to the progress of computations, besides `verbose`; this module imports nothing large."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Unchanged(Frame):
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the components of a mixture are fitted; a fitted value keeps it to fit other rows at the same length scales."""
+    """Recipe of the components of a mixture; a fitted value keeps it to fit other rows at the same length scales."""
 
     frames: Mapping[str, Frame]  # frames by name
     rule: str | None  # rule for length scales in the coordinates of a frame; None for rows in units of theirs

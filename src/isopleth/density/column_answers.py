@@ -1,4 +1,4 @@
-"""What a density of the columns of a table says of each of them: values, intervals and probabilities."""
+"""Answers of a density of the columns of a table for each of them: values, intervals and probabilities."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from isopleth.kernels.product import ColumnKernel
 
 
 class Refit(Protocol):
-    """How a density was fitted, so that it can be fitted to other points at the same length scales."""
+    """Recipe by which a density was fitted, so that it can be fitted to other points at the same length scales."""
 
     @property
     def kernel(self) -> Kernel:

@@ -161,7 +161,7 @@ def _kernel_rows(y: np.ndarray, weights: np.ndarray, solver: Solver) -> tuple[np
 
 @dataclass(frozen=True)
 class CellRecipe:
-    """How a product kernel is fitted to points of which cells may be missing."""
+    """Recipe by which a product kernel is fitted to points of which cells may be missing."""
 
     kernel: ColumnKernel
     solver: RowSolver

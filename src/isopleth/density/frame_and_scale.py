@@ -1,4 +1,4 @@
-"""What the parameters `frame` and `length_scale` of a density ask for."""
+"""Parameters `frame` and `length_scale` of a density, and what they ask for."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Asked:
 
     @cached_property
     def scaled(self) -> bool:
-        """Whether columns are only shifted and scaled."""
+        """Tell whether columns are only shifted and scaled."""
         return isinstance(self.frame, Scale) or self.frame == "scale"
 
     @cached_property
     def marginal(self) -> bool:
-        """Whether the numbers of a table with words or missing cells go through the marginal frame."""
+        """Tell whether the numbers of a table with words or missing cells go through the marginal frame."""
         of_columns = np.ndim(self.length_scale.base if isinstance(self.length_scale, Search) else self.length_scale)
         return self.frame in ("auto", "marginal", Marginal()) and not of_columns
 
     @cached_property
     def answers_cells(self) -> bool:
-        """Whether a fitted density answers for missing cells, which needs a kernel that is a product over columns."""
+        """Tell whether a fitted density answers for missing cells, which needs a kernel that is a product over columns."""
         try:
             return self.complete_for is None and get_kernel(self.kernel).column_factor is not None
         except InputError:
@@ -54,7 +54,7 @@ class Asked:
 
     @property
     def cells(self) -> bool:
-        """Whether words and missing cells can be fitted."""
+        """Tell whether words and missing cells can be fitted."""
         return self.answers_cells and (self.scaled or self.frame == "auto" or self.marginal)
 
     @property

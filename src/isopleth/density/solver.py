@@ -1,4 +1,4 @@
-"""How weighted rows become a density: the coefficients of kernels at the rows, and what a fit needs to know to choose scales."""
+"""Fit of a density to weighted rows: the coefficients of kernels at the rows, and what a fit needs to know to choose scales."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Decisions:
 
     @property
     def counts(self) -> bool:
-        """Whether all columns are categories, of which densities are shares."""
+        """Tell whether all columns are categories, of which densities are shares."""
         return self.categories is not None and bool(self.categories.mask.all())
 
     def workers(self, budget: Budget) -> int:

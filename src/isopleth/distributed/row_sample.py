@@ -63,7 +63,7 @@ class MemoryBlocks:
 
 @dataclass
 class _TableLook:
-    """What a first pass finds: sizes, ranges and common rows, and the number of rows of each block."""
+    """Findings of a first pass: sizes, ranges and common rows, and the number of rows of each block."""
 
     first: FirstLook
     lengths: list[int]

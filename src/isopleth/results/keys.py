@@ -1,4 +1,4 @@
-"""What stands under a name in the JSON of a result: its type, its meaning and its value, said in one place.
+"""Key in the JSON of a result: its type, its meaning and its value, said in one place.
 
 A result declares its keys; its dictionary, the schema that the commands print and the page about the command line are made from
 the declaration.

@@ -65,7 +65,7 @@ class ShownTable:
 
 @dataclass(frozen=True)
 class Content:
-    """Everything that is shown of a result.
+    """Content of a result: everything that is shown of it.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ class ChainDensity(Protocol):
 
     @property
     def weights(self) -> np.ndarray | None:
-        """Their weights."""
+        """Weights of the rows."""
 
     def evaluate(self, z: np.ndarray) -> Evaluation:
         """Return log densities and gradients at points."""

@@ -64,12 +64,12 @@ class Given:
 
     @cached_property
     def only_numbers(self) -> bool:
-        """Whether every column of a frame holds numbers; false for arrays."""
+        """Tell whether every column of a frame holds numbers; false for arrays."""
         return self.frame is not None and all(column.dtype.is_numeric() for column in self.frame.iter_columns())
 
     @cached_property
     def has_kinds(self) -> bool:
-        """Whether a frame has missing cells or columns other than numbers; false for arrays."""
+        """Tell whether a frame has missing cells or columns other than numbers; false for arrays."""
         if self.frame is None or not self.only_numbers:
             return self.frame is not None
         columns = [np.asarray(column.to_numpy()) for column in self.frame.iter_columns()]

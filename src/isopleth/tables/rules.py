@@ -226,7 +226,7 @@ class FoundRule:
 
     @property
     def weight(self) -> float:
-        """What a broken rule says against a cell, in nats: a rule that hardly any row breaks says most."""
+        """Evidence of a broken rule against a cell, in nats; greatest for a rule that hardly any row breaks."""
         return float(np.log(max(self.rows, 2) / max(len(self.broken), 1)))
 
 

@@ -1,4 +1,4 @@
-"""What a table holds, and what is odd: gaps, repeated rows, codes, and exact relations of columns that a few rows break."""
+"""Content of a table, and what is odd in it: gaps, repeated rows, codes, and exact relations of columns that a few rows break."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PlacedRows(Protocol):
 
     @property
     def schema(self) -> Schema:
-        """What each column is used as."""
+        """Schema: the use of each column."""
 
     def encoded(self) -> EncodedTable:
         """Return its columns as numbers and codes."""
@@ -47,11 +47,11 @@ class ReadTable(PlacedRows, Protocol):
 
     @property
     def source(self) -> Any:
-        """Its file."""
+        """File of the table."""
 
     @property
     def notes(self) -> Sequence[Message]:
-        """What is to be said of it."""
+        """Sentences on the table."""
 
     def __len__(self) -> int: ...
 

@@ -118,7 +118,7 @@ class SteinTestResult(Result):
 
     @property
     def _compared(self) -> tuple[str, str]:
-        """With what the sample is compared, and the name of one of them."""
+        """Things that the sample is compared with, and the name of one of them."""
         return (
             ("random signs", "vector of signs") if self.family is None else ("samples of the fit", "sample of the fit")
         )

@@ -55,7 +55,7 @@ class CommonKeys:
 
 
 class FirstLook:
-    """What a first pass over all rows finds: their number, the gaps, ranges and usual sizes of columns, whatever the order."""
+    """Findings of a first pass over all rows: their number, the gaps, ranges and usual sizes of columns, whatever the order."""
 
     def __init__(self, columns: int, common: int = 0) -> None:
         self.n_rows, self.common = 0, CommonKeys(common)
@@ -141,7 +141,7 @@ class FitSample(RowSample):
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether rows beyond the last key would be in the sample, since many rows repeat."""
+        """Tell whether rows beyond the last key would be in the sample, since many rows repeat."""
         return not self.complete and len(self._rows) < self.size
 
     def _merge(self, rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

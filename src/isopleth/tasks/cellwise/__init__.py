@@ -1,1 +1,1 @@
-"""Which cells of a table are wrong, and what would be usual in their place."""
+"""Wrong cells of a table, and what would be usual in their place."""

@@ -1,4 +1,4 @@
-"""What the cells of flagged rows say: a wrong cell, or a rare kind of row whose cells fit each other."""
+"""Reasons in the cells of flagged rows: a wrong cell, or a rare kind of row whose cells fit each other."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Shift:
 
 
 class ColumnRange:
-    """What a column holds in the rows that are not doubted: words with their counts, or the range of its numbers or times."""
+    """Content of a column in the rows that are not doubted: words with their counts, or the range of its numbers or times."""
 
     def __init__(self, cells: np.ndarray) -> None:
         known = [cell for cell in cells.tolist() if not _is_gap(cell)]

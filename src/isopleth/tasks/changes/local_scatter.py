@@ -1,4 +1,4 @@
-"""Which changes of level and slope remain where each step is weighted by the scatter near it."""
+"""Changes of level and slope that remain where each step is weighted by the scatter near it."""
 
 from __future__ import annotations
 

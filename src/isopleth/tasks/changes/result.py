@@ -149,7 +149,7 @@ class ChangePoints(Result):
 
     @property
     def _beside(self) -> tuple[np.ndarray, np.ndarray]:
-        """What stands before and after each told change, of shape (m, d) each; after an incident, what comes after its end."""
+        """Values before and after each told change, of shape (m, d) each; after an incident, those after its end."""
         starts, last = self._told
         parts, dim = self._parts, self.series.shape[1]
         out = np.empty((2, len(starts), dim))
@@ -188,7 +188,7 @@ class ChangePoints(Result):
 
     @property
     def steps(self) -> tuple[str, np.ndarray]:
-        """What the steps are called, and their numbers: lines of a file, else steps counted from 0."""
+        """Name of a step, and the numbers of the steps: lines of a file, else steps counted from 0."""
         return next(iter(self.where.items()), ("step", np.arange(len(self.series))))
 
     facts: ClassVar[dict[str, Fact]] = {
@@ -335,7 +335,7 @@ class ChangePoints(Result):
 
     @cached_property
     def _in_days(self) -> bool:
-        """Whether all times are the beginnings of days."""
+        """Tell whether all times are the beginnings of days."""
         return (
             self.times is not None
             and self.zone is None

@@ -42,7 +42,7 @@ class Page:
 
 
 class PageEvent(NamedTuple):
-    """What happened to a page at a row, and how the page was then."""
+    """Event of a page at a row, and the state of the page after it."""
 
     row: int
     event: str  # "opened"; "lasts" for an incident that has become a change; "closed"

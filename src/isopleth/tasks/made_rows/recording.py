@@ -1,4 +1,4 @@
-"""How a table records its values, so that drawn rows can look like its rows.
+"""Formats in which a table records its values, so that drawn rows can look like its rows.
 
 A density of numbers is smooth, and a table is not: its numbers have some decimals, some values occur again and again, there is
 nothing beyond its edges, and cells are missing in patterns.

@@ -1,4 +1,4 @@
-"""What is drawn of a comparison: how much each column differs, and both samples in the columns that differ most."""
+"""Charts of a comparison: how much each column differs, and both samples in the columns that differ most."""
 
 from __future__ import annotations
 

@@ -249,7 +249,7 @@ class TwoSampleProblem:
 
     @cached_property
     def _copies(self) -> np.ndarray:
-        """How often each distinct row occurs; without rows that groups leave out, which resemble those of their sample."""
+        """Count of each distinct row; without rows that groups leave out, which resemble those of their sample."""
         place = self.samples.place if self.groups is None else self.samples.place[self.units.rows]
         return np.bincount(place, minlength=len(self.samples.rows))
 

@@ -650,7 +650,7 @@ class TwoSampleResult(Result):
 
     @property
     def _says_how_far(self) -> bool:
-        """Whether a sentence says how far a column moved given the others."""
+        """Tell whether a sentence says how far a column moved given the others."""
         return self.pvalue <= LEVEL and any(OPEN in words for words in self._given_others)
 
     def _notes(self) -> list[str]:
