@@ -1,6 +1,6 @@
 """Compare time, memory and accuracy of isopleth with other libraries and the papers' algorithms.
 
-    python -m benchmarks --out docs/benchmarks_results.txt
+    python -m benchmarks [--only NAME ...] [--quick] [--out FILE ...]
 
 measures everything; the programs take turns. Programs that are not installed are left out.
 """

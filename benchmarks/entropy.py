@@ -1,6 +1,6 @@
 """Gradients of the entropy: their error and the time of a training step, by estimator.
 
-    python -m benchmarks.entropy --out docs/benchmarks_entropy_results.txt
+    python -m benchmarks.entropy [--draws 5] [--rounds 5] [--out FILE]
 
 The error is the squared difference of the estimated and the true scores at the samples relative to the squared true scores,
 summed over samples and columns: the mean over `--draws` samples. "Separated modes" is a mixture of d standard normal densities

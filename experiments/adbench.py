@@ -1,17 +1,15 @@
 """Anomaly detection on two boards of tables, beside the detectors of other packages, on the same rows in one process.
 
     python -m experiments.adbench --data DIR [--out board.csv] [--boards adbench oddbench] [--settings ...] [--methods ...]
-    python -m experiments.adbench --page board.csv > docs/anomalies_board_results.txt
+    python -m experiments.adbench --page board.csv
     python -m experiments.adbench --pictures board.csv --to docs/images
-    python -m experiments.adbench --papers board.csv --published DIR > docs/anomalies_papers_results.txt
 
 DIR holds a folder ``adbench`` with ADBench's classical sets and one ``oddbench`` with OddBench's tables; see
 :mod:`experiments.adbench_boards` for the settings. ``--methods`` takes names and functions in files, as ``FILE.py:FUNCTION``; see
 ``experiments/own_method.py``. Each line of the CSV file is one table, setting, seed and method with AUC, average precision,
 seconds of processor time and memory, or with the reason why it failed. A run that was interrupted goes on where it stopped, and
 methods may be added later; a failure is tried again once its line is deleted. The page and the pictures are made from the file
-alone. ``--papers`` sets published figures beside those of the file; see :mod:`experiments.adbench_published` for the files in
-``--published``.
+alone.
 """
 
 from __future__ import annotations
@@ -37,7 +35,6 @@ from experiments.adbench_boards import BOARDS, CLEAN, SETTINGS, Task, tables
 from experiments.adbench_methods import NAMES, Method, method
 from experiments.adbench_page import page
 from experiments.adbench_pictures import draw_pictures
-from experiments.adbench_published import beside
 from experiments.resumed import resumed
 
 FIELDS = ["board", "setting", "table", "seed", "method", "auc", "pr", "seconds", "megabytes", "failure"]
@@ -133,7 +130,7 @@ def jobs_of(options: argparse.Namespace) -> Iterator[Job]:
             print(f"{options.data / board} holds no .npz files; its tables are expected there.", file=sys.stderr)
         for setting in options.settings:
             for seed in options.seeds:
-                for path in files:
+                for path in files[:: options.every]:
                     yield Job(board, setting, path.stem, seed, partial(BOARDS[board], path, setting, seed))
 
 
@@ -144,11 +141,10 @@ def parse() -> argparse.Namespace:
     what.add_argument("--data", type=Path, help="folder with the boards' tables")
     what.add_argument("--page", type=Path, metavar="CSV", help="print the page of results made from this file")
     what.add_argument("--pictures", type=Path, metavar="CSV", help="draw the pictures made from this file")
-    what.add_argument("--papers", type=Path, metavar="CSV", help="print published figures beside those of this file")
     parser.add_argument("--to", type=Path, default=Path(), help="folder of the pictures")
-    parser.add_argument("--published", type=Path, default=Path(), help="folder with published figures by table")
     parser.add_argument("--out", type=Path, default=Path("board.csv"))
     parser.add_argument("--boards", nargs="+", choices=list(BOARDS), default=list(BOARDS))
+    parser.add_argument("--every", type=int, default=1, help="only every so many of the tables")
     parser.add_argument("--settings", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--methods", nargs="+", default=NAMES, help="names, or FILE.py:FUNCTION")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
@@ -158,7 +154,7 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Run the boards, or print the page."""
     options = parse()
-    made_from = options.page or options.pictures or options.papers
+    made_from = options.page or options.pictures
     if made_from is None:
         measure(options.out, available(options.methods), jobs_of(options))
         return
@@ -166,8 +162,6 @@ def main() -> None:
         lines = [line for line in csv.DictReader(file) if not line["failure"]]
     if options.page:
         print(page(lines))
-    elif options.papers:
-        print(beside(lines, options.published))
     else:
         draw_pictures(lines, options.to)
 

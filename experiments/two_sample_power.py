@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
@@ -328,8 +329,9 @@ def main(arguments: list[str] | None = None) -> None:
             values = pool.map(partial(p_values, data=options.data), tasks, chunksize=5)
             for run, value in zip(todo, values, strict=True):
                 add([[name, run, *value]])
-            print("\n".join(table(read(options.p_values, [name], runs), options.data)), flush=True)
+            print("\n".join(table(read(options.p_values, [name], runs), options.data)), file=sys.stderr, flush=True)
     lines = [f"power at level {ALPHA}", *table(read(options.p_values, names, runs), options.data)]
+    print("\n".join(lines))
     if options.out:
         options.out.write_text("\n".join(lines) + "\n")
 

@@ -3,10 +3,11 @@
     python tools/figures.py --data DIR [--minutes 60] [FILE ...]
     python tools/figures.py --list
 
-The files are those of docs/figures.json, or the named ones. Each command writes its output to docs/FILE; the record keeps the
-version of the package and the processor seconds of the run. Without names those run that fit into `--minutes` of a processor by
-their last record, the oldest versions first; a command whose cost is not recorded runs only by name. A file is written when its
-command has succeeded, so an interrupted run leaves the older results.
+The files are those of docs/figures.json, or the named ones. The output of a command, whose steps are joined by &&, is written to
+docs/FILE; DIR in it is the folder of `--data`. The record keeps the version of the package and the processor seconds of the run.
+Without names those run that fit into `--minutes` of a processor by their last record, the oldest versions first; a command whose
+cost is not recorded runs only by name. A file is written when its command has succeeded, so an interrupted run leaves the older
+results.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import json
 import os
 import resource
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -51,20 +54,32 @@ def chosen(known: dict[str, dict[str, Any]], names: list[str], minutes: float) -
     return found
 
 
-def run(command: str, data: Path | None) -> tuple[str, float]:
-    """Return the output of a command and its processor seconds; a failure ends the program."""
-    words = [str(data) if word == "DIR" else word for word in shlex.split(command)]
-    if "DIR" in shlex.split(command) and data is None:
+def run(command: str, data: Path | None, keep: Path | None) -> tuple[str, float]:
+    """Return the output of the steps of a command, and their processor seconds; a failure ends the program."""
+    if any(word.split("/")[0] == "DIR" for word in shlex.split(command)) and data is None:
         raise SystemExit(f"{command}: give the folder of the data as --data.")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [sys.executable, *words[1:]], cwd=ROOT, env=os.environ | {"PYTHONPATH": path}, text=True, stdout=subprocess.PIPE
-    )
+    output = ""
+    with tempfile.TemporaryDirectory() as folder:  # empty, so that no run goes on with the lines of an older one
+        for step in command.split(" && "):
+            words = [str(data) + word[3:] if word.split("/")[0] == "DIR" else word for word in shlex.split(step)]
+            done = subprocess.run(
+                [sys.executable, *words[1:]],
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": path},
+                text=True,
+                stdout=subprocess.PIPE,
+            )
+            if done.returncode:
+                raise SystemExit(f"{step}: ended with exit code {done.returncode}.")
+            output += done.stdout
+        if keep is not None:
+            shutil.copytree(folder, keep, dirs_exist_ok=True)
+    if not output.strip():
+        raise SystemExit(f"{command}: printed nothing.")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode or not done.stdout.strip():
-        raise SystemExit(f"{command}: ended with exit code {done.returncode}, and printed {len(done.stdout)} letters.")
-    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return output, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def main() -> None:
@@ -73,6 +88,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--keep", type=Path, help="folder for the files that the commands write, for pictures")
     parser.add_argument("--list", action="store_true", help="print the records and run nothing")
     options = parser.parse_args()
     known = records()
@@ -83,7 +99,7 @@ def main() -> None:
         return
     for name in chosen(known, options.files, options.minutes):
         print(f"{name}: {known[name]['command']}", file=sys.stderr)
-        output, seconds = run(known[name]["command"], options.data and options.data.resolve())
+        output, seconds = run(known[name]["command"], options.data and options.data.resolve(), options.keep)
         (ROOT / "docs" / name).write_text(output, encoding="utf-8")
         known[name] |= {"version": version(), "cpu_seconds": round(seconds, 1)}
         RECORDS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")

@@ -14,7 +14,6 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.directives.code import LiteralInclude
-from sphinx.util.docutils import SphinxDirective
 
 RECORDS = "figures.json"
 
@@ -38,17 +37,7 @@ class Measured(LiteralInclude):
         return [*super().run(), *_sentence(self, Path(self.arguments[0]).name)]
 
 
-class MeasuredBy(SphinxDirective):
-    """The sentence alone, for tables that are included as text."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Return the sentence."""
-        return _sentence(self, self.arguments[0])
-
-
-def _sentence(directive: SphinxDirective, name: str) -> list[nodes.Node]:
+def _sentence(directive: LiteralInclude, name: str) -> list[nodes.Node]:
     """Return the sentence on how a file was obtained."""
     record = json.loads((Path(directive.env.srcdir) / RECORDS).read_text(encoding="utf-8"))[name]
     paragraph = nodes.paragraph(classes=["measured"])
@@ -61,7 +50,6 @@ def _sentence(directive: SphinxDirective, name: str) -> list[nodes.Node]:
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Add the directives."""
+    """Add the directive."""
     app.add_directive("measured", Measured)
-    app.add_directive("measured-by", MeasuredBy)
     return {"parallel_read_safe": True}

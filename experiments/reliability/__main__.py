@@ -1,6 +1,6 @@
 """Reliability: kills, malformed and tampered files, signals, full disks; counts of how each run ended.
 
-    python -m experiments.reliability [--part PART] [--count COUNT] [--seed SEED] [--quick] [--out FILE]
+    python -m experiments.reliability [--part PART] [--count COUNT] [--share SHARE] [--seed SEED] [--quick] [--out FILE]
 
 Parts: kills, malformed, processes, tampered, signals, disk; all of them without `--part`. A run that ends with anything but a
 result or one sentence is a defect, and is listed.
@@ -30,13 +30,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=list(COUNTS), help="this part alone")
     parser.add_argument("--count", type=int, help="cases of each part")
+    parser.add_argument("--share", type=float, default=1.0, help="share of the cases of each part")
     parser.add_argument("--seed", type=int, default=0, help="another one makes other cases")
     parser.add_argument("--quick", action="store_true", help="a few cases: a check that it runs")
     parser.add_argument("--out", type=Path, help="a text file")
     options = parser.parse_args(arguments)
     lines: list[str] = []
     for part in [options.part] if options.part else list(COUNTS):
-        count = options.count or (QUICK if options.quick else COUNTS)[part]
+        count = options.count or (QUICK[part] if options.quick else max(1, round(options.share * COUNTS[part])))
         print(TITLES[part], flush=True)
         start = time.perf_counter()
         tally = importlib.import_module(f"experiments.reliability.{part}").campaign(count, options.seed)
