@@ -1,6 +1,6 @@
 """Mean integrated squared error of kernel density estimates with and without the bias of smoothing.
 
-    python -m experiments.debiased [--runs 10] [--seed 0] [--quick]
+    python -m experiments.debiased [--runs 10] [--columns 2 3 4 5] [--seed 0] [--quick]
 
 Samples of 1,000 rows of four mixtures of normal densities in 2 to 5 columns are fitted by `KDE` with and without `debias`. The
 integrated squared error has a closed form, because the truth and the estimates are mixtures of normal densities. Printed are the
@@ -113,10 +113,11 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10, help="samples of each mixture")
+    parser.add_argument("--columns", type=int, nargs="+", default=[2, 3, 4, 5], help="numbers of columns")
     parser.add_argument("--seed", type=int, default=0, help="of all draws")
     parser.add_argument("--quick", action="store_true", help="two columns and 250 rows only")
     options = parser.parse_args(arguments)
-    rows, columns, sizes = (250, (2,), SIZES[:2]) if options.quick else (ROWS, (2, 3, 4, 5), SIZES)
+    rows, columns, sizes = (250, (2,), SIZES[:2]) if options.quick else (ROWS, options.columns, SIZES)
     print(f"mean integrated squared errors of {rows} rows, {options.runs} runs")
     print(
         f"{'d':<3}{'mixture':<12}{'KDE':>10}{'scale':>7}{'debiased':>10}{'scale':>7}{'ratio':>7}{'default':>9}{'true score':>12}"
