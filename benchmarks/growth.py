@@ -286,10 +286,11 @@ def picture(path: Path, out: Path) -> None:
     from matplotlib.figure import Figure
 
     runs = journal(path)
+    sizes = sorted({n for _, n, _ in runs})
     figure = Figure(figsize=(9.0, 7.5), layout="constrained")
     for axis, (title, names) in zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, PANELS.items(), strict=True):
         for name in names:
-            found = {n: float(runs[name, n, "all"][0]) for n in SIZES if runs.get((name, n, "all"), [""])[0]}
+            found = {n: float(runs[name, n, "all"][0]) for n in sizes if runs.get((name, n, "all"), [""])[0]}
             if found:
                 axis.plot(list(found), list(found.values()), "o-", markersize=3, linewidth=1, label=name)
         ends = np.array([1e3, 1e6])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import studentized_range
 
-from experiments.adbench_kernels import KERNELS
 from experiments.adbench_methods import FAST, OURS
 from experiments.adbench_page import Comparison, Lines, comparisons, detectors, ranks
 from isopleth.results.figures import BLACK, BLUE, GREY, VERMILLION, new_figure, save_figure
@@ -96,14 +95,13 @@ def draw_heat(ax: Axes, compared: Comparison, board: str) -> None:
 def draw_pictures(lines: Lines, folder: Path) -> list[Path]:
     """Draw all pictures in a folder, and return their files.
 
-    Files: ``anomalies_board_boxes.png``, ``_ranks.png``, ``_heat.png`` and ``_kernels.png``.
+    Files: ``anomalies_board_boxes.png``, ``_ranks.png`` and ``_heat.png``.
     """
     among = detectors(lines)
     kinds = {
         "boxes": (draw_boxes, among, "row"),
         "ranks": (draw_ranks, among, "row"),
         "heat": (draw_heat, among, "column"),
-        "kernels": (draw_boxes, [OURS, *KERNELS], "row"),
     }
     written = []
     for kind, (draw, chosen, layout) in kinds.items():

@@ -4,10 +4,10 @@
     python tools/figures.py --list
 
 The files are those of docs/figures.json, or the named ones. The output of a command, whose steps are joined by &&, is written to
-docs/FILE; DIR in it is the folder of `--data`. The record keeps the version of the package and the processor seconds of the run.
-Without names those run that fit into `--minutes` of a processor by their last record, the oldest versions first; a command whose
-cost is not recorded runs only by name. A file is written when its command has succeeded, so an interrupted run leaves the older
-results.
+docs/FILE, and its pictures (.png) to docs/images; DIR in it is the folder of `--data`. The record keeps the version of the
+package and the processor seconds of the run. Without names those run that fit into `--minutes` of a processor by their last
+record, the oldest versions first; a command whose cost is not recorded runs only by name. A file is written when its command has
+succeeded, so an interrupted run leaves the older results.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / "docs" / "figures.json"
+IMAGES = ROOT / "docs" / "images"
 
 
 def records() -> dict[str, dict[str, Any]]:
@@ -74,6 +75,8 @@ def run(command: str, data: Path | None, keep: Path | None) -> tuple[str, float]
             if done.returncode:
                 raise SystemExit(f"{step}: ended with exit code {done.returncode}.")
             output += done.stdout
+        for picture in Path(folder).glob("*.png"):
+            shutil.copy(picture, IMAGES / picture.name)
         if keep is not None:
             shutil.copytree(folder, keep, dirs_exist_ok=True)
     if not output.strip():
@@ -88,7 +91,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--keep", type=Path, help="folder for the files that the commands write, for pictures")
+    parser.add_argument("--keep", type=Path, help="folder for the other files that the commands write")
     parser.add_argument("--list", action="store_true", help="print the records and run nothing")
     options = parser.parse_args()
     known = records()
@@ -102,6 +105,7 @@ def main() -> None:
         output, seconds = run(known[name]["command"], options.data and options.data.resolve(), options.keep)
         (ROOT / "docs" / name).write_text(output, encoding="utf-8")
         known[name] |= {"version": version(), "cpu_seconds": round(seconds, 1)}
+        known[name].pop("reason", None)  # why a record was older
         RECORDS.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
 
 

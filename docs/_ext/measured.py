@@ -2,8 +2,8 @@
 
     .. measured:: cells_results.txt
 
-`figures.json` holds the command, the version and the processor seconds of each file; tools/figures.py runs the commands and
-writes both.
+`figures.json` holds the command, the version and the processor seconds of each file, and the reason if it was not measured again
+with this minor version; tools/figures.py runs the commands and writes both.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ RECORDS = "figures.json"
 def said(record: dict[str, Any]) -> str:
     """Return the version and the cost of a run in words."""
     words = f"Measured with version {record['version']}"
+    if record.get("reason"):
+        words += f" and not again, because {record['reason']}"
     if record["cpu_seconds"] is None:
         return f"{words}."
     minutes = record["cpu_seconds"] / 60.0

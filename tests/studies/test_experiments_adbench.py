@@ -117,4 +117,4 @@ def test_pictures_are_drawn_from_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["adbench", "--pictures", str(out), "--to", str(tmp_path)])
     adbench.main()
     drawn = {path.name for path in tmp_path.glob("*.png")}
-    assert drawn == {f"anomalies_board_{kind}.png" for kind in ("boxes", "ranks", "heat", "kernels")}
+    assert drawn == {f"anomalies_board_{kind}.png" for kind in ("boxes", "ranks", "heat")}
