@@ -13,7 +13,6 @@ import pytest
 from cli import shell
 from cli.shell import rows_of
 from isopleth import two_sample_test
-from isopleth.cli.compare import labels_of_one_kind
 
 run = partial(shell.run, "compare")
 as_json = partial(shell.found, "compare")
@@ -345,12 +344,6 @@ def test_groups_have_the_same_labels_in_text_and_in_typed_files(tmp_path):
         for name in ("b.csv", "b.parquet", "floats.parquet")
     )
     assert typed == [in_text, in_text]
-
-
-def test_groups_with_many_digits_stay_apart():
-    long = np.array([1234567.25, 1234567.5])
-    for other in (np.array([1, 2]), np.array(["1234567.25", "x"])):
-        assert len(set(labels_of_one_kind(long, other)[0].tolist())) == 2
 
 
 def months(folder, gaps):

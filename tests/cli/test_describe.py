@@ -10,7 +10,6 @@ import pytest
 from cli.shell import fine as run
 from cli.shell import found as as_json
 from cli.shell import refused
-from isopleth.tasks.description import _code
 
 
 @pytest.fixture
@@ -64,14 +63,6 @@ def test_words_that_look_like_each_other_are_named_in_one_table_and_across_two(t
     assert "look like" not in run("compare", tmp_path / "a.csv", tmp_path / "a.csv").stderr
     text = " ".join(run("describe", tmp_path / "c.csv").stdout.split())
     assert "said: 'YES' and 'yes' look like one word: write it in one way if it is one." in text
-
-
-@pytest.mark.parametrize("code", [-1.0, *(sign * (10.0**k - 1.0) for k in range(1, 6) for sign in (1, -1))])
-def test_numbers_of_nines_and_minus_one_are_codes_where_no_other_value_is_near(code):
-    others = code - np.sign(code) * (2.0 * abs(code) + 5.0) * np.array([1.0, 1.2, 1.3])
-    assert _code(np.append(others, [code, code])) == (code, 2)
-    assert _code(np.append(others, code + 0.5)) is None
-    assert _code(np.append(others, [code, 0.9 * code, code])) is None
 
 
 def test_json_and_a_table_with_nothing_odd(odd, tmp_path):

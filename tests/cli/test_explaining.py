@@ -7,13 +7,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from cli import shell
 from cli.shell import rows_of
 from isopleth import AnomalyDetector, load, save
 from isopleth.cli import anomalies as explaining
-from isopleth.cli.commands import program
 
 run = partial(shell.fine, "anomalies")
 
@@ -109,8 +107,6 @@ def test_a_model_of_another_version_that_cannot_explain(file, tmp_path):
     detector = load(tmp_path / "model")
     del detector._reasons
     save(detector, tmp_path / "older")
-    result = CliRunner().invoke(
-        program, ["anomalies", str(file), "--model", str(tmp_path / "older"), "--explain", "--top", "1"]
-    )
+    result = shell.run("anomalies", file, "--model", tmp_path / "older", "--explain", "--top", 1)
     assert result.exit_code == 2
     assert result.stderr.endswith("older does not fit this version of isopleth: fit and save it again.\n")

@@ -16,7 +16,6 @@ from isopleth import SOSREP, NystromKEF, Search
 from isopleth.io import checkpoint as checkpoints
 from isopleth.io import load
 from isopleth.io import resume as journals
-from isopleth.score.ridge_selection import default_landmarks
 
 run = partial(shell.run, "fit")
 refused = partial(shell.refused, "fit")
@@ -78,12 +77,11 @@ def test_what_is_wrong_is_one_line_and_leaves_nothing(tmp_path, file):
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_a_score_has_the_landmarks_that_suit_its_columns(tmp_path, monkeypatch):
+def test_a_score_has_the_landmarks_that_suit_its_columns(tmp_path):
     file, out = tmp_path / "table.npy", tmp_path / "m"
-    np.save(file, np.random.default_rng(0).normal(size=(120, 8)))
-    monkeypatch.setattr("isopleth.cli.fit.default_landmarks", lambda space, d: default_landmarks(space, 10 * d))
-    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 8 columns in {out}\n"
-    assert load(out).centers_.shape == (18, 8)
+    np.save(file, np.random.default_rng(0).normal(size=(120, 80)))
+    assert run(file, "--out", out, "--kind", "score").output == f"NystromKEF of 120 rows of 80 columns in {out}\n"
+    assert load(out).centers_.shape == (18, 80)
 
 
 def test_a_refusal_of_a_size_names_what_the_command_has(tmp_path):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from cli import shell
 from cli.shell import refused
-from isopleth.cli.commands import program
 from isopleth.io import load
 
 N = 60
@@ -28,16 +26,15 @@ def path(tmp_path):
 def run(path, *options):
     """Fit a density to a table, score the table by it, and make rows like it."""
     folder = path.parent
-    runner = CliRunner()
-    fit = runner.invoke(program, ["fit", str(path), "--out", str(folder / "m"), *options])
+    fit = shell.run("fit", path, "--out", folder / "m", *options)
     if fit.exit_code:
         assert fit.exit_code == 2, fit.output
         assert fit.stderr.count("\n") == 1
         return fit.stderr
-    score = runner.invoke(program, ["score", str(folder / "m"), str(path), "--out", str(folder / "o.csv")])
+    score = shell.run("score", folder / "m", path, "--out", folder / "o.csv")
     assert score.exit_code == 0, score.output
     assert np.isfinite(pd.read_csv(folder / "o.csv")["log_density"]).all()
-    sample = runner.invoke(program, ["sample", str(path), "-n", "20", "--out", str(folder / "s.csv"), *options])
+    sample = shell.run("sample", path, "-n", 20, "--out", folder / "s.csv", *options)
     assert sample.exit_code == 0, sample.output
     assert sample.stderr == fit.stderr
     return fit.stderr
@@ -85,10 +82,7 @@ def test_other_words_that_mean_missing(path):
     frame = pd.read_csv(path)
     frame["word"] = frame["word"].replace("u", "none said")
     write(path, frame)
-    runner = CliRunner()
-    made = runner.invoke(
-        program, ["sample", str(path), "-n", "40", "--out", str(path.parent / "s.csv"), "--missing", "gone,none said"]
-    )
+    made = shell.run("sample", path, "-n", 40, "--out", path.parent / "s.csv", "--missing", "gone,none said")
     assert made.exit_code == 0, made.output
     assert set(pd.read_csv(path.parent / "s.csv")["word"].dropna()) == {"v"}
 

@@ -6,10 +6,8 @@ import gzip
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from cli.shell import fine, refused, run
-from isopleth.cli.commands import program
 from isopleth.files import source
 from isopleth.io import load
 
@@ -86,11 +84,11 @@ def test_compressed_files_and_standard_input_give_the_same(file, tmp_path, monke
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(file.read_bytes()))
     assert fine("anomalies", tmp_path / "t.csv.gz", "--exclude", "word").stdout == expected
     monkeypatch.setattr(source, "_read", [])
-    result = CliRunner().invoke(program, ["anomalies", "-", "--exclude", "word"], input=file.read_bytes())
+    result = run("anomalies", "-", "--exclude", "word", rows=file.read_bytes())
     assert result.stdout == expected
     monkeypatch.setattr(source, "_read", [])
     fit = ["fit", "-", "--exclude", "word", "--size", "10", "--out"]
-    result = CliRunner().invoke(program, [*fit, str(tmp_path / "one")], input=file.read_bytes(), catch_exceptions=False)
+    result = run(*fit, tmp_path / "one", rows=file.read_bytes())
     assert result.exit_code == 0
     fine("fit", file, *fit[2:], tmp_path / "two")
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

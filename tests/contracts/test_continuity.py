@@ -24,7 +24,6 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
-from isopleth.core.rows import distinct_rows
 from isopleth.difference import LSDD, KDEDifference
 from isopleth.score import Stein
 from isopleth.tasks import DriftMonitor, sliding_lsdd
@@ -187,11 +186,6 @@ def test_a_column_that_is_constant_up_to_rounding_is_constant():
     np.testing.assert_allclose(there, here, rtol=1e-6)
     with pytest.raises(InputError, match="constant columns have no score: column 1"):
         KernelScore().fit(moved(X))
-
-
-def test_codes_of_missing_cells_make_no_numbers_equal():
-    column = np.append(np.arange(60.0), np.full(6, -9.2e18))
-    assert len(distinct_rows(column[:, None], np.ones(66))[0]) == 61
 
 
 def test_centers_of_repeated_rows():

@@ -176,13 +176,3 @@ def test_the_inverse_multiquadric_is_a_density_of_one_column():
     t = (np.arange(400_000) + 0.5) / 400_000 * np.pi - np.pi / 2  # x = tan t: the tails are those of 1/x^2
     p = np.exp(model.score_samples(np.tan(t)[:, None]))
     assert np.sum(p / np.cos(t) ** 2) * np.pi / 400_000 == pytest.approx(1.0, abs=1e-6)
-
-
-def test_plots_pass_their_parameters_on(monkeypatch):
-    import isopleth.density.figures
-
-    model, asked = KDE(frame="scale").fit(mixture(20, 2)), {}
-    drawn = isopleth.density.figures
-    monkeypatch.setattr(drawn, "plot_density", lambda density, **kwargs: asked.update(kwargs) or density)
-    assert model.plot(columns=[0, 1], masses=[0.5]) is model
-    assert asked == {"columns": [0, 1], "masses": [0.5], "rows": None, "ax": None}

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 from isopleth import KDE, SOSREP, InputError, load, save
-from isopleth.density.fitted import Fitted
 from isopleth.kernels import ProductLaplacian
 
 RNG = np.random.default_rng(0)
@@ -95,24 +94,6 @@ def test_an_answer_leaves_nothing_in_a_model_file(tmp_path):
     model.score_samples(table)
     save(model, tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
-
-
-def test_held_out_log_densities_are_computed_once_for_a_fit_and_are_in_no_file(tmp_path, monkeypatch):
-    X = np.random.default_rng(2).normal(size=(60, 2))
-    density, other = KDE().fit(X), KDE().fit(X[:50])
-    save(density, tmp_path / "before")
-    refit, fits = Fitted.refit, []
-    monkeypatch.setattr(Fitted, "refit", lambda self, *rows: fits.append(len(rows[0])) or refit(self, *rows))
-    levels = [density.level_set(0.5), density.level_set(0.9)]
-    assert len(fits) == 5
-    assert density.level_set([0.5, 0.9]).tolist() == levels
-    assert len(fits) == 5
-    assert other.level_set(0.5) != levels[0]
-    assert density.fit(X[:50]).level_set(0.5) == other.level_set(0.5)  # a new fit has its own
-    density.fit(X).level_set(0.5)
-    save(density, tmp_path / "after")
-    assert (tmp_path / "before").stat().st_size == (tmp_path / "after").stat().st_size
-    assert load(tmp_path / "after").level_set(0.9) == levels[1]
 
 
 def test_components_are_shown_by_what_tells_them_apart():

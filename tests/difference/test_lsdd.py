@@ -12,7 +12,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth import LSDD, InputError
-from isopleth.difference.fitted import upper_thresholds
 
 
 @pytest.fixture(scope="module")
@@ -245,15 +244,6 @@ def test_calls_that_raise_an_error():
             difference.predict([[0.0, 0.0]], priors=priors)
     with pytest.raises(InputError, match="mass"):
         difference.level_set(1.0)
-
-
-def test_thresholds_by_counting():
-    values = np.array([5.0, 4.0, 4.0, 3.0, 2.0, -1.0])
-    contrast = np.array([0.3, 0.2, -0.1, 0.2, 0.2, -0.8])
-    np.testing.assert_array_equal(
-        upper_thresholds(values, contrast, np.array([0.3, 0.5, 0.7, 0.99])), [5.0, 4.0, 3.0, 2.0]
-    )
-    assert upper_thresholds(values, -contrast, np.array(0.5)) == np.inf
 
 
 def test_a_fit_that_fails_leaves_no_difference():

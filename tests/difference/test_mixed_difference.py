@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD, DataWarning, InputError
-from isopleth.difference.gaussian_system import CategoryCoordinates
 
 pandas = pytest.importorskip("pandas")
 
@@ -32,20 +31,6 @@ def test_integrals_over_numbers_and_sums_over_words(model):
         values = model.difference(pandas.DataFrame({"x": np.tile(grid, 5), "w": words}))
     total = np.trapezoid(values.reshape(5, -1) ** 2, grid, axis=1).sum()
     assert total == pytest.approx(model.squared_l2("quadratic"), rel=1e-9)
-
-
-def test_sums_over_categories_in_closed_form():
-    """Against sums of products of the kernels of all categories."""
-    m, unit, scale = 4, 1.3, 0.9
-    categories = CategoryCoordinates((slice(1, 5),), (m,), (np.sqrt(2.0) * unit,), 5)
-    log_volume, stretch = categories.measured(np.array([2.0, *[scale] * 4]))
-    points = unit * np.eye(4) / scale
-    squares = ((points[:, None] - points) ** 2).sum(axis=2)
-    kernel = np.exp(-0.5 * squares)
-    volume = np.exp(log_volume) / (np.sqrt(np.pi) * 2.0)
-    found = volume * np.exp(-0.25 * ((points[:, None] - points) ** 2 * stretch[1:] ** 2).sum(axis=2))
-    np.testing.assert_allclose(found, kernel @ kernel, rtol=1e-12)
-    assert stretch[0] == 1.0
 
 
 def test_the_distance_of_known_distributions():

@@ -16,6 +16,7 @@ from isopleth import (
     KDE,
     LSDD,
     AnomalyDetector,
+    DataWarning,
     DensityImputer,
     InputError,
     NystromKEF,
@@ -23,7 +24,6 @@ from isopleth import (
     Search,
     distributed,
 )
-from isopleth.core.errors import DataWarning
 from isopleth.score import Tikhonov
 
 da = pytest.importorskip("dask.array")

@@ -12,13 +12,13 @@ from isopleth import (
     CellwiseDetector,
     ChangePointDetector,
     ConditionalDensity,
+    DataWarning,
     DensityImputer,
     DriftMonitor,
     InputError,
     distributed,
     two_sample_test,
 )
-from isopleth.core.errors import DataWarning
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

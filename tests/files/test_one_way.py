@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 import isopleth
+from cli import shell
 from isopleth import AnomalyDetector, read_table
-from isopleth.cli.commands import program
 
 CLI = Path(isopleth.__file__).parent / "cli"
 _counters = []
@@ -55,7 +54,7 @@ def test_a_file_is_opened_once(tmp_path, monkeypatch, command, files):
         lines = [f"{a},{b},{'xy'[int(a > 0)]}" if words else f"{a},{b}" for a, b in rows.tolist()]
         Path(f"{name}.csv").write_text("\n".join(["a,b,kind" if words else "a,b", *lines]) + "\n")
     _counters.append(Counter())
-    result = CliRunner().invoke(program, command)
+    result = shell.run(*command)
     opened = _counters.pop()
     if "--groups" in command:  # two groups in all are refused, after the files have been read
         assert "groups" in result.stderr

@@ -11,7 +11,6 @@ from scipy.integrate import quad
 from scipy.special import kve
 
 from isopleth.kernels import SDO, Laplacian
-from isopleth.kernels.sobolev_spectrum import bessel_ratio
 
 PAIRS = [(1, 1), (1, 2), (1, 7), (2, 2), (2, 3), (2, 9), (3, 2), (3, 3), (5, 4), (8, 5), (16, 10), (31, 16)]
 
@@ -70,22 +69,6 @@ def test_is_its_closed_form_where_that_is_accurate(d, m, order):
     assert seen.sum() > 100
     found = SDO(d, m).derivative(s[seen], order)
     np.testing.assert_allclose(found, want[seen] * s[seen] ** power, rtol=2e-11, atol=2e-11 * size)
-
-
-@pytest.mark.parametrize(("d", "m"), [(31, 16), (64, 70), (200, 400), (300, 160)])
-@pytest.mark.parametrize("order", [1, 4])
-def test_is_its_integral_over_frequencies_in_many_dimensions(d, m, order):
-    """There waves decrease so fast in frequency that the trapezoid rule in ln t needs no ray."""
-    half, step = 0.5 * d + order, 0.02 / d
-    u = np.arange(-60.0 / d, 60.0 / max(2.0 * (m - half), 0.5 * (half - 0.5) / 4), step)
-    log_weight = 2 * half * u - np.logaddexp(0.0, 2 * m * u)
-    log_mass = math.log(0.5 * math.pi / m / math.sin(0.5 * math.pi * d / m))
-    front = math.prod(-0.25 / (0.5 * d + i) for i in range(order))
-    weights = front * step * np.exp(log_weight - log_mass)
-    for r in math.sqrt(d) * np.array([1.5, 2.5, 4.0]):
-        want = weights @ bessel_ratio(half, r * np.exp(u)) * (r * r) ** (order // 2)
-        size = (0.5 / d) ** order * (2.0 * d) ** (order // 2)
-        assert float(SDO(d, m).derivative(r * r, order)) == pytest.approx(want, abs=1e-11 * size)
 
 
 def test_one_dimension_first_order_is_the_laplacian_kernel():

@@ -10,7 +10,6 @@ from isopleth.frames import Whiten
 torch = pytest.importorskip("torch")
 
 from isopleth.torch import kernel_product, ksd, mmd, squared_l2, svgd_direction  # noqa: E402
-from isopleth.torch.discrepancies import median_distance  # noqa: E402
 
 
 def samples(n, d, seed=0, shift=0.0, dtype=torch.float64):
@@ -179,13 +178,14 @@ def test_the_length_scale_of_its_own_is_the_median_distance_and_a_constant():
     x, y = samples(60, 3).requires_grad_(), samples(50, 3, seed=1, shift=0.5).requires_grad_()
     both = torch.cat([x, y]).detach()
     distances = torch.pdist(both).sort().values
-    want = distances[(2 * len(distances) - 1) // 2 // 2]
-    got = median_distance(x, y)
-    assert not got.requires_grad
-    torch.testing.assert_close(got, want, rtol=1e-9, atol=0.0)
-    for function, scale in ((mmd, got), (squared_l2, got / 3.0**0.5)):
-        torch.testing.assert_close(function(x, y), function(x, y, length_scale=float(scale)))
-    assert float(median_distance(x[:1])) == float(median_distance(torch.ones(5, 2))) == 1.0
+    median = float(distances[(2 * len(distances) - 1) // 2 // 2])
+    for function, scale in ((mmd, median), (squared_l2, median / 3.0**0.5)):
+        values = [function(x, y), function(x, y, length_scale=scale)]
+        torch.testing.assert_close(*values)
+        torch.testing.assert_close(*(torch.autograd.grad(value, x)[0] for value in values))
+    equal = torch.ones(5, 2, dtype=torch.float64)
+    for function, scale in ((mmd, 1.0), (squared_l2, 1.0 / 2.0**0.5)):  # no two rows differ
+        torch.testing.assert_close(function(equal, equal), function(equal, equal, length_scale=scale))
 
 
 @pytest.mark.parametrize("dim", [1, 2, 5])

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from isopleth import ChangePointDetector, InputError, load, save
-from isopleth.tasks.changes.changed_season import changed_part
 
 HOURS = pd.date_range("2024-03-04", periods=21 * 24, freq="h")
 DAY = 5.0 * np.sin(2.0 * np.pi * HOURS.hour / 24.0).to_numpy()
@@ -122,15 +121,3 @@ def test_a_changed_season_says_which_part(timed):
     assert len(result) == 1
     part = r"from (09:00 to 12:00|19:00 to 22:00) of each day" if timed else r"at steps (9 to 12|19 to 22) of each 24"
     assert re.search(rf"From step 7\d\d on, the series is (3|2\.\d+|3\.\d+) (higher|lower) {part}", result.text())
-
-
-def test_the_part_of_a_season_that_changes_is_that_of_the_largest_difference():
-    rng = np.random.default_rng(9)
-    column = np.resize(np.arange(12.0), 240) + 0.3 * rng.normal(size=240)
-    assert changed_part(column[:120], column[120:], 12) is None
-    changed = column.copy()
-    changed[120:] += 2.0 * np.isin(np.arange(120) % 12, [11, 0, 1])
-    first, last, size = changed_part(changed[:120], changed[120:], 12)
-    assert (first, last, size) == (11, 1, pytest.approx(2.0, abs=0.3))
-    assert changed_part(column[:120], column[120:] + 5.0, 12) is None  # all of it
-    assert changed_part(changed[:120], changed[120:140], 12) is None  # too short

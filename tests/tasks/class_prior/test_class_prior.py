@@ -16,7 +16,6 @@ from sklearn.svm import SVC
 
 from isopleth import ClassPriorEstimator, DataWarning, InputError
 from isopleth.tasks import ClassPriors
-from isopleth.tasks.class_prior.shares import clearly_less, held_out_losses
 
 CORNERS = 2.0 * np.eye(3)
 
@@ -345,16 +344,6 @@ def test_the_ridge_is_small_where_a_rule_over_several_columns_parts_the_classes(
     y = np.repeat([0, 1], 30)
     plain = ClassPriorEstimator(random_state=0).fit(rng.normal(size=(60, 4)) + y[:, None], y)
     assert plain.alpha_ == pytest.approx(10.0 / 60.0)
-
-
-def test_a_ridge_is_chosen_by_paired_losses_that_weigh_classes_alike():
-    probabilities = np.array([[0.9, 0.1], [0.8, 0.2], [0.5, 0.5], [0.0, 1.0], [1.0, 0.0]])
-    labels = np.array([0, 0, 0, 1, 1])
-    losses = held_out_losses(probabilities, labels)
-    by_class = [-np.log([0.9, 0.8, 0.5]).mean(), -np.log([1.0, 1e-12]).mean()]
-    assert losses.mean() == pytest.approx(np.mean(by_class))
-    assert clearly_less(np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.5]))
-    assert not clearly_less(np.array([0.0, 9.0]), np.array([1.0, 8.5]))
 
 
 def test_says_that_rows_without_a_difference_tell_nothing():

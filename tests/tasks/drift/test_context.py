@@ -10,7 +10,6 @@ import pytest
 
 from isopleth import DriftMonitor, InputError
 from isopleth.io import load, save
-from isopleth.tasks.drift.causes import autoregression, least_in_run
 
 PER_DAY = 48
 
@@ -226,16 +225,6 @@ def test_windows_and_contexts_exclude_each_other_and_short_references_are_refuse
     fitted.state_ = replace(fitted._watch.empty(), key=1)
     with pytest.raises(InputError, match="state_ is not of this monitor"):
         fitted.update(REFERENCE[:3])
-
-
-def test_an_autoregression_is_found_and_runs_are_of_one_sign():
-    noise = np.random.default_rng(0).normal(size=3000)
-    z = noise.copy()
-    for i in range(1, len(z)):
-        z[i] += 0.6 * z[i - 1]
-    np.testing.assert_allclose(autoregression(z / z.std())[:1], [0.6], atol=0.06)
-    assert len(autoregression(noise)) == 0
-    np.testing.assert_allclose(least_in_run(np.array([1.0, 2.0, 3.0, -4.0, -5.0, -6.0]), 3)[[2, 5]], [1.0, 4.0])
 
 
 def test_hours_are_those_of_the_zone_also_where_its_clock_is_set_back():

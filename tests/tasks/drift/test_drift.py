@@ -9,9 +9,8 @@ from scipy.stats import ks_2samp
 
 import isopleth
 from isopleth import DataWarning, DriftMonitor, InputError
-from isopleth.tasks import AnytimeDriftMonitor, DriftState
+from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import calibration as drift_calibration
-from isopleth.tasks.drift.monitor import advance
 
 
 @pytest.fixture(autouse=True)
@@ -103,21 +102,6 @@ def test_a_saved_monitor_continues_with_the_same_bits(tmp_path):
     fitted.update(stream(seed=5))
     fitted.state_ = kept
     np.testing.assert_array_equal(fitted.update(X[231:]).statistic, second.statistic)
-
-
-def test_sums_are_those_of_the_rows():
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(103, 2)) * 10.0 ** rng.integers(-3, 9, size=(103, 1))
-    state, sums = DriftState.empty(7, 2), []
-    while state.n_rows < 103:
-        step = min(state.rows_left, int(rng.integers(1, 8)), 103 - state.n_rows)
-        state, found = advance(state, values[state.n_rows : state.n_rows + step])
-        sums.append(found)
-    sums = np.concatenate(sums)
-    assert np.isnan(sums[:6]).all()
-    expected = np.array([values[i - 6 : i + 1].sum(axis=0) for i in range(6, 103)])
-    # A giant row that has left the window leaves nothing behind.
-    np.testing.assert_allclose(sums[6:], expected, rtol=1e-12, atol=1e-9)
 
 
 def test_memory_is_that_of_two_windows():

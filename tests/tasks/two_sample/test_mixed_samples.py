@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binomtest
 
 from isopleth import DataWarning, InputError, two_sample_test
-from isopleth.tasks.two_sample.problem import gap_strata
 from people import people
 
 pandas = pytest.importorskip("pandas")
@@ -84,21 +83,6 @@ def test_gaps_may_count_for_nothing():
     assert blind.separation().low < 0.5
     Y["age"] += 4.0
     assert two_sample_test(X, Y, compare_missing=False, **FEW).witness.columns() == ["age"]
-
-
-def test_strata_of_gaps_have_rows_of_both_samples_and_alike_gaps():
-    rng = np.random.default_rng(0)
-    first = np.arange(300) < 120
-    missing = rng.random((300, 6)) < np.where(first, 0.3, 0.1)[:, None]
-    strata, blanked = gap_strata(missing, first)
-    assert strata.max() > 3
-    assert (blanked >= missing).all()
-    for stratum in range(strata.max() + 1):
-        rows = strata == stratum
-        assert first[rows].any()
-        assert (~first[rows]).any()
-        assert len(np.unique(blanked[rows], axis=0)) == 1
-        np.testing.assert_array_equal(blanked[rows][0], missing[rows].any(axis=0))
 
 
 def draw_null(rng, n, m, gaps, words, gaps_of_second=None):
