@@ -12,13 +12,13 @@ demo: .venv-demo/ready
 	.venv-demo/bin/isopleth demo
 
 test: .venv-test/ready lint
-	.venv-test/bin/python -m pytest -m "not slow" -n auto
+	.venv-test/bin/python -m pytest -m "not slow" -n auto --dist loadfile
 
 test-studies: .venv-test/ready  # experiments and benchmarks
-	.venv-test/bin/python -m pytest -m "not slow" -n auto -o norecursedirs=".*" tests/studies
+	.venv-test/bin/python -m pytest -m "not slow" -n auto --dist loadfile -o norecursedirs=".*" tests/studies
 
 coverage: .venv-test/ready  # a target of its own, because the tests take much longer while lines are counted
-	.venv-test/bin/python -m pytest -m "not slow" -n auto --cov --cov-report=term --cov-fail-under=97
+	.venv-test/bin/python -m pytest -m "not slow" -n auto --dist loadfile --cov --cov-report=term --cov-fail-under=97
 
 test-all: .venv-test/ready
 	.venv-test/bin/python -m pytest
@@ -29,11 +29,11 @@ LOWEST = tests/contracts/test_estimators.py tests/contracts/test_tensors.py test
 	tests/kernels/test_kernels.py tests/score/test_score_tensors.py tests/difference/test_difference_tensors.py tests/tasks/test_task_tensors.py
 
 test-lowest: .venv-lowest/ready
-	.venv-lowest/bin/python -m pytest -q -m "not slow" -n auto $(LOWEST)
+	.venv-lowest/bin/python -m pytest -q -m "not slow" -n auto --dist loadfile $(LOWEST)
 
 # The same tests with the latest wheels of NumPy, SciPy, scikit-learn, pandas and pyarrow, from the index in NIGHTLY_WHEELS.
 test-nightly: .venv-nightly/ready
-	.venv-nightly/bin/python -m pytest -q -m "not slow" -n auto $(LOWEST)
+	.venv-nightly/bin/python -m pytest -q -m "not slow" -n auto --dist loadfile $(LOWEST)
 
 # Adapters, by the checks of the libraries that they are for.
 test-adapters: .venv-adapters/ready

@@ -16,8 +16,7 @@ EMPTY = pd.DataFrame([[None, None]] * 2, columns=ROWS.columns, dtype=float)
 BOTH = pd.concat([ROWS[:11], EMPTY, ROWS[11:]], ignore_index=True)
 
 
-@pytest.mark.parametrize("kind", [SOSREP, KDE])
-@pytest.mark.parametrize("form", ["frame", "array", "file"])
+@pytest.mark.parametrize(("kind", "form"), [(SOSREP, "frame"), (KDE, "array"), (KDE, "file")])
 def test_a_fit_to_complete_numbers_and_empty_rows_is_that_to_the_numbers(kind, form, tmp_path):
     def made(frame):
         if form == "file":

@@ -371,3 +371,15 @@ def test_tensors_give_tensors():
     score = KernelScore(base="gaussian", length_scale=2.0, regularizer=Tikhonov(alpha=0.1)).fit(rows)
     assert isinstance(score.sample(20, random_state=0), torch.Tensor)
     assert isinstance(SOSREP(kernel="matern52", frame="scale").fit(rows).sample(20, random_state=0), torch.Tensor)
+
+
+@pytest.mark.parametrize(("method", "warm_up", "thin"), [("mala", 200, 10), ("hmc", 200, 1), ("ula", 200, 20)])
+def test_warm_up_and_thinning_are_by_default_as_the_docstring_says(method, warm_up, thin):
+    target = Target(lambda x: (-0.5 * (x**2).sum(axis=1), -x), np.random.default_rng(0).normal(size=(20, 2)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        first, second = (
+            sample(target, 8, method=method, chains=2, random_state=0, **how)
+            for how in ({}, {"warm_up": warm_up, "thin": thin})
+        )
+    np.testing.assert_array_equal(first.rows, second.rows)
