@@ -93,24 +93,25 @@ def test_columns_still_belong_together(file, made):
     np.testing.assert_allclose(medians[1], medians[0], atol=3.0)
 
 
-def test_seeds_formats_and_complete_rows(file, tmp_path):
-    model = tmp_path / "m.model"
-    fine(file, "-n", 50, "--out", tmp_path / "a.csv", "--save", model)
-    assert fine("-n", 50, "--out", tmp_path / "b.csv", "--model", model).stderr == ""
+def test_seeds_formats_and_complete_rows(tmp_path):
+    file, model = tmp_path / "few.csv", tmp_path / "m.model"
+    shop(80).to_csv(file, index=False)
+    fine(file, "-n", 20, "--out", tmp_path / "a.csv", "--save", model)
+    assert fine("-n", 20, "--out", tmp_path / "b.csv", "--model", model).stderr == ""
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-    fine("-n", 50, "--out", tmp_path / "c.csv", "--model", model, "--seed", 1)
+    fine("-n", 20, "--out", tmp_path / "c.csv", "--model", model, "--seed", 1)
     assert (tmp_path / "a.csv").read_bytes() != (tmp_path / "c.csv").read_bytes()
     expected = pd.read_csv(tmp_path / "a.csv")
-    fine("-n", 50, "--out", tmp_path / "a.parquet", "--model", model)
+    fine("-n", 20, "--out", tmp_path / "a.parquet", "--model", model)
     parquet = pd.read_parquet(tmp_path / "a.parquet")
     assert parquet["count"].tolist() == expected["count"].tolist()
     assert parquet["day"].dt.strftime("%Y-%m-%d").tolist() == expected["day"].tolist()
-    fine("-n", 50, "--out", tmp_path / "a.jsonl", "--model", model)
+    fine("-n", 20, "--out", tmp_path / "a.jsonl", "--model", model)
     lines = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert [line.get("paid") for line in lines] == [None if np.isnan(v) else v for v in expected["paid"]]
-    fine("-n", 50, "--out", tmp_path / "a.tsv", "--model", model)
+    fine("-n", 20, "--out", tmp_path / "a.tsv", "--model", model)
     assert pd.read_csv(tmp_path / "a.tsv", sep="\t").equals(expected)
-    fine("-n", 50, "--out", tmp_path / "full.csv", "--model", model, "--complete")
+    fine("-n", 20, "--out", tmp_path / "full.csv", "--model", model, "--complete")
     assert not pd.read_csv(tmp_path / "full.csv").isna().any(axis=None)
     assert "'kind'" in refused("-n", 5, "--out", tmp_path / "a.npy", "--model", model)
 

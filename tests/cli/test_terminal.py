@@ -12,6 +12,7 @@ from cli.verbs import VERBS, arguments, write_files
 from isopleth.results.text import width_of
 
 pty = pytest.importorskip("pty")
+pytestmark = pytest.mark.usefixtures("few_simulations")  # forked processes have what the fixture sets
 COLUMNS = 80
 
 

@@ -126,15 +126,15 @@ def test_the_rate_of_false_alarms(phi):
 def test_truth_values_and_coarse_numbers_keep_a_clear_change():
     """Equal values in a row are no calm where most values are equal."""
     found = {"truth": 0, "coarse": 0, "none": 0}
-    for seed in range(5):
+    for seed in range(3):
         rng = np.random.default_rng(seed)
         values = np.concatenate([rng.normal(size=60), rng.normal(3.0, 1.0, size=60)])
         for name, series in (("truth", values > 1.0), ("coarse", np.trunc(values)), ("none", rng.random(120) < 0.2)):
             places = detected(series.astype(float)).change_points_
             found[name] += len(places) if name == "none" else bool(len(places) == 1 and abs(places[0] - 60) <= 5)
-    assert found["truth"] >= 3
-    assert found["coarse"] >= 3
-    assert found["none"] <= 1
+    assert found["truth"] >= 2
+    assert found["coarse"] >= 2
+    assert found["none"] == 0
 
 
 def test_a_constant_series_and_a_constant_stretch_work():

@@ -11,15 +11,15 @@ import pytest
 
 from isopleth import ChangePointDetector, InputError, load, save
 
-HOURS = pd.date_range("2024-03-04", periods=21 * 24, freq="h")
+HOURS = pd.date_range("2024-03-04", periods=14 * 24, freq="h")
 DAY = 5.0 * np.sin(2.0 * np.pi * HOURS.hour / 24.0).to_numpy()
 
 
 @pytest.fixture(scope="module")
 def busy():
-    """Three weeks of hours with a day, a step of 4 at six in the evening and an incident of five hours."""
+    """Two weeks of hours with a day, a step of 4 at six in the evening and an incident of five hours."""
     series = 20.0 + DAY + 0.5 * np.random.default_rng(0).normal(size=len(HOURS))
-    series[306:] += 4.0
+    series[162:] += 4.0
     series[100:105] += 8.0
     return ChangePointDetector(random_state=0).fit(pd.Series(series, HOURS, name="load")).result_
 

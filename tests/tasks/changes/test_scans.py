@@ -248,11 +248,11 @@ def turned(seed, cycles):
 
 def test_a_change_of_shape_is_found_in_few_cycles_as_a_change_of_no_level():
     near = 0
-    for seed in range(3):
+    for seed in range(2):
         detector = ChangePointDetector(random_state=0).fit(turned(seed, 20))
         near += len(detector.change_points_) == 1 and abs(detector.change_points_[0] - 500) <= 25
         assert not {"level", "slope"} & set(detector.kinds_)
-    assert near >= 2
+    assert near == 2
 
 
 @pytest.mark.parametrize("origin", [0.0, 1000.0])
@@ -353,13 +353,14 @@ def test_the_largest_contrast_of_a_stretch_is_that_of_all_stretches():
 
 def test_stretches_of_another_frequency_that_come_back_are_told():
     """A B A B A: no single place parts what differs."""
-    told = 0
-    for seed in range(2):
+
+    def told(seed):
         phase, parts = 0.0, []
         for steps, period in [(600, 25), (250, 12), (600, 25), (250, 12), (600, 25)]:
             parts.append(np.sin(phase + 2.0 * np.pi * np.arange(steps) / period))
             phase += 2.0 * np.pi * steps / period
         series = np.concatenate(parts) + 0.1 * np.random.default_rng(seed).normal(size=2300)
         found = ChangePointDetector(random_state=0).fit(series).change_points_
-        told += all(np.abs(found - place).min(initial=2300) <= 30 for place in (600, 850, 1450, 1700))
-    assert told >= 1
+        return all(np.abs(found - place).min(initial=2300) <= 30 for place in (600, 850, 1450, 1700))
+
+    assert any(map(told, range(2)))
