@@ -33,7 +33,7 @@ from isopleth.tasks import AnytimeDriftMonitor
 BASIC = [
     SOSREP(landmarks=15, frame="scale"),
     KDE(frame="scale"),
-    DensityImputer(),
+    DensityImputer(n_estimators=10),
     RandomFeatureSOSREP(n_frequencies=10),
     KernelScore(length_scale=1.5, regularizer=Tikhonov(0.1), frame="scale"),
     Stein(),

@@ -28,7 +28,7 @@ from isopleth.difference import LSDD, KDEDifference
 from isopleth.score import Stein
 from isopleth.tasks import DriftMonitor, sliding_lsdd
 
-N = 90
+N = 60
 ANSWERS = ("score_samples", "grad_log_density", "decision_function", "p_values", "transform", "difference")
 # Counts of steps, and times, may change.
 LEFT_OUT = {"n_iter_"}
@@ -116,9 +116,7 @@ def kinds_of(estimator):
     tags = get_tags(estimator).input_tags
     yield "numbers"
     if tags.allow_nan:
-        yield "gaps"
-    if tags.allow_nan and tags.categorical:
-        yield "words"
+        yield "words" if tags.categorical else "gaps"  # a table with words has gaps, too
 
 
 SLOW = VARIANTS[5:]  # those before run code that no basic estimator runs, and are quick
@@ -242,9 +240,8 @@ def test_two_samples(kind):
 
 
 @pytest.mark.usefixtures("few_simulations")
-@pytest.mark.parametrize("columns", [[0, 1, 2, 3], [3]])
-def test_changes_of_rounded_series(columns):
-    X = load_iris().data[:, columns]
+def test_changes_of_rounded_series():
+    X = load_iris().data[:, [3]]
     here, there = (attributes(ChangePointDetector(random_state=0).fit(series)) for series in (X, moved(X)))
     here["p_values_"], there["p_values_"] = (
         np.log(some["p_values_"]) for some in (here, there)
