@@ -11,7 +11,7 @@ from isopleth.core.arrays import is_foreign
 from isopleth.core.errors import InputError
 from isopleth.core.parameters import on_host
 from isopleth.core.steps import TIME_STEPS, USUAL_STEPS, recorded_step
-from isopleth.tables.cells import MISSING_WORDS, TRUTH, Cells
+from isopleth.tables.cells import MISSING_WORDS, TRUTH, Cells, TextRule
 from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import decode_cells
@@ -34,7 +34,7 @@ def target_cells(y: Any, n: int | None = None) -> Cells:
         y = in_usual_types(y.to_frame("y"))["y"]
     series = nw.from_native(y, allow_series=True, pass_through=True)
     if isinstance(series, nw.Series):
-        cells = Cells.of("y", series, MISSING_WORDS, Numerals())
+        cells = Cells.of("y", series, TextRule(MISSING_WORDS, Numerals()))
     else:
         column = _column(y)
         cells = Cells.of_array("y", column, MISSING_WORDS)

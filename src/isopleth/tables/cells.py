@@ -21,7 +21,7 @@ from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.given import Given
 from isopleth.tables.intervals import read_intervals
 from isopleth.tables.numerals import Numerals, numerals_of, written_number
-from isopleth.tables.text_types import TypedCells, days_of, moment, rounded, typed
+from isopleth.tables.text_types import Texts, TypedCells, days_of, moment, rounded, typed
 from isopleth.tables.unread import NO_ODD_CELLS, CensoredCells, OddCells, UnreadCells, behind
 from isopleth.tables.usual_types import holds_intervals
 
@@ -45,6 +45,18 @@ _SAMPLED = 500  # cells of a column of text by which the decimal sign is recogni
 # Types of cells that are numbers, words, truth values or times.
 _KNOWN = (str, bool, int, float, Decimal, date, time, timedelta, np.generic)
 
+# Methods of Cells that read columns, by their type in narwhals; cells of other types are objects.
+_READERS: dict[type, str] = {
+    nw.Float64: "_of_numbers",  # and all other numbers
+    nw.Boolean: "_of_truth",
+    nw.Date: "_of_times",
+    nw.Datetime: "_of_times",
+    nw.Categorical: "_of_categories",
+    nw.Enum: "_of_categories",
+    nw.Struct: "_of_intervals",
+    nw.String: "_of_strings",
+}
+
 Place = Callable[[int], str]
 
 
@@ -53,18 +65,30 @@ def row_of(row: int) -> str:
     return f"row {row}"
 
 
+@dataclass(frozen=True)
+class TextRule:
+    """How the text of a column is read."""
+
+    missing: frozenset[str] = NO_WORD  # words that mean a missing cell
+    numerals: Numerals | None = None  # how numbers are written; None takes words as words
+    day_first: bool | None = None  # whether days come before months, if that is known
+    wanted: str | None = None  # "numeric", "categorical", "time" or "truth", if the kind of the column is known
+
+
 class SourceTable:
     """Frame or array that is read column by column."""
 
     def __init__(
         self, names: list[Any], n: int, read: Any, named: bool, typed: bool = False, odd: OddCells = NO_ODD_CELLS
     ) -> None:
-        self.names, self.n, self._read, self.named, self._typed, self._odd = names, n, read, named, typed, odd
+        self.names, self.n, self._read, self.named, self.typed, self._odd = names, n, read, named, typed, odd
+        # Cells by which the kind of their column was decided, and which are encoded as they are.
+        self.held: dict[Any, Cells] = {}
 
     @classmethod
     def of(cls, X: Any, typed: bool = False, odd: OddCells = NO_ODD_CELLS) -> Self:
         """Read a frame or array; of one that a reader has `typed`, `odd` are the cells that are not as the others."""
-        given = X if isinstance(X, Given) else Given.of(X)
+        given = Given.of(X)
         if given.frame is not None:
             return cls(given.names or [], len(given.frame), given.frame.get_column, True, typed, odd)
         given.refuse_no_table(np.shape(given.table))
@@ -74,32 +98,30 @@ class SourceTable:
     def numerals(self, numeric: Iterable[Any]) -> Numerals:
         """Recognise how the text of `numeric` columns writes numbers."""
         texts = []
-        for j, name in enumerate(() if self._typed else numeric):
+        for j, name in enumerate(() if self.typed else numeric):
             column = self._read(name)
             if column.dtype in (nw.String, nw.Object):
                 cells = enumerate(column.head(_SAMPLED).to_list())
                 texts += [(i, j, cell) for i, cell in cells if isinstance(cell, str)]
         return numerals_of(texts, "X", where="row") if texts else Numerals()
 
-    def read(self, asked: Iterable[tuple[Any, frozenset[str], Numerals, bool | None, str | None]]) -> list[Cells]:
-        """Return the cells of several columns, for each of which there are the arguments of :meth:`cells`."""
-        return [self.cells(*how) for how in asked]
-
-    def cells(
-        self,
-        name: Any,
-        missing: frozenset[str],
-        numerals: Numerals,
-        day_first: bool | None = None,
-        wanted: str | None = None,
-    ) -> Cells:
-        """Return the cells of a column, which may be `wanted` as "numeric", "time" or "truth"."""
+    def cells(self, name: Any, rule: TextRule) -> Cells:
+        """Return the cells of a column."""
         column = self._read(name)
         if isinstance(column, np.ndarray):
-            return Cells.of_array(name, column, missing)
-        read = Cells.of(name, column, missing, None if self._typed else numerals, day_first, wanted)
+            return Cells.of_array(name, column, rule.missing)
+        read = Cells.of(name, column, replace(rule, numerals=None) if self.typed else rule)
         unread, censored = self._odd.unread.get(name), self._odd.censored.get(name)
         return read if unread is None and censored is None else replace(read, unread=unread, censored=censored)
+
+    def hold(self, cells: Cells, kind: str) -> None:
+        """Keep cells for the encoding of their column if another reading, which knows its kind, would be the same."""
+        if cells.form in _FORMS[kind] and (self.typed or not cells.is_odd):
+            self.held[cells.name] = cells
+
+
+# Forms of the cells of each kind of column.
+_FORMS = {"numeric": ("whole", "real"), "categorical": ("text",), "time": ("time",)}
 
 
 @dataclass(frozen=True)
@@ -123,36 +145,11 @@ class Cells:
     known: int = field(init=False)  # number of cells that are not missing
 
     @classmethod
-    def of(
-        cls,
-        name: Any,
-        column: Any,
-        missing: frozenset[str],
-        numerals: Numerals | None,
-        day_first: bool | None = None,
-        wanted: str | None = None,
-    ) -> Self:
-        """Read a column of a frame; `numerals` None takes words as words, unless they are `wanted` as of another kind."""
-        dtype = column.dtype
-        if dtype.is_numeric():
-            looked = numerals is not None and wanted in (None, "time")
-            days = days_of(name, column.to_arrow(), asked=wanted == "time") if looked else None
-            return cls._of_numbers(name, column) if days is None else cls._of_typed(name, days, missing)
-        if dtype == nw.Boolean:
-            return cls._of_truth(name, column.to_list())
-        if dtype in (nw.Date, nw.Datetime):
-            stamps = (column.cast(nw.Datetime("us")) if dtype == nw.Date else column).dt.timestamp("us")
-            seconds = _floats(stamps) * 1e-6
-            return cls(name, "time", seconds, zone=getattr(dtype, "time_zone", None))
-        if dtype in (nw.Categorical, nw.Enum):
-            declared = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
-            return cls.of_words(name, [word_of(cell) for cell in column.to_list()], missing, declared)
-        if holds_intervals(dtype):
-            values, limits = read_intervals(name, column)
-            return cls(name, "real", values, censored=limits)
-        if dtype == nw.String:
-            return cls._of_strings(name, column.to_arrow(), missing, numerals, day_first, wanted)
-        return cls._of_objects(name, column.to_list(), missing, numerals, day_first, wanted)
+    def of(cls, name: Any, column: Any, rule: TextRule) -> Self:
+        """Read a column of a frame."""
+        kind = nw.Float64 if column.dtype.is_numeric() else type(column.dtype)
+        read: Callable[..., Self] = getattr(cls, _READERS.get(kind, "_of_objects"))
+        return read(name, column, rule)
 
     @classmethod
     def of_array(cls, name: Any, column: np.ndarray, missing: frozenset[str]) -> Self:
@@ -166,19 +163,24 @@ class Cells:
         if column.dtype.kind == "M":
             seconds = column.astype("datetime64[us]").astype(np.float64) * 1e-6
             return cls(name, "time", np.where(np.isnat(column), np.nan, seconds))
-        return cls._of_objects(name, column.tolist(), missing, None)
+        return cls.of_list(name, column.tolist(), TextRule(missing))
 
     @classmethod
-    def _of_numbers(cls, name: Any, column: Any) -> Self:
-        """Read numbers; whole ones stay exact where float64 does not hold them."""
+    def _of_numbers(cls, name: Any, column: Any, rule: TextRule) -> Self:
+        """Read numbers, or days that are written as such; whole ones stay exact where float64 does not hold them."""
         dtype = column.dtype
+        if rule.numerals is not None and rule.wanted in (None, "time"):
+            days = days_of(name, column.to_arrow(), asked=rule.wanted == "time")
+            if days is not None:
+                return cls._of_typed(name, days, rule)
         values = _floats(column)
+        form = "whole" if dtype.is_integer() else "real"
         if dtype.is_float() or not (np.abs(values) >= ALL_INTEGERS).any():
-            return cls(name, "whole" if dtype.is_integer() else "real", values)
+            return cls(name, form, values)
         cells = [None if is_missing(cell) else cell for cell in column.to_list()]
         if dtype.is_integer() or all(cell is None or cell == cell.to_integral_value() for cell in cells):
             return cls._of_large(name, [None if cell is None else int(cell) for cell in cells])
-        return cls(name, "real", values)
+        return cls(name, form, values)
 
     @classmethod
     def _of_large(cls, name: Any, cells: list[int | None]) -> Self:
@@ -187,9 +189,34 @@ class Cells:
         return cls(name, "whole", values, exact=cells if lost else None)
 
     @classmethod
-    def _of_truth(cls, name: Any, cells: Iterable[Any]) -> Self:
-        codes = np.array([-1 if is_missing(cell) else int(cell) for cell in cells], dtype=np.intp)
-        return cls(name, "text", codes, TRUTH, TRUTH)
+    def _of_truth(cls, name: Any, column: Any, rule: TextRule) -> Self:
+        """Read truth values."""
+        codes = np.nan_to_num(_floats(column), nan=-1.0)
+        return cls(name, "text", codes.astype(np.intp), TRUTH, TRUTH)
+
+    @classmethod
+    def _of_times(cls, name: Any, column: Any, rule: TextRule) -> Self:
+        """Read dates, and dates with times."""
+        stamps = (column.cast(nw.Datetime("us")) if column.dtype == nw.Date else column).dt.timestamp("us")
+        return cls(name, "time", _floats(stamps) * 1e-6, zone=getattr(column.dtype, "time_zone", None))
+
+    @classmethod
+    def _of_categories(cls, name: Any, column: Any, rule: TextRule) -> Self:
+        """Read cells of a type that declares words; other categories than texts are words, too."""
+        dtype = column.dtype
+        levels = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # categories of several types
+            if _holds_text(column.to_arrow().type.value_type):
+                return replace(cls._of_strings(name, column, TextRule(rule.missing)), levels=levels)
+        return cls.of_words(name, [word_of(cell) for cell in column.to_list()], rule.missing, levels)
+
+    @classmethod
+    def _of_intervals(cls, name: Any, column: Any, rule: TextRule) -> Self:
+        """Read intervals; other records are objects."""
+        if not holds_intervals(column.dtype):
+            return cls._of_objects(name, column, rule)
+        values, limits = read_intervals(name, column)
+        return cls(name, "real", values, censored=limits)
 
     @classmethod
     def of_words(
@@ -202,55 +229,34 @@ class Cells:
         return cls(name, "text", np.array([place.get(cell, -1) for cell in stripped], dtype=np.intp), words, levels)
 
     @classmethod
-    def _of_strings(
-        cls,
-        name: Any,
-        cells: Any,
-        missing: frozenset[str],
-        numerals: Numerals | None,
-        day_first: bool | None = None,
-        wanted: str | None = None,
-        *,
-        numbers: bool = False,
-    ) -> Self:
+    def _of_strings(cls, name: Any, column: Any, rule: TextRule, *, numbers: bool = False) -> Self:
         """Read text; what looks like numbers is words, unless `numbers` are looked for, or are wanted."""
-        cells = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
-        cells = cells.cast(pa.string())
-        if numerals is not None:
-            order = {} if day_first is None else {name: day_first}
-            how: dict[str, Any] = {"wanted": wanted, "placeholders": MISSING_NUMBERS}
-            found = typed(name, cells, missing, numerals, row_of, order, numbers or wanted == "numeric", **how)
-            if not pa.types.is_string(found.values.type):
-                return replace(cls._of_typed(name, found, missing), day_first=order.get(name))
-            return replace(cls._of_strings(name, found.values, missing, None), notes=found.notes)
-        encoded = cells.dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
-        indices = encoded.indices.fill_null(-1) if encoded.null_count else encoded.indices
-        codes = indices.to_numpy(zero_copy_only=False)
-        texts = encoded.dictionary.to_pylist()
-        if missing.isdisjoint(texts) and texts == list(map(str.strip, texts)):  # many words take long one by one
-            return cls(name, "text", codes.astype(np.intp), tuple(texts))
-        words = cls.of_words(name, texts, missing)
-        return replace(words, values=np.append(words.values, -1)[codes])
+        cells = column.to_arrow().cast(pa.string())
+        if rule.numerals is None:
+            texts = Texts.of(cells, rule.missing)
+            return cls(name, "text", texts.codes, tuple(texts.words))
+        order = {} if rule.day_first is None else {name: rule.day_first}
+        how: dict[str, Any] = {"wanted": rule.wanted, "placeholders": MISSING_NUMBERS}
+        numbers = numbers or rule.wanted == "numeric"
+        found = typed(name, cells, rule.missing, rule.numerals, row_of, order, numbers, **how)
+        return replace(cls._of_typed(name, found, rule), day_first=order.get(name))
 
     @classmethod
-    def _of_typed(cls, name: Any, found: TypedCells, missing: frozenset[str]) -> Self:
+    def _of_typed(cls, name: Any, found: TypedCells, rule: TextRule) -> Self:
         """Return cells whose text has been read."""
+        if found.texts is not None:
+            return cls(name, "text", found.texts.codes, tuple(found.texts.words), notes=found.notes)
         values = pa.chunked_array([found.values]) if isinstance(found.values, pa.Array) else found.values
-        read = cls.of(name, nw.from_native(values, series_only=True), missing, None)
+        read = cls.of(name, nw.from_native(values, series_only=True), TextRule(rule.missing))
         return replace(read, unread=found.unread, censored=found.censored, notes=found.notes)
 
     @classmethod
-    def _of_objects(
-        cls,
-        name: Any,
-        cells: list[Any],
-        missing: frozenset[str],
-        numerals: Numerals | None,
-        day_first: bool | None = None,
-        wanted: str | None = None,
-    ) -> Self:
+    def _of_objects(cls, name: Any, column: Any, rule: TextRule) -> Self:
+        """Read a column of Python objects."""
+        return cls.of_list(name, column.to_list(), rule)
+
+    @classmethod
+    def of_list(cls, name: Any, cells: list[Any], rule: TextRule) -> Self:
         """Read Python objects by the types of those that are not missing."""
         cells = [None if is_missing(cell) else cell for cell in cells]
         known = [cell for cell in cells if cell is not None]
@@ -258,16 +264,11 @@ class Cells:
         if isinstance(first, timedelta):
             return cls(name, "real", np.array([np.nan if c is None else c.total_seconds() for c in cells], dtype=float))
         if isinstance(first, (date, time)):
-            zones = {getattr(cell, "tzinfo", None) for cell in known}
-            if None in zones and len(zones) > 1:
-                raise InputError(
-                    "{column} holds times with and without a time zone; give all of them one.", column=name
-                )
-            zone = "UTC" if len(zones) > 1 else None if None in zones else str(zones.pop())
             seconds = np.array([_clock(cell) for cell in cells], dtype=float)
-            return cls(name, "time", seconds, zone=zone, clock=all(isinstance(cell, time) for cell in known))
+            return cls(name, "time", seconds, zone=_zone(name, known), clock=all(isinstance(c, time) for c in known))
         if known and all(isinstance(cell, (bool, np.bool_)) for cell in known):
-            return cls._of_truth(name, cells)
+            codes = [-1 if cell is None else int(cell) for cell in cells]
+            return cls(name, "text", np.array(codes, dtype=np.intp), TRUTH, TRUTH)
         if known and all(isinstance(cell, (int, Decimal)) and cell == int(cell) for cell in known):
             return cls._of_large(name, [None if cell is None else int(cell) for cell in cells])
         if not any(isinstance(cell, (str, bool, np.bool_)) for cell in known):
@@ -275,15 +276,19 @@ class Cells:
                 numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
                 lost = any(isinstance(cell, int) and int(float(cell)) != cell for cell in known)
                 return cls._of_large(name, cells) if lost else cls(name, "real", numbers)
+        return cls._of_mixed(name, cells, known, rule)
+
+    @classmethod
+    def _of_mixed(cls, name: Any, cells: list[Any], known: list[Any], rule: TextRule) -> Self:
+        """Read objects of several types as words, or as numbers or times where nearly all of them say such."""
         texts = [word_of(cell) for cell in cells]
         other = next((type(cell).__name__ for cell in known if not isinstance(cell, _KNOWN)), None)
         mixed = len({isinstance(cell, str) for cell in known if not isinstance(cell, bool)}) > 1
-        if numerals is not None and known and other is None:
+        if rule.numerals is not None and known and other is None:
             with suppress(UnicodeEncodeError):  # a lone surrogate is no text for Arrow, and no number
-                column = pa.chunked_array([pa.array(texts, pa.string())])
-                read = cls._of_strings(name, column, missing, numerals, day_first, wanted, numbers=mixed)
-                return replace(read, mixed=mixed)
-        return replace(cls.of_words(name, texts, missing), mixed=mixed, other=other)
+                column = nw.from_native(pa.chunked_array([pa.array(texts, pa.string())]), series_only=True)
+                return replace(cls._of_strings(name, column, rule, numbers=mixed), mixed=mixed)
+        return replace(cls.of_words(name, texts, rule.missing), mixed=mixed, other=other)
 
     def __post_init__(self) -> None:
         known = (self.values >= 0).sum() if self.form == "text" else np.isfinite(self.values).sum()
@@ -293,6 +298,11 @@ class Cells:
     def code(self) -> str | None:
         """First word that is a code, such as a postcode."""
         return next(filter(is_code, self.words), None)
+
+    @property
+    def is_odd(self) -> bool:
+        """Tell whether some cells could not be read, or say a limit."""
+        return self.unread is not None or self.censored is not None
 
     @property
     def is_truth(self) -> bool:
@@ -469,6 +479,18 @@ def _may_be_truth(cells: Cells) -> bool:
 def is_missing(cell: Any) -> bool:
     """Tell whether a cell is None, NaN, NaT or the NA of pandas, which cannot be compared with itself."""
     return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+
+
+def _zone(name: Any, times: Iterable[Any]) -> str | None:
+    """Return the zone of times, which is UTC if they have several, or refuse times with and without one."""
+    zones = {getattr(cell, "tzinfo", None) for cell in times}
+    if None in zones and len(zones) > 1:
+        raise InputError("{column} holds times with and without a time zone; give all of them one.", column=name)
+    return "UTC" if len(zones) > 1 else None if None in zones else str(zones.pop())
+
+
+def _holds_text(kind: Any) -> bool:
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def _floats(column: Any) -> np.ndarray:

@@ -26,6 +26,7 @@ from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.given import Given
 
 if TYPE_CHECKING:
+    from isopleth.tables.cells import SourceTable
     from isopleth.tables.schema import Attached, Schema
 
 _Estimator = TypeVar("_Estimator", bound=BaseEstimator)
@@ -117,7 +118,7 @@ def enter(
     and TypeError where scikit-learn's checks ask for these.
     """
     given = Given.of(X, name or "X")
-    columns, read = getattr(estimator, "schema_", None), None
+    columns, read, source = getattr(estimator, "schema_", None), None, None
     if given.frame is not None:
         from isopleth.tables.schema import Attached
 
@@ -127,12 +128,13 @@ def enter(
     if times or read is None:
         given.refuse_kinds(times=times)
     if taken:
-        columns = _kinds_of(estimator, given, read, also, kinds_from)
+        columns, source = _kinds_of(estimator, given, read, also, kinds_from)
         estimator.__dict__.pop("schema_", None)
         if columns is not None:
             estimator.schema_ = columns
     if columns is not None:
-        rows, limits = encoded_rows(given, columns, min_samples, typed=read is not None, warn=kinds_from is None)
+        how: dict[str, Any] = {"typed": read is not None, "warn": kinds_from is None, "source": source}
+        rows, limits = encoded_rows(given, columns, min_samples, **how)
     else:
         used, limits = None, IntervalCells.none(0)
         if read is not None:
@@ -193,8 +195,8 @@ def _kinds_of(
     read: Attached | None,
     also: Any = None,
     kinds_from: Callable[[int], np.ndarray] | None = None,
-) -> Schema | None:
-    """Return the kinds of the columns of a fit; None for arrays and for frames of complete numbers."""
+) -> tuple[Schema | None, SourceTable | None]:
+    """Return the kinds of the columns of a fit, None for arrays and frames of complete numbers, and what was read for them."""
     categorical = getattr(estimator, "categorical", None)
     named = [] if categorical is None else [categorical] if isinstance(categorical, str) else list(categorical)
     other = None if also is None else Given.of(also)
@@ -204,33 +206,37 @@ def _kinds_of(
     if not named and not any(table.has_kinds for table in tables):
         if read is None:
             _warn_of_identifiers(given)
-        return None
+        return None, None
     names = given.names
     if names is not None:  # a frame may be asked for by number too, unless that is a name
         named = [
             names[j] if j not in names and isinstance(j, Integral) and j in range(len(names)) else j for j in named
         ]
-    from isopleth.tables.schema import Schema
+    from isopleth.tables.schema import Attached, ColumnChoices, Schema, source_of
 
+    sources = [source_of(table, typed=read is not None) for table in tables]
     if read is None:
         # A frame of numbers is taken as it is; identifiers are looked for where there are words or times too.
         as_it_is = all(table.only_numbers for table in tables)
         keep = as_it_is or getattr(estimator, "keep_identifiers", False)
-        columns = Schema.of(given, categorical=named, keep_identifiers=keep, also=other)
+        choices = ColumnChoices(categorical=tuple(named), keep_identifiers=keep)
+        columns = Schema.of(*sources, choices=choices)
     else:
-        columns = read.of_tables(given, other, named, again=kinds_from is not None)
+        columns = read.of_tables(
+            sources, None if other is None else Attached.of(other), named, again=kinds_from is not None
+        )
     if getattr(estimator, "_uses_constants", False):
         columns = columns.with_constants()
     if read is None:
         _warn_of_guesses(columns)
-    elif columns.only_numbers and not any(map(columns.lacks_cells, tables)):
-        return None
+    elif columns.only_numbers and not any(map(columns.lacks_cells, sources)):
+        return None, None
     estimator._column_labels = column_labels(names, columns.n_columns)
     estimator.n_features_in_ = columns.n_columns
     estimator.__dict__.pop("feature_names_in_", None)
     if names is not None and all(isinstance(name, str) for name in names):
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
-    return columns
+    return columns, sources[0] if kinds_from is None else None
 
 
 def _warn_of_guesses(columns: Schema) -> None:
@@ -347,12 +353,21 @@ def _numeric_names(estimator: BaseEstimator) -> list[str] | None:
 
 
 def encoded_rows(
-    given: Given, columns: Schema, min_samples: int = 0, *, typed: bool, warn: bool = True
+    given: Given,
+    columns: Schema,
+    min_samples: int = 0,
+    *,
+    typed: bool,
+    warn: bool = True,
+    source: SourceTable | None = None,
 ) -> tuple[np.ndarray, IntervalCells]:
-    """Return a table of the columns of the fit as numbers, then codes, and its intervals; warn of unseen words."""
-    encoded = columns.encode(given, typed=typed)
-    if len(encoded.numeric) < min_samples:
-        given.refuse_few(len(encoded.numeric), min_samples)
+    """Return a table of the columns of the fit as numbers, then codes, and its intervals; warn of unseen words.
+
+    Columns that `source` holds, since their kinds were decided by it, are not read again.
+    """
+    encoded = columns.encode(source or given, typed=typed)
+    if len(encoded.rows) < min_samples:
+        given.refuse_few(len(encoded.rows), min_samples)
     if encoded.unseen and warn:
         counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])
         warn_user(
@@ -502,12 +517,11 @@ def check_rows(
 def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
     """Refuse whole numbers beyond 2**53 that float64 does not hold: different ones would become equal."""
     if (np.abs(checked) >= ALL_INTEGERS).any():
-        from isopleth.tables.cells import NO_WORD, SourceTable
-        from isopleth.tables.numerals import Numerals
+        from isopleth.tables.cells import SourceTable, TextRule
 
         table = SourceTable.of(X, typed=True)
         for column in table.names:
-            cells = table.cells(column, NO_WORD, Numerals())
+            cells = table.cells(column, TextRule())
             if cells.exact is not None:
                 cells.numbers()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -65,7 +65,7 @@ class Given:
     @cached_property
     def only_numbers(self) -> bool:
         """Tell whether every column of a frame holds numbers; false for arrays."""
-        return self.frame is not None and all(column.dtype.is_numeric() for column in self.frame.iter_columns())
+        return self.frame is not None and all(kind.is_numeric() for kind in self.frame.schema.values())
 
     @cached_property
     def has_kinds(self) -> bool:
@@ -91,13 +91,21 @@ class Given:
 
     def refuse_kinds(self, *, times: bool) -> None:
         """Refuse columns that NumPy would convert to meaningless numbers, such as lists, and dates unless `times` are used."""
+        kinds = {} if self.frame is None else self.frame.schema
+        natives = {} if self.names is None else {name: self.table[name] for name in self.names}
+        if self.names is None and isinstance(self.table, np.ndarray) and self.table.ndim == 2 and self.table.shape[1]:
+            natives = {0: self.table[:, 0]}  # all columns of an array are of one type
         coarse = None
-        for name, native, column in self._columns():
-            about: dict[str, Any] = {"parameter": self.parameter, "column": name}
-            kind = str(getattr(native, "dtype", "")).lower()
-            if column is not None and _holds_containers(column) and not (times and holds_intervals(column.dtype)):
+        for name, native in natives.items():
+            about: dict[str, Any] = {"parameter": self.parameter, "column": str(name) if self.names else name}
+            if (
+                name in kinds
+                and _holds_containers(native, kinds[name])
+                and not (times and holds_intervals(kinds[name]))
+            ):
                 how = "drop it, or make columns of them"
                 raise InputError("{parameter} has lists or records in {column}", **about, hint=how)
+            kind = str(getattr(native, "dtype", "")).lower()
             if kind.startswith("complex"):
                 how = "pass real and imaginary parts"
                 raise InputError("Complex data not supported: {parameter} has them in {column}", **about, hint=how)
@@ -107,14 +115,6 @@ class Given:
             coarse = coarse or (about if kind.startswith("float16") else None)
         if coarse is not None:
             warn_user("{parameter} has float16 in {column}, which holds three digits only.", **coarse)
-
-    def _columns(self) -> Iterator[tuple[str | int, Any, Any]]:
-        """Yield name, content and narwhals' series of each column; of an array the first, since all are of one type."""
-        if self.names is not None:
-            for name in self.names:
-                yield str(name), self.table[name], None if self.frame is None else self.frame.get_column(name)
-        elif isinstance(self.table, np.ndarray) and self.table.ndim == 2 and self.table.shape[1]:
-            yield 0, self.table[:, 0], None
 
     def refuse_text(self, error: Exception) -> None:
         """Raise an error that names the first cell that is not a number; cells with containers are left to scikit-learn."""
@@ -248,10 +248,11 @@ def _read(X: Any, parameter: str) -> tuple[Any, Any]:
     return X, None
 
 
-def _holds_containers(column: Any) -> bool:
-    """Tell whether the cells of a column are lists or records, which are no words and no numbers."""
-    if column.dtype.is_nested():
-        return True
-    cells = column.to_native()
-    objects = getattr(getattr(cells, "dtype", None), "kind", "") == "O"
-    return objects and any(isinstance(cell, _CONTAINERS) for cell in cells)
+def _holds_containers(native: Any, kind: Any) -> bool:
+    """Tell whether the cells of a column are lists or records, which are no words and no numbers; `kind` is its type."""
+    dtype: Any = getattr(native, "dtype", None)
+    if type(dtype).__name__ == "CategoricalDtype":
+        native = dtype.categories
+    elif not (isinstance(dtype, np.dtype) and dtype.kind == "O"):  # only objects need to be looked at one by one
+        return bool(kind.is_nested())
+    return any(isinstance(cell, _CONTAINERS) for cell in native)

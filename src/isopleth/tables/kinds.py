@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from isopleth.tables.cells import (
     NO_WORD,
     TRUTH,
     Cells,
+    TextRule,
     is_code,
     looking_like_numbers,
     number_word,
@@ -92,11 +92,6 @@ class Column:
     def size(self) -> int:
         """Number of categories: one more than the words, for new ones, but truth values are two."""
         return len(self.levels) + (self.levels != TRUTH)
-
-
-def wanted_kinds(columns: Sequence[Column]) -> list[str]:
-    """Return the kind as which the text of each column is read in later tables."""
-    return [column.wanted for column in columns]
 
 
 @dataclass(frozen=True)
@@ -275,9 +270,7 @@ def _nearly_all(mask: np.ndarray) -> bool:
 
 def is_identifier(name: Any, column: Any) -> bool:
     """Tell whether a column of a frame holds whole numbers that number the rows, or are named as an identifier."""
-    return bool(column.dtype.is_integer()) and _is_identifier(
-        Cells.of(name, column, NO_WORD, None), [], has_no_name(name)
-    )
+    return bool(column.dtype.is_integer()) and _is_identifier(Cells.of(name, column, TextRule()), [], has_no_name(name))
 
 
 def is_days(column: Any) -> bool:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 import narwhals as nw
@@ -27,13 +28,14 @@ from isopleth.tables.cells import (
     TRUTH,
     Cells,
     SourceTable,
+    TextRule,
     joined,
     odd_cells_of,
     parsed_number,
     row_of,
 )
 from isopleth.tables.given import Given
-from isopleth.tables.kinds import Column, KindRule, has_no_name, wanted_kinds
+from isopleth.tables.kinds import Column, KindRule, has_no_name
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.unread import NO_ODD_CELLS, OddCells, refusal
 
@@ -44,24 +46,29 @@ UNSEEN = "a new word"  # how a word that was not among the training rows is show
 class EncodedTable:
     """Table encoded as numbers."""
 
-    numeric: np.ndarray  # (n, p): float64, NaN where a cell is missing
-    # (n, q): index in the levels of each categorical column; the number of levels for a word that is not in the
-    # training rows; -1 for a missing cell
-    codes: np.ndarray
+    # (n, p + q): p numbers and times, then the codes of q categories, NaN where a cell is missing. A code is an index in the
+    # levels of its column, or their number for a word that is not in the training rows
+    rows: np.ndarray
+    n_numeric: int  # p
     # number of cells with a word that is not in the training rows, by column, if there are any
     unseen: dict[str | int, int] = field(default_factory=dict)
     # names of columns that the training rows did not have; they are not used
     extra: list[str | int] = field(default_factory=list)
-    # cells that could not be read, or say a limit, by column: they are NaN or -1 above
+    # cells that could not be read, or say a limit, by column: they are missing in `rows`
     odd: OddCells = NO_ODD_CELLS
-
-    # cells of numbers of which an interval is known, by their place in the rows: they are NaN in `numeric`
+    # cells of numbers of which an interval is known, by their place in the rows: they are missing in `rows`
     limits: IntervalCells = field(default_factory=lambda: IntervalCells.none(0))
 
     @property
-    def rows(self) -> np.ndarray:
-        """Numbers, then codes, of shape (n, p + q); NaN where a cell is missing."""
-        return np.column_stack([self.numeric, np.where(self.codes < 0, np.nan, self.codes)])
+    def numeric(self) -> np.ndarray:
+        """Numbers and times, of shape (n, p); NaN where a cell is missing."""
+        return self.rows[:, : self.n_numeric]
+
+    @cached_property
+    def codes(self) -> np.ndarray:
+        """Codes of the categories as integers, of shape (n, q); -1 where a cell is missing."""
+        codes = self.rows[:, self.n_numeric :]
+        return np.where(np.isnan(codes), -1.0, codes).astype(np.intp)
 
 
 @dataclass(frozen=True)
@@ -114,10 +121,77 @@ class ColumnChoices:
         }
         return replace(self, **both, keep_identifiers=self.keep_identifiers or other.keep_identifiers)
 
+    @property
+    def missing_words(self) -> frozenset[str]:
+        """Words that mean a missing cell in columns of words."""
+        return NO_WORD if self.missing is None else self.missing
+
+    def numerals(self, tables: Iterable[SourceTable]) -> Numerals:
+        """Return how the text of the columns of numbers writes them, by the first table that shows it."""
+        texts = tables if self.numeric else ()
+        ways = [table.numerals([name for name in self.numeric if name in table.names]) for table in texts]
+        return next((way for way in ways if not way.ordinary), Numerals())
+
     def kind(self, name: Any) -> str | None:
         """Return the kind that was asked for a column."""
         kinds = (("categorical", self.categorical), ("numeric", self.numeric), ("time", self.time_columns))
         return next((kind for kind, names in kinds if name in names), None)
+
+
+@dataclass
+class SchemaDraft:
+    """What has been decided of the columns of a table, one by one."""
+
+    choices: ColumnChoices
+    named: bool  # whether the table is a frame
+    typed: bool  # whether a reader has looked for numbers and times in its text
+    columns: list[Column] = field(default_factory=list)
+    constants: list[tuple[int, Column]] = field(default_factory=list)
+    left_out: dict[str | int, str] = field(default_factory=dict)
+    notes: list[Message] = field(default_factory=list)
+
+    def are_labels(self, name: Any, first: Any) -> bool:
+        """Tell whether a column is the first one and has no name, as the labels of rows have none."""
+        return name == first and (name in self.choices.unnamed or has_no_name(name))
+
+    def decide(self, name: Any, cells: Sequence[Cells], labels: bool) -> Column | str:
+        """Return a column, whose cells are those of one table or of several, or the reason why it is left out."""
+        wanted, choices = self.choices.kind(name), self.choices
+        of_text = name in choices.written
+        rule = KindRule(wanted, choices.keep_identifiers, self.named, choices.missing, of_text, self.typed, labels)
+        below = joined(cells)
+        if below.is_odd and not self.typed:
+            _refuse_another_kind(below)
+        found = rule(below, self.notes)
+        if (below.is_odd or below.notes) and not self.typed and wanted != "categorical":
+            self.notes += [*below.notes, *odd_cells_of([below]).notes(row_of)]
+        if isinstance(found, str):
+            return found
+        if len(cells) > 1 and wanted is None:
+            # Both tables may number their rows from the same number on.
+            alone = {rule(each, []) for each in cells if each.known}
+            if alone == {"identifier"}:
+                return "identifier"
+        return _with_odd_cells(found, below) if below.is_odd else found
+
+    def put(self, name: Any, found: Column | str) -> None:
+        """Add a column to those that are used, or to those that are left out."""
+        if isinstance(found, str):
+            self.left_out[name] = found
+        elif found.constant:
+            self.constants.append((len(self.columns) + len(self.constants), found))
+            self.left_out[name] = "one value only"
+        else:
+            self.columns.append(found)
+
+    def used(self) -> tuple[Column, ...]:
+        """Return the columns that are used; a table without any is refused."""
+        if not self.columns:
+            reasons = "; ".join(f"{name} ({why})" for name, why in self.left_out.items())
+            raise InputError(
+                f"no column is left to use: {reasons}; keep one of them by naming it numeric or categorical."
+            )
+        return tuple(self.columns)
 
 
 @dataclass(frozen=True)
@@ -173,8 +247,8 @@ class Schema:
     def of(
         cls,
         X: Any,
-        *,
         also: Any = None,
+        *,
         typed: bool = False,
         odd: tuple[OddCells, ...] = (),
         choices: ColumnChoices | None = None,
@@ -203,60 +277,25 @@ class Schema:
         """
         choices = choices or ColumnChoices.of(chosen)
         given = [each for each in (X, also) if each is not None]
-        odd = odd or (NO_ODD_CELLS,) * len(given)
-        tables = [SourceTable.of(each, typed, cells) for each, cells in zip(given, odd, strict=True)]
-        table, named = tables[0], tables[0].named
+        tables = [source_of(*each, typed=typed) for each in zip(given, odd or (None,) * len(given), strict=True)]
+        table, present = tables[0], [set(each.names) for each in tables]
         choices.check(table.names)
-        written = [[name for name in choices.numeric if name in each.names] for each in tables]
-        each_way = [each.numerals(names) for each, names in zip(tables, written, strict=True)]
-        numerals = next((way for way in each_way if not way.ordinary), Numerals())
-        missing = NO_WORD if choices.missing is None else choices.missing
-        present = [set(each.names) for each in tables]
-        columns: list[Column] = []
-        constants: list[tuple[int, Column]] = []
-        left_out: dict[str | int, str] = {}
-        notes: list[Message] = []
+        draft = SchemaDraft(choices, table.named, typed)
+        numerals = choices.numerals(tables)
         for name in table.names:
+            rule = TextRule(choices.missing_words, numerals, None, choices.kind(name))
             if name in choices.identifiers:
-                left_out[name] = "identifier"
+                draft.put(name, "identifier")
                 continue
-            wanted = choices.kind(name)
-            cells = [
-                each.cells(name, missing, numerals, None, wanted)
-                for each, there in zip(tables, present, strict=True)
-                if name in there
-            ]
-            labels = name == table.names[0] and (name in choices.unnamed or has_no_name(name))
-            of_text = name in choices.written
-            decide = KindRule(wanted, choices.keep_identifiers, named, choices.missing, of_text, typed, labels)
-            below = cells[0] if len(cells) == 1 else joined(cells)
-            odd_ones = below.unread is not None or below.censored is not None
-            if odd_ones and not typed:
-                _refuse_another_kind(below)
-            found = decide(below, notes)
-            if odd_ones and isinstance(found, Column):
-                found = _with_odd_cells(found, below)
-            notes += _notes_of(below, wanted) if (odd_ones or below.notes) and not typed else []
-            if len(cells) > 1 and isinstance(found, Column) and wanted is None:
-                # Both tables may number their rows from the same number on.
-                alone = [decide(each, []) for each in cells if each.known]
-                found = "identifier" if set(alone) == {"identifier"} else found
-            if isinstance(found, Column) and found.constant:
-                constants.append((len(columns) + len(constants), found))
-                left_out[name] = "one value only"
-            elif isinstance(found, Column):
-                columns.append(found)
-            else:
-                left_out[name] = found
-        if not columns and not any(each.n for each in tables):
+            cells = [each.cells(name, rule) for each, there in zip(tables, present, strict=True) if name in there]
+            found = draft.decide(name, cells, labels=draft.are_labels(name, table.names[0]))
+            if isinstance(found, Column):
+                table.hold(cells[0], found.kind)
+            draft.put(name, found)
+        if not any(each.n for each in tables) and not draft.columns:
             raise InputError("X has no rows; expected at least one row.", parameter="X")
-        if not columns:
-            reasons = "; ".join(f"{name} ({why})" for name, why in left_out.items())
-            raise InputError(
-                f"no column is left to use: {reasons}; keep one of them by naming it numeric or categorical."
-            )
-        of_table = (named, len(table.names), numerals, tuple(constants), choices.missing)
-        return cls(tuple(columns), left_out, tuple(notes), *of_table)
+        of_table = (table.named, len(table.names), numerals, tuple(draft.constants), choices.missing)
+        return cls(draft.used(), draft.left_out, tuple(draft.notes), *of_table)
 
     @classmethod
     def of_numbers(cls, names: list[Any], named: bool) -> Self:
@@ -413,10 +452,36 @@ class Schema:
         InputError
             If a column is missing, or cells of a column of numbers, times or truth values are neither empty nor of this kind.
         """
-        if odd is None:
-            carried = Attached.of(X) if typed else None
-            odd = NO_ODD_CELLS if carried is None else carried.odd
-        table = SourceTable.of(X, typed, odd)
+        table = source_of(X, odd, typed=typed)
+        self._refuse_other_columns(table)
+        read = self._cells_of(table)
+        found = odd_cells_of(read)
+        if not typed and found.unread:
+            self._refuse_unread(found)
+        order = self.order.tolist()
+        rows, unseen = np.empty((table.n, len(order))), {}
+        for place, j in enumerate(order):
+            column = self.columns[j]
+            rows[:, place] = self._encoded(column, read[j])
+            strangers = np.count_nonzero(rows[:, place] == len(column.levels)) if column.kind == "categorical" else 0
+            if strangers:
+                unseen[column.name] = int(strangers)
+        known = {*self.names, *self.left_out}
+        extra = [name for name in table.names if name not in known]
+        names = self.numeric_names
+        return EncodedTable(rows, len(names), unseen, extra, found, interval_cells(found, names, table.n))
+
+    def _encoded(self, column: Column, cells: Cells) -> np.ndarray:
+        """Return the cells of a column as numbers, NaN where one is missing."""
+        if column.kind == "categorical":
+            codes = cells.codes(column.levels)
+            return np.where(codes < 0, np.nan, codes)
+        if column.kind == "time":
+            return cells.times(column.zone) - column.origin
+        return cells.numbers(self._gaps["numeric"])
+
+    def _refuse_other_columns(self, table: SourceTable) -> None:
+        """Refuse a table that lacks a column, or the names of columns."""
         if not self.named and len(table.names) != self.n_columns:
             raise InputError(f"X has {len(table.names)} columns; expected {self.n_columns} as at fit.")
         if self.named and not table.named:
@@ -425,49 +490,38 @@ class Schema:
         lost = [column.name for column in self.columns if column.name not in present]
         if lost:
             what = f"X lacks column{'s' if len(lost) > 1 else ''} {quoted(lost)} of the table of the fit"
-            raise InputError(
-                what, column=lost[0], hint="add what is lacking, with empty cells if its values are unknown"
-            )
-        numeric, codes, unseen = [], [], {}
-        numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
-        read = self._cells_of(table)
-        found = odd_cells_of(read)
-        if not typed and found.unread:
-            self._refuse_unread(found)
-        for column, cells in zip(self.columns, read, strict=True):
-            if column.kind == "categorical":
-                coded = cells.codes(column.levels)
-                codes.append(coded)
-                if strangers := int(np.count_nonzero(coded == len(column.levels))):
-                    unseen[column.name] = strangers
-            elif column.kind == "time":
-                numeric.append(cells.times(column.zone) - column.origin)
-            else:
-                numeric.append(cells.numbers(numbers))
-        known = {column.name for column in self.columns} | set(self.left_out)
-        extra = [name for name in table.names if name not in known]
-        rows = _stacked(numeric, table.n, np.float64)
-        limits = interval_cells(found, self.numeric_names, table.n)
-        return EncodedTable(rows, _stacked(codes, table.n, np.intp), unseen, extra, found, limits)
+            how = "add what is lacking, with empty cells if its values are unknown"
+            raise InputError(what, column=lost[0], hint=how)
 
-    def lacks_cells(self, X: Any) -> bool:
-        """Tell whether a table of typed columns has a missing number or time."""
-        return bool(np.isnan(self.encode(X, typed=True).numeric).any())
+    def lacks_cells(self, table: SourceTable) -> bool:
+        """Tell whether a column of numbers has a missing cell; what was read is kept for :meth:`encode`."""
+        read = self._cells_of(table)
+        for column, cells in zip(self.columns, read, strict=True):
+            table.hold(cells, column.kind)
+        return any(
+            np.isnan(self._encoded(column, cells)).any() for column, cells in zip(self.columns, read, strict=True)
+        )
+
+    @property
+    def _gaps(self) -> dict[str, frozenset[str]]:
+        """Words that mean a missing cell, by the kind of the column."""
+        if self.missing is not None:
+            return dict.fromkeys(("categorical", "numeric", "time", "truth"), self.missing)
+        times = NO_WORD | MISSING_WORDS
+        return {"categorical": NO_WORD, "numeric": times | MISSING_NUMBERS, "time": times, "truth": times}
 
     def _cells_of(self, table: SourceTable) -> list[Cells]:
-        """Return the cells of the columns."""
-        words = NO_WORD if self.missing is None else self.missing
-        numbers = MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
-        numerals = self.numerals
-        if numerals.ordinary:
-            numerals = table.numerals([column.name for column in self.columns if column.kind == "numeric"])
-        gaps = {"categorical": words, "numeric": numbers}
-        return table.read(
-            [
-                (column.name, gaps.get(wanted, words | MISSING_WORDS), numerals, column.day_first, wanted)
-                for column, wanted in zip(self.columns, wanted_kinds(self.columns), strict=True)
-            ]
-        )
+        """Return the cells of the columns: those by which the schema was decided, others read as the kind of their column."""
+        read = dict(table.held)
+        others = [column for column in self.columns if column.name not in read]
+        if others:
+            gaps, numerals = self._gaps, self.numerals
+            if numerals.ordinary:
+                numerals = table.numerals([column.name for column in self.columns if column.kind == "numeric"])
+            for column in others:
+                rule = TextRule(gaps[column.wanted], numerals, column.day_first, column.wanted)
+                read[column.name] = table.cells(column.name, rule)
+        return [read[column.name] for column in self.columns]
 
     def _refuse_unread(self, odd: OddCells) -> None:
         """Refuse cells of a frame that cannot be read, all at once, except texts that the fit could not read either."""
@@ -502,13 +556,6 @@ def interval_cells(odd: OddCells, names: list[str], n: int) -> IntervalCells:
     return IntervalCells(columns, lower, upper)
 
 
-def _notes_of(cells: Cells, wanted: str | None) -> list[Message]:
-    """Return what is to be said of the cells of a column of a frame."""
-    if wanted == "categorical":
-        return []
-    return [*cells.notes, *odd_cells_of([cells]).notes(row_of)]
-
-
 def _about(column: Column) -> str:
     if column.kind == "categorical":
         return f"categorical ({', '.join(column.levels[:5])}{', ...' if len(column.levels) > 5 else ''})"
@@ -540,15 +587,15 @@ class Attached:
         odd = OddCells.unpacked(held["odd"]) if held["n_rows"] == len(X) else NO_ODD_CELLS
         return cls(Schema.from_dict(held["schema"]), ColumnChoices.of(held["choices"]), held["named"], odd)
 
-    def of_tables(self, X: Any, also: Any, categorical: Iterable[str], *, again: bool = False) -> Schema:
+    def of_tables(
+        self, tables: Sequence[SourceTable], other: Attached | None, categorical: Iterable[str], *, again: bool = False
+    ) -> Schema:
         """Return the schema; it is decided anew if there is another table or a new category, or `again` by some of the rows."""
-        if not categorical and also is None and not again:
+        if not categorical and len(tables) == 1 and not again:
             return self.schema
-        other = Attached.of(also)
         choices = self.choices if other is None else self.choices.joined(other.choices)
         choices = replace(choices, categorical=(*choices.categorical, *categorical))
-        odd = tuple(getattr(Attached.of(each), "odd", NO_ODD_CELLS) for each in (X, also) if each is not None)
-        return Schema.of(X, also=also, typed=True, odd=odd, choices=choices)
+        return Schema.of(*tables, typed=True, choices=choices)
 
     def numbers(self, X: Any, names: list[str]) -> Any:
         """Return some columns, truth values as 0 and 1: a frame, or an array if the file has no names."""
@@ -558,6 +605,14 @@ class Attached:
         if self.named or not self.schema.only_numbers:
             return table
         return np.column_stack([c.cast(pa.float64()).to_numpy() for c in table.columns])
+
+
+def source_of(X: Any, odd: OddCells | None = None, *, typed: bool = False) -> SourceTable:
+    """Return a table to be read column by column; what a reader has `typed` has the odd cells that it carries, if not others."""
+    if isinstance(X, SourceTable):
+        return X
+    carried = Attached.of(X) if typed and odd is None else None
+    return SourceTable.of(X, typed, odd or (NO_ODD_CELLS if carried is None else carried.odd))
 
 
 def attached(data: Any, schema: Schema, choices: ColumnChoices, named: bool, odd: OddCells) -> Any:
@@ -580,7 +635,7 @@ def encode_cell(column: Column, value: Any, missing: frozenset[str] | None = Non
             return np.nan if code < 0 else float(code)
         if column.kind == "time":
             if cells.form == "text":
-                cells = Cells._of_objects(column.name, [value], words, Numerals())
+                cells = Cells.of_list(column.name, [value], TextRule(words, Numerals()))
             if cells.known and (cells.zone is None) != (column.zone is None):
                 zone = "no time zone" if column.zone is None else f"the time zone {column.zone}"
                 how = (
@@ -667,7 +722,3 @@ def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
     for j, column in enumerate(cells):
         out[:, j] = column
     return out
-
-
-def _stacked(columns: list[np.ndarray], n: int, dtype: Any) -> np.ndarray:
-    return np.column_stack(columns).astype(dtype, copy=False) if columns else np.empty((n, 0), dtype=dtype)

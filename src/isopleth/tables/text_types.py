@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from datetime import time as clock
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -35,8 +36,6 @@ from isopleth.tables.unread import CensoredCells, UnreadCells
 
 _FIRST = 100
 _MOST_DIGITS = 308  # numbers of more digits are infinite in float64, or nearly
-# First cells by which words are found to repeat, each so many times in the mean.
-_SAMPLE, _REPEATED = 1000, 10
 # Least share of the known cells that are of one kind in a column of this kind. The others could not be read.
 NEARLY_ALL = 0.8
 # Different texts that are looked at before all of them are, and the least share of a kind among them.
@@ -55,6 +54,7 @@ class TypedCells:
     unread: UnreadCells | None = None
     censored: CensoredCells | None = None
     notes: tuple[Message, ...] = ()  # what was recognised, with rows
+    texts: Texts | None = None  # the different words of a column of words
 
 
 def typed(
@@ -76,53 +76,61 @@ def typed(
     false, text that looks like numbers is words. `place` names a row in messages; `day_first` has the order of days and months
     by column, and gets what the cells show; `placeholders` count as missing beside numbers and times.
     """
-    orders = {} if day_first is None else day_first
     numbers = numbers and wanted in (None, "numeric", "categorical")
-    if numbers and not any(re.search(r"\d", word) for word in missing):  # otherwise -99 may be missing, and no number
-        found = _numbers(name, cells, numerals)
-        if found is not None:
-            return _as_days(name, found, wanted)
-    cells = _words(cells, missing)
-    if cells.null_count == len(cells):
-        return TypedCells(cells)
-    found = _numbers(name, cells, numerals) if numbers else None
+    found = _numbers_beside_gaps(name, cells, missing, numerals) if numbers else None
     if found is not None:
-        return _as_days(name, without_codes(found, missing), wanted)
-    if wanted == "categorical":
-        return TypedCells(cells)
-    found = _booleans(cells) if wanted in (None, "truth") else None
-    if found is not None:
-        return TypedCells(found)
-    texts = _Texts.of(cells, placeholders)
-    for kind, read in (("time", _times), ("numeric", _amounts), ("truth", _truth)):
+        return _as_days(name, found, wanted)
+    texts = Texts.of(cells, missing, placeholders)
+    orders = {} if day_first is None else day_first
+    kinds = (("time", _times), ("numeric", _amounts), ("truth", _truth)) if len(texts.dictionary) else ()
+    for kind, read in kinds:
         if wanted in (None, kind) and (numbers or kind != "numeric"):
             column = read(_Column(name, texts, numerals, place, orders, missing, wanted is not None))
             if column is not None:
                 return column
-    return TypedCells(cells, notes=_alike(name, texts))
+    return texts.as_words(_alike(name, texts) if wanted != "categorical" else ())
 
 
 @dataclass(frozen=True, eq=False)
-class _Texts:
-    """Different texts of a column, and which of them each row holds."""
+class Texts:
+    """Different texts of a column, without blanks around them, and which of them each row holds."""
 
-    words: list[str]
-    codes: np.ndarray  # (n,): index of the word, -1 for a missing cell
-    counts: np.ndarray
-    placeholders: np.ndarray  # mask of the words that may stand for a missing cell
+    cells: Any  # Arrow strings: those of the rows
+    dictionary: Any  # Arrow strings: the different ones, in the order of their first rows
+    codes: np.ndarray  # (n,): index of the text of each row, -1 for a missing cell
+    stand_ins: frozenset[str]  # texts that may stand for a missing cell
 
     @classmethod
-    def of(cls, cells: Any, placeholders: frozenset[str]) -> Self:
-        encoded = pa.chunked_array(
-            [cells] if isinstance(cells, pa.Array) else cells.chunks, pa.string()
-        ).combine_chunks()
-        encoded = encoded.dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.combine_chunks()
+    def of(cls, cells: Any, missing: Iterable[str], stand_ins: frozenset[str] = frozenset()) -> Self:
+        """Find the different texts of Arrow strings, of which the words `missing` mean a missing cell."""
+        chunks = [cells] if isinstance(cells, pa.Array) else cells.chunks
+        encoded = pa.chunked_array(chunks, pa.string()).dictionary_encode().combine_chunks()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        words = encoded.dictionary.to_pylist()
-        counts = np.bincount(codes + 1, minlength=len(words) + 1)[1:]
-        return cls(words, codes, counts, np.array([word in placeholders for word in words], dtype=bool))
+        texts = cls(cells, encoded.dictionary, codes, stand_ins)
+        words = without_missing(trimmed(encoded.dictionary), missing)
+        if words.equals(encoded.dictionary):
+            return texts
+        different = cls.of(words, (), stand_ins)  # some were equal but for blanks
+        return replace(different, cells=texts.taken(words), codes=np.append(different.codes, -1)[codes])
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The different texts."""
+        return list(self.dictionary.to_pylist())
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Number of rows that hold each text."""
+        return np.bincount(self.codes + 1, minlength=len(self.dictionary) + 1)[1:]
+
+    @cached_property
+    def placeholders(self) -> np.ndarray:
+        """Mask of the texts that may stand for a missing cell."""
+        return np.array([word in self.stand_ins for word in self.words], dtype=bool)
+
+    def as_words(self, notes: Iterable[Message] = ()) -> TypedCells:
+        """Return the column as one of words."""
+        return TypedCells(self.cells, notes=tuple(notes), texts=self)
 
     def rows_with(self, mask: np.ndarray) -> np.ndarray:
         """Return the rows that hold one of some words."""
@@ -131,10 +139,6 @@ class _Texts:
     def first_row(self, word: int) -> int:
         """Return the first row that holds a word."""
         return int(np.argmax(self.codes == word))
-
-    def some(self) -> list[str]:
-        """Return some of the words, from all parts of the column."""
-        return self.words[:: max(1, len(self.words) // _LOOKED_AT)]
 
     def taken(self, values: Any) -> Any:
         """Return the values of the words, an Arrow array, as those of the rows."""
@@ -146,7 +150,7 @@ class _Column:
     """Knowledge of a column that the rules of its kind use."""
 
     name: str
-    texts: _Texts
+    texts: Texts
     numerals: Numerals
     place: Callable[[int], str]
     day_first: dict[str, bool]
@@ -155,7 +159,8 @@ class _Column:
 
     def is_likely(self, test: Callable[[str], bool]) -> bool:
         """Tell whether so many of some words pass a test that all of them are worth it."""
-        some = self.texts.some()
+        words = self.texts.words
+        some = words[:: max(1, len(words) // _LOOKED_AT)]  # from all parts of the column
         return self.asked or sum(map(test, some)) >= _LIKELY * len(some)
 
     def known(self, read: np.ndarray) -> tuple[np.ndarray, float]:
@@ -178,16 +183,6 @@ class _Column:
             text = f"{{column}}: {quoted(words)} among {kind} counts as missing, first in {{row}}."
             notes = [*notes, Message(text, column=self.name, row=row, value=words)]
         return TypedCells(self.texts.taken(values), unread, notes=tuple(notes))
-
-
-def _words(cells: Any, missing: Iterable[str]) -> Any:
-    """Return cells without blanks around them, null where they mean a missing cell; words that repeat are looked at once."""
-    first = cells.slice(0, _SAMPLE)
-    if len(cells) > len(first) > _REPEATED * len(compute.unique(first)):
-        words = compute.unique(cells)
-        if without_missing(trimmed(words), missing).equals(words):
-            return cells
-    return without_missing(trimmed(cells), missing)
 
 
 def trimmed(cells: Any) -> Any:
@@ -213,11 +208,33 @@ def without_codes(cells: Any, missing: Iterable[str]) -> Any:
     return compute.if_else(gone, pa.scalar(None, cells.type), cells) if compute.any(gone).as_py() else cells
 
 
+def _numbers_beside_gaps(name: str, cells: Any, missing: Iterable[str], numerals: Numerals) -> Any:
+    """Return whole numbers or floats where all cells but those that mean missing ones are numbers; None otherwise."""
+    coded = any(re.search(r"\d", word) for word in missing)  # as -99, which is no number then
+    found = None if coded else _numbers(name, cells, numerals)
+    if found is not None:
+        return found
+    if not _begins_with_numbers(without_missing(trimmed(cells.slice(0, _FIRST)), missing), numerals):
+        return None
+    known = without_missing(trimmed(cells), missing)
+    found = None if known.null_count == len(known) else _numbers(name, known, numerals)
+    return None if found is None else without_codes(found, missing)
+
+
+def _begins_with_numbers(cells: Any, numerals: Numerals) -> bool:
+    """Tell whether the first cells are numbers: a cast that fails takes long, since Arrow words an error for each cell."""
+    try:
+        numerals.plain_array(cells.slice(0, _FIRST)).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _numbers(name: str, cells: Any, numerals: Numerals) -> Any:
     """Return whole numbers or floats, or None where some cell is no number."""
+    if not _begins_with_numbers(cells, numerals):
+        return None
     try:
-        # A cast that fails takes long, since Arrow words an error for each cell; so the first cells go first.
-        numerals.plain_array(cells.slice(0, _FIRST)).cast(pa.float64())
         plain = numerals.plain_array(cells)
         found = plain.cast(pa.float64())
     except pa.ArrowInvalid:
@@ -267,13 +284,6 @@ def _all_digits(cells: Any) -> bool:
     return bool(compute.all(compute.match_substring_regex(cells, "^[-+]?[0-9]+$")).as_py())
 
 
-def _booleans(cells: Any) -> Any:
-    for some in (cells.slice(0, _SAMPLE), cells):
-        if not set(compute.unique(lower := compute.utf8_lower(some)).to_pylist()) <= {"true", "false", None}:
-            return None
-    return compute.equal(lower, "true")
-
-
 # ---- numbers ------------------------------------------------------------------------------------------------------------
 
 
@@ -315,8 +325,7 @@ def _as_words(column: _Column, strange: np.ndarray, share: float) -> TypedCells 
     text = "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as categories"
     hint = Hint("{numeric} takes it as numbers", numeric=[column.name])
     note = Message(text, column=column.name, row=row, value=column.texts.words[word], hint=hint)
-    words = pa.array(column.texts.words, pa.string())
-    return TypedCells(column.texts.taken(words), notes=(note,))
+    return column.texts.as_words([note])
 
 
 def _are_codes(column: _Column) -> bool:
@@ -324,7 +333,7 @@ def _are_codes(column: _Column) -> bool:
     return not column.asked and any(_CODE.match(word) and word.strip("+-").isdigit() for word in column.texts.words)
 
 
-def _set_below_detection(amounts: list[Amount | None], texts: _Texts) -> None:
+def _set_below_detection(amounts: list[Amount | None], texts: Texts) -> None:
     """Give words such as BDL the limit of detection that the other cells of the column say, if it is one."""
     below = {amount.value for amount in amounts if amount is not None and amount.side == "below"}
     if len(below) == 1:
@@ -379,7 +388,7 @@ def _is_decorated(word: str, numerals: Numerals) -> bool:
     return re.match(numerals.pattern, word) is None
 
 
-def _censored(texts: _Texts, amounts: Sequence[Amount | None], limits: np.ndarray) -> CensoredCells:
+def _censored(texts: Texts, amounts: Sequence[Amount | None], limits: np.ndarray) -> CensoredCells:
     """Return the cells that say a limit, with their intervals."""
     rows = texts.rows_with(limits)
     cells = [amounts[i] for i in texts.codes[rows].tolist()]
@@ -565,7 +574,7 @@ def looks_like(words: Sequence[str]) -> str | None:
     return None
 
 
-def _alike(name: str, texts: _Texts) -> tuple[Message, ...]:
+def _alike(name: str, texts: Texts) -> tuple[Message, ...]:
     """Return a sentence about words that look like numbers or times."""
     known = [word for word, placeholder in zip(texts.words, texts.placeholders, strict=True) if not placeholder]
     what = looks_like(known)
