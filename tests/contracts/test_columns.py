@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from isopleth import AnomalyDetector, DataWarning, InputError
-from isopleth.tables.schema import Schema
+from isopleth.tables.cells import SourceTable
+from isopleth.tables.schema import Schema, source_of
 
 N = 40
 
@@ -446,3 +447,49 @@ def test_whole_numbers_that_are_days_are_times_beside_words_and_said_among_numbe
     table = table.assign(w=np.random.default_rng(0).normal(size=40))
     with pytest.warns(DataWarning, match="'day' looks like days written as whole numbers"):
         AnomalyDetector(random_state=0).fit(table)
+
+
+def strange(n=60):
+    """Return columns whose kinds are seen by more than their types: some cells are of another kind, or written as others."""
+    amounts = [0.5 * i for i in range(n)]
+    days = [f"{i % 28 + 1}/{i % 12 + 1}/2024" for i in range(n)]
+    return {
+        "mixed": [*amounts[:9], "oops", "-", *amounts[11:]],
+        "limits": [*amounts[:4], "<0.5", "<0.5", *amounts[6:]],
+        "units": [f"{a} kg" for a in amounts],
+        "days": [*days[:5], "soon", None, *days[7:]],
+        "digits": [20240101 + i % 28 for i in range(n)],
+        "clock": [f"{i % 24}:30" for i in range(n)],
+        "blanks": [("a ", "b", " a", None)[i % 4] for i in range(n)],
+        "truth": [("true", "False", None)[i % 3] for i in range(n)],
+        "classes": [(1, 2, 3)[i % 3] for i in range(n)],
+        "small": pd.Categorical([(1, "x", None)[i % 3] for i in range(n)]),
+    }
+
+
+@pytest.mark.parametrize("data", [shop(), strange()], ids=["of one kind", "strange"])
+@pytest.mark.parametrize("choices", [{}, {"categorical": ["classes"]}], ids=["", "named"])
+def test_what_decided_the_kinds_is_encoded_as_another_reading_would_be(data, choices, monkeypatch):
+    """The rows of a fit are those that the same table gives later; a column whose cells are all of one kind is read once."""
+    frame = pd.DataFrame(data)
+    choices = {key: [name for name in names if name in frame] for key, names in choices.items()}
+    read, cells = [], SourceTable.cells
+    monkeypatch.setattr(SourceTable, "cells", lambda self, name, rule: read.append(name) or cells(self, name, rule))
+    table = source_of(frame)
+    columns = Schema.of(table, **choices)
+    encoded, again = columns.encode(table), None
+    times = dict.fromkeys(read, 0) | {name: read.count(name) for name in read}
+    odd = {column.name for column in columns.columns if column.unread or column.limits}
+    assert {name for name, count in times.items() if count > 1} <= odd | set(choices.get("categorical", ()))
+    again = columns.encode(frame)
+    np.testing.assert_array_equal(encoded.rows, again.rows)
+    np.testing.assert_array_equal(encoded.limits.upper, again.limits.upper)
+    assert encoded.odd.packed() == again.odd.packed()
+    assert (encoded.unseen, encoded.extra) == (again.unseen, again.extra)
+
+
+def test_a_column_of_one_truth_value_in_text_is_no_new_word():
+    table = source_of(pd.DataFrame({"x": np.arange(20.0) ** 2, "new": ["true"] * 20}))
+    columns = Schema.of(table).with_constants()
+    assert columns.columns[1].levels == ("True",)
+    assert columns.encode(table).unseen == {}

@@ -36,7 +36,7 @@ from isopleth.files.workbook import read_workbook
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD, hold_codes
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import ColumnChoices, Schema
-from isopleth.tables.text_types import days_of, trimmed, typed, without_codes, without_missing
+from isopleth.tables.text_types import days_of, known_words, typed, without_codes
 from isopleth.tables.unread import CensoredCells, OddCells, UnreadCells
 
 # First bytes and reader of each format but text, by suffix.
@@ -468,7 +468,7 @@ class Reader:
         if typed_text is None:
             return
         texts = [cells for cells in data.columns if pa.types.is_string(cells.type)]
-        whole = any(pc.any(pc.equal(trimmed(cells), typed_text)).as_py() for cells in texts)
+        whole = any(pc.any(pc.equal(pc.utf8_trim_whitespace(cells), typed_text)).as_py() for cells in texts)
         self.how = replace(self.how, missing=[typed_text] if whole else list(self.how.missing or ()))
 
     def _labels(self, columns: Columns, name: str) -> np.ndarray:
@@ -642,7 +642,7 @@ def typed_columns(
             cells = cells.cast(pa.string())
             kind = wanted.get(name)
             if kind == "categorical":
-                cells = without_missing(trimmed(cells), way.missing)
+                cells = known_words(cells, way.missing)
             else:
                 numbers = kind == "numeric" or (name in written and not hold_codes(cells))
                 how: dict[str, Any] = {"wanted": kind, "placeholders": way.placeholders}

@@ -18,7 +18,6 @@ import pyarrow.compute as compute
 
 from isopleth.core.errors import InputError, Message
 from isopleth.core.rows import ALL_INTEGERS
-from isopleth.tables.given import Given
 from isopleth.tables.intervals import read_intervals
 from isopleth.tables.numerals import Numerals, numerals_of, written_number
 from isopleth.tables.text_types import Texts, TypedCells, days_of, moment, rounded, typed
@@ -82,18 +81,8 @@ class SourceTable:
         self, names: list[Any], n: int, read: Any, named: bool, typed: bool = False, odd: OddCells = NO_ODD_CELLS
     ) -> None:
         self.names, self.n, self._read, self.named, self.typed, self._odd = names, n, read, named, typed, odd
-        # Cells by which the kind of their column was decided, and which are encoded as they are.
+        # Cells by which the kind of their column was decided; they are not read again to be encoded.
         self.held: dict[Any, Cells] = {}
-
-    @classmethod
-    def of(cls, X: Any, typed: bool = False, odd: OddCells = NO_ODD_CELLS) -> Self:
-        """Read a frame or array; of one that a reader has `typed`, `odd` are the cells that are not as the others."""
-        given = Given.of(X)
-        if given.frame is not None:
-            return cls(given.names or [], len(given.frame), given.frame.get_column, True, typed, odd)
-        given.refuse_no_table(np.shape(given.table))
-        array = np.asarray(given.table)
-        return cls(list(range(array.shape[1])), len(array), lambda j: array[:, j], False, True)
 
     def numerals(self, numeric: Iterable[Any]) -> Numerals:
         """Recognise how the text of `numeric` columns writes numbers."""
@@ -113,15 +102,6 @@ class SourceTable:
         read = Cells.of(name, column, replace(rule, numerals=None) if self.typed else rule)
         unread, censored = self._odd.unread.get(name), self._odd.censored.get(name)
         return read if unread is None and censored is None else replace(read, unread=unread, censored=censored)
-
-    def hold(self, cells: Cells, kind: str) -> None:
-        """Keep cells for the encoding of their column if another reading, which knows its kind, would be the same."""
-        if cells.form in _FORMS[kind] and (self.typed or not cells.is_odd):
-            self.held[cells.name] = cells
-
-
-# Forms of the cells of each kind of column.
-_FORMS = {"numeric": ("whole", "real"), "categorical": ("text",), "time": ("time",)}
 
 
 @dataclass(frozen=True)
@@ -143,6 +123,7 @@ class Cells:
     censored: CensoredCells | None = None  # cells that say a limit in the place of a number
     notes: tuple[Message, ...] = ()  # what was recognised
     known: int = field(init=False)  # number of cells that are not missing
+    is_odd: bool = field(init=False)  # whether some cells could not be read, or say a limit
 
     @classmethod
     def of(cls, name: Any, column: Any, rule: TextRule) -> Self:
@@ -206,7 +187,7 @@ class Cells:
         dtype = column.dtype
         levels = tuple(map(str, dtype.categories)) if dtype == nw.Enum else ()
         with suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # categories of several types
-            if _holds_text(column.to_arrow().type.value_type):
+            if column.to_arrow().type.value_type in (pa.string(), pa.large_string(), pa.string_view()):
                 return replace(cls._of_strings(name, column, TextRule(rule.missing)), levels=levels)
         return cls.of_words(name, [word_of(cell) for cell in column.to_list()], rule.missing, levels)
 
@@ -234,7 +215,7 @@ class Cells:
         cells = column.to_arrow().cast(pa.string())
         if rule.numerals is None:
             texts = Texts.of(cells, rule.missing)
-            return cls(name, "text", texts.codes, tuple(texts.words))
+            return cls(name, "text", texts.codes, texts.words)
         order = {} if rule.day_first is None else {name: rule.day_first}
         how: dict[str, Any] = {"wanted": rule.wanted, "placeholders": MISSING_NUMBERS}
         numbers = numbers or rule.wanted == "numeric"
@@ -245,7 +226,7 @@ class Cells:
     def _of_typed(cls, name: Any, found: TypedCells, rule: TextRule) -> Self:
         """Return cells whose text has been read."""
         if found.texts is not None:
-            return cls(name, "text", found.texts.codes, tuple(found.texts.words), notes=found.notes)
+            return cls(name, "text", found.texts.codes, found.texts.words, notes=found.notes)
         values = pa.chunked_array([found.values]) if isinstance(found.values, pa.Array) else found.values
         read = cls.of(name, nw.from_native(values, series_only=True), TextRule(rule.missing))
         return replace(read, unread=found.unread, censored=found.censored, notes=found.notes)
@@ -293,16 +274,12 @@ class Cells:
     def __post_init__(self) -> None:
         known = (self.values >= 0).sum() if self.form == "text" else np.isfinite(self.values).sum()
         object.__setattr__(self, "known", int(known))
+        object.__setattr__(self, "is_odd", self.unread is not None or self.censored is not None)
 
     @cached_property
     def code(self) -> str | None:
         """First word that is a code, such as a postcode."""
-        return next(filter(is_code, self.words), None)
-
-    @property
-    def is_odd(self) -> bool:
-        """Tell whether some cells could not be read, or say a limit."""
-        return self.unread is not None or self.censored is not None
+        return next((word for word in self.words if re.match(_CODE, word)), None)
 
     @property
     def is_truth(self) -> bool:
@@ -422,8 +399,6 @@ def odd_cells_of(columns: Iterable[Cells]) -> OddCells:
 
 def joined(cells: Sequence[Cells]) -> Cells:
     """Return the cells of a column of several tables below each other, in a form that holds all of them."""
-    if len(cells) == 1:
-        return cells[0]
     below = _joined(cells)
     if below.form == "text" and not below.is_truth:
         return below
@@ -487,10 +462,6 @@ def _zone(name: Any, times: Iterable[Any]) -> str | None:
     if None in zones and len(zones) > 1:
         raise InputError("{column} holds times with and without a time zone; give all of them one.", column=name)
     return "UTC" if len(zones) > 1 else None if None in zones else str(zones.pop())
-
-
-def _holds_text(kind: Any) -> bool:
-    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view))
 
 
 def _floats(column: Any) -> np.ndarray:

@@ -517,9 +517,10 @@ def check_rows(
 def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
     """Refuse whole numbers beyond 2**53 that float64 does not hold: different ones would become equal."""
     if (np.abs(checked) >= ALL_INTEGERS).any():
-        from isopleth.tables.cells import SourceTable, TextRule
+        from isopleth.tables.cells import TextRule
+        from isopleth.tables.schema import source_of
 
-        table = SourceTable.of(X, typed=True)
+        table = source_of(X, typed=True)
         for column in table.names:
             cells = table.cells(column, TextRule())
             if cells.exact is not None:

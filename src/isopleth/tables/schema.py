@@ -121,15 +121,9 @@ class ColumnChoices:
         }
         return replace(self, **both, keep_identifiers=self.keep_identifiers or other.keep_identifiers)
 
-    @property
-    def missing_words(self) -> frozenset[str]:
-        """Words that mean a missing cell in columns of words."""
-        return NO_WORD if self.missing is None else self.missing
-
     def numerals(self, tables: Iterable[SourceTable]) -> Numerals:
         """Return how the text of the columns of numbers writes them, by the first table that shows it."""
-        texts = tables if self.numeric else ()
-        ways = [table.numerals([name for name in self.numeric if name in table.names]) for table in texts]
+        ways = [table.numerals([name for name in self.numeric if name in table.names]) for table in tables]
         return next((way for way in ways if not way.ordinary), Numerals())
 
     def kind(self, name: Any) -> str | None:
@@ -137,61 +131,12 @@ class ColumnChoices:
         kinds = (("categorical", self.categorical), ("numeric", self.numeric), ("time", self.time_columns))
         return next((kind for kind, names in kinds if name in names), None)
 
-
-@dataclass
-class SchemaDraft:
-    """What has been decided of the columns of a table, one by one."""
-
-    choices: ColumnChoices
-    named: bool  # whether the table is a frame
-    typed: bool  # whether a reader has looked for numbers and times in its text
-    columns: list[Column] = field(default_factory=list)
-    constants: list[tuple[int, Column]] = field(default_factory=list)
-    left_out: dict[str | int, str] = field(default_factory=dict)
-    notes: list[Message] = field(default_factory=list)
-
-    def are_labels(self, name: Any, first: Any) -> bool:
-        """Tell whether a column is the first one and has no name, as the labels of rows have none."""
-        return name == first and (name in self.choices.unnamed or has_no_name(name))
-
-    def decide(self, name: Any, cells: Sequence[Cells], labels: bool) -> Column | str:
-        """Return a column, whose cells are those of one table or of several, or the reason why it is left out."""
-        wanted, choices = self.choices.kind(name), self.choices
-        of_text = name in choices.written
-        rule = KindRule(wanted, choices.keep_identifiers, self.named, choices.missing, of_text, self.typed, labels)
-        below = joined(cells)
-        if below.is_odd and not self.typed:
-            _refuse_another_kind(below)
-        found = rule(below, self.notes)
-        if (below.is_odd or below.notes) and not self.typed and wanted != "categorical":
-            self.notes += [*below.notes, *odd_cells_of([below]).notes(row_of)]
-        if isinstance(found, str):
-            return found
-        if len(cells) > 1 and wanted is None:
-            # Both tables may number their rows from the same number on.
-            alone = {rule(each, []) for each in cells if each.known}
-            if alone == {"identifier"}:
-                return "identifier"
-        return _with_odd_cells(found, below) if below.is_odd else found
-
-    def put(self, name: Any, found: Column | str) -> None:
-        """Add a column to those that are used, or to those that are left out."""
-        if isinstance(found, str):
-            self.left_out[name] = found
-        elif found.constant:
-            self.constants.append((len(self.columns) + len(self.constants), found))
-            self.left_out[name] = "one value only"
-        else:
-            self.columns.append(found)
-
-    def used(self) -> tuple[Column, ...]:
-        """Return the columns that are used; a table without any is refused."""
-        if not self.columns:
-            reasons = "; ".join(f"{name} ({why})" for name, why in self.left_out.items())
-            raise InputError(
-                f"no column is left to use: {reasons}; keep one of them by naming it numeric or categorical."
-            )
-        return tuple(self.columns)
+    def rule(self, name: Any, table: SourceTable) -> KindRule:
+        """Return the rule by which the kind of a column is decided."""
+        # The labels of rows are in a first column without a name.
+        labels = name == table.names[0] and (name in self.unnamed or has_no_name(name))
+        of_table = (name in self.written, table.typed and table.named, labels)
+        return KindRule(self.kind(name), self.keep_identifiers, table.named, self.missing, *of_table)
 
 
 @dataclass(frozen=True)
@@ -280,22 +225,28 @@ class Schema:
         tables = [source_of(*each, typed=typed) for each in zip(given, odd or (None,) * len(given), strict=True)]
         table, present = tables[0], [set(each.names) for each in tables]
         choices.check(table.names)
-        draft = SchemaDraft(choices, table.named, typed)
-        numerals = choices.numerals(tables)
-        for name in table.names:
-            rule = TextRule(choices.missing_words, numerals, None, choices.kind(name))
-            if name in choices.identifiers:
-                draft.put(name, "identifier")
-                continue
-            cells = [each.cells(name, rule) for each, there in zip(tables, present, strict=True) if name in there]
-            found = draft.decide(name, cells, labels=draft.are_labels(name, table.names[0]))
-            if isinstance(found, Column):
-                table.hold(cells[0], found.kind)
-            draft.put(name, found)
-        if not any(each.n for each in tables) and not draft.columns:
-            raise InputError("X has no rows; expected at least one row.", parameter="X")
-        of_table = (table.named, len(table.names), numerals, tuple(draft.constants), choices.missing)
-        return cls(draft.used(), draft.left_out, tuple(draft.notes), *of_table)
+        numerals = choices.numerals(tables) if choices.numeric else Numerals()
+        missing = NO_WORD if choices.missing is None else choices.missing
+        found: dict[Any, Column | str] = dict.fromkeys(table.names, "identifier")
+        notes: list[Message] = []
+        for name in [name for name in table.names if name not in choices.identifiers]:
+            rule = choices.rule(name, table)
+            how = TextRule(missing, numerals, None, rule.wanted)
+            cells = [each.cells(name, how) for each, there in zip(tables, present, strict=True) if name in there]
+            found[name] = column = _column_of(cells, rule, notes)
+            if isinstance(column, Column):
+                table.held[name] = cells[0]
+        used = [column for column in found.values() if isinstance(column, Column)]
+        columns = tuple(column for column in used if not column.constant)
+        constants = tuple((place, column) for place, column in enumerate(used) if column.constant)
+        left_out = {
+            name: why if isinstance(why, str) else "one value only"
+            for name, why in found.items()
+            if isinstance(why, str) or why.constant
+        }
+        if not columns:
+            _refuse_empty(left_out, sum(each.n for each in tables))
+        return cls(columns, left_out, tuple(notes), table.named, len(table.names), numerals, constants, choices.missing)
 
     @classmethod
     def of_numbers(cls, names: list[Any], named: bool) -> Self:
@@ -466,7 +417,7 @@ class Schema:
             strangers = np.count_nonzero(rows[:, place] == len(column.levels)) if column.kind == "categorical" else 0
             if strangers:
                 unseen[column.name] = int(strangers)
-        known = {*self.names, *self.left_out}
+        known = {column.name for column in self.columns} | set(self.left_out)
         extra = [name for name in table.names if name not in known]
         names = self.numeric_names
         return EncodedTable(rows, len(names), unseen, extra, found, interval_cells(found, names, table.n))
@@ -496,8 +447,7 @@ class Schema:
     def lacks_cells(self, table: SourceTable) -> bool:
         """Tell whether a column of numbers has a missing cell; what was read is kept for :meth:`encode`."""
         read = self._cells_of(table)
-        for column, cells in zip(self.columns, read, strict=True):
-            table.hold(cells, column.kind)
+        table.held = dict(zip(self.names, read, strict=True))
         return any(
             np.isnan(self._encoded(column, cells)).any() for column, cells in zip(self.columns, read, strict=True)
         )
@@ -512,7 +462,14 @@ class Schema:
 
     def _cells_of(self, table: SourceTable) -> list[Cells]:
         """Return the cells of the columns: those by which the schema was decided, others read as the kind of their column."""
-        read = dict(table.held)
+        forms = {"numeric": ("whole", "real"), "categorical": ("text",), "time": ("time",)}
+        read = {
+            column.name: cells
+            for column in self.columns
+            if (cells := table.held.get(column.name)) is not None
+            and cells.form in forms[column.kind]
+            and (table.typed or not cells.is_odd)  # else another reading, which knows the kind, may read more of them
+        }
         others = [column for column in self.columns if column.name not in read]
         if others:
             gaps, numerals = self._gaps, self.numerals
@@ -531,6 +488,32 @@ class Schema:
         message = refusal([("", OddCells(new, {}), row_of)])
         if message is not None:
             raise InputError(replace(message, source=None, hint="correct them, or empty them"))
+
+
+def _column_of(cells: Sequence[Cells], rule: KindRule, notes: list[Message]) -> Column | str:
+    """Return a column by its cells in one table or in several, or the reason why it is left out."""
+    below = cells[0] if len(cells) == 1 else joined(cells)
+    if below.is_odd and not rule.read:
+        _refuse_another_kind(below)
+    column = rule(below, notes)
+    if (below.is_odd or below.notes) and not rule.read and rule.wanted != "categorical":
+        notes += [*below.notes, *odd_cells_of([below]).notes(row_of)]
+    if isinstance(column, str):
+        return column
+    if len(cells) > 1 and rule.wanted is None:
+        # Both tables may number their rows from the same number on.
+        alone = {rule(each, []) for each in cells if each.known}
+        if alone == {"identifier"}:
+            return "identifier"
+    return _with_odd_cells(column, below) if below.is_odd else column
+
+
+def _refuse_empty(left_out: Mapping[Any, str], n: int) -> None:
+    """Refuse a table without rows, or without columns to use."""
+    if not n:
+        raise InputError("X has no rows; expected at least one row.", parameter="X")
+    reasons = "; ".join(f"{name} ({why})" for name, why in left_out.items())
+    raise InputError(f"no column is left to use: {reasons}; keep one of them by naming it numeric or categorical.")
 
 
 def _refuse_another_kind(cells: Cells) -> None:
@@ -612,7 +595,13 @@ def source_of(X: Any, odd: OddCells | None = None, *, typed: bool = False) -> So
     if isinstance(X, SourceTable):
         return X
     carried = Attached.of(X) if typed and odd is None else None
-    return SourceTable.of(X, typed, odd or (NO_ODD_CELLS if carried is None else carried.odd))
+    odd = odd or (NO_ODD_CELLS if carried is None else carried.odd)
+    given = X if isinstance(X, Given) else Given.of(X)
+    if given.frame is not None:
+        return SourceTable(given.names or [], len(given.frame), given.frame.get_column, True, typed, odd)
+    given.refuse_no_table(np.shape(given.table))
+    array = np.asarray(given.table)
+    return SourceTable(list(range(array.shape[1])), len(array), lambda j: array[:, j], False, True)
 
 
 def attached(data: Any, schema: Schema, choices: ColumnChoices, named: bool, odd: OddCells) -> Any:

@@ -82,13 +82,13 @@ def typed(
         return _as_days(name, found, wanted)
     texts = Texts.of(cells, missing, placeholders)
     orders = {} if day_first is None else day_first
-    kinds = (("time", _times), ("numeric", _amounts), ("truth", _truth)) if len(texts.dictionary) else ()
+    kinds = (("time", _times), ("numeric", _amounts), ("truth", _truth)) if texts.words else ()
     for kind, read in kinds:
         if wanted in (None, kind) and (numbers or kind != "numeric"):
             column = read(_Column(name, texts, numerals, place, orders, missing, wanted is not None))
             if column is not None:
                 return column
-    return texts.as_words(_alike(name, texts) if wanted != "categorical" else ())
+    return TypedCells(texts.cells, notes=() if wanted == "categorical" else _alike(name, texts), texts=texts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class Texts:
     """Different texts of a column, without blanks around them, and which of them each row holds."""
 
     cells: Any  # Arrow strings: those of the rows
-    dictionary: Any  # Arrow strings: the different ones, in the order of their first rows
+    words: tuple[str, ...]  # the different ones, in the order of their first rows
     codes: np.ndarray  # (n,): index of the text of each row, -1 for a missing cell
     stand_ins: frozenset[str]  # texts that may stand for a missing cell
 
@@ -106,31 +106,22 @@ class Texts:
         chunks = [cells] if isinstance(cells, pa.Array) else cells.chunks
         encoded = pa.chunked_array(chunks, pa.string()).dictionary_encode().combine_chunks()
         codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)
-        texts = cls(cells, encoded.dictionary, codes, stand_ins)
-        words = without_missing(trimmed(encoded.dictionary), missing)
+        words = known_words(encoded.dictionary, missing)
         if words.equals(encoded.dictionary):
-            return texts
-        different = cls.of(words, (), stand_ins)  # some were equal but for blanks
-        return replace(different, cells=texts.taken(words), codes=np.append(different.codes, -1)[codes])
-
-    @cached_property
-    def words(self) -> list[str]:
-        """The different texts."""
-        return list(self.dictionary.to_pylist())
+            return cls(cells, tuple(words.to_pylist()), codes, stand_ins)
+        texts = cls.of(words, (), stand_ins)  # some are missing cells, or equal but for blanks
+        found = replace(texts, codes=np.append(texts.codes, -1)[codes])
+        return replace(found, cells=found.taken(pa.array(texts.words, pa.string())))
 
     @cached_property
     def counts(self) -> np.ndarray:
         """Number of rows that hold each text."""
-        return np.bincount(self.codes + 1, minlength=len(self.dictionary) + 1)[1:]
+        return np.bincount(self.codes + 1, minlength=len(self.words) + 1)[1:]
 
     @cached_property
     def placeholders(self) -> np.ndarray:
         """Mask of the texts that may stand for a missing cell."""
         return np.array([word in self.stand_ins for word in self.words], dtype=bool)
-
-    def as_words(self, notes: Iterable[Message] = ()) -> TypedCells:
-        """Return the column as one of words."""
-        return TypedCells(self.cells, notes=tuple(notes), texts=self)
 
     def rows_with(self, mask: np.ndarray) -> np.ndarray:
         """Return the rows that hold one of some words."""
@@ -185,13 +176,9 @@ class _Column:
         return TypedCells(self.texts.taken(values), unread, notes=tuple(notes))
 
 
-def trimmed(cells: Any) -> Any:
-    """Return an Arrow array of strings without the blanks around them."""
-    return compute.utf8_trim_whitespace(cells)
-
-
-def without_missing(cells: Any, missing: Iterable[str]) -> Any:
-    """Return strings with null in the place of the words that mean a missing cell."""
+def known_words(cells: Any, missing: Iterable[str]) -> Any:
+    """Return Arrow strings without the blanks around them, null where they mean a missing cell."""
+    cells = compute.utf8_trim_whitespace(cells)
     gone = compute.is_in(cells, value_set=pa.array(sorted(missing), pa.string()))
     return compute.if_else(gone, pa.scalar(None, pa.string()), cells) if compute.any(gone).as_py() else cells
 
@@ -214,9 +201,9 @@ def _numbers_beside_gaps(name: str, cells: Any, missing: Iterable[str], numerals
     found = None if coded else _numbers(name, cells, numerals)
     if found is not None:
         return found
-    if not _begins_with_numbers(without_missing(trimmed(cells.slice(0, _FIRST)), missing), numerals):
+    if not _begins_with_numbers(known_words(cells.slice(0, _FIRST), missing), numerals):
         return None
-    known = without_missing(trimmed(cells), missing)
+    known = known_words(cells, missing)
     found = None if known.null_count == len(known) else _numbers(name, known, numerals)
     return None if found is None else without_codes(found, missing)
 
@@ -325,7 +312,7 @@ def _as_words(column: _Column, strange: np.ndarray, share: float) -> TypedCells 
     text = "{column} holds {value} in {row}, and nearly all other cells are numbers: the column is taken as categories"
     hint = Hint("{numeric} takes it as numbers", numeric=[column.name])
     note = Message(text, column=column.name, row=row, value=column.texts.words[word], hint=hint)
-    return column.texts.as_words([note])
+    return TypedCells(column.texts.cells, notes=(note,), texts=column.texts)
 
 
 def _are_codes(column: _Column) -> bool:
@@ -447,6 +434,8 @@ def _truth(column: _Column) -> TypedCells | None:
     """Return truth values where nearly all cells are true or false; words that repeat beside them are words like them."""
     said = [{"true": True, "false": False}.get(word.lower()) for word in column.texts.words]
     read = np.array([value is not None for value in said], dtype=bool)
+    if not column.asked and not read.any():
+        return None
     strange, share = column.known(read)
     if not column.asked and (share < NEARLY_ALL or (column.texts.counts[strange] > 1).any()):
         return None
@@ -576,7 +565,7 @@ def looks_like(words: Sequence[str]) -> str | None:
 
 def _alike(name: str, texts: Texts) -> tuple[Message, ...]:
     """Return a sentence about words that look like numbers or times."""
-    known = [word for word, placeholder in zip(texts.words, texts.placeholders, strict=True) if not placeholder]
+    known = [word for word in texts.words if word not in texts.stand_ins]
     what = looks_like(known)
     odd = next((word for word in known if not word.isdigit()), None)
     if what is None or odd is None:
