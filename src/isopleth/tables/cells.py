@@ -74,21 +74,24 @@ class TextRule:
     wanted: str | None = None  # "numeric", "categorical", "time" or "truth", if the kind of the column is known
 
 
+@dataclass
 class SourceTable:
     """Frame or array that is read column by column."""
 
-    def __init__(
-        self, names: list[Any], n: int, read: Any, named: bool, typed: bool = False, odd: OddCells = NO_ODD_CELLS
-    ) -> None:
-        self.names, self.n, self._read, self.named, self.typed, self._odd = names, n, read, named, typed, odd
-        # Cells by which the kind of their column was decided; they are not read again to be encoded.
-        self.held: dict[Any, Cells] = {}
+    names: list[Any]  # of the columns: text in a frame, numbers in an array
+    n: int  # number of rows
+    read: Callable[[Any], Any]  # returns a column by its name
+    named: bool  # whether it is a frame
+    typed: bool  # whether text is words, since a reader has looked for numbers and times in it
+    odd: OddCells = NO_ODD_CELLS  # what the reader could not read, or says a limit
+    # Cells by which the kind of their column was decided; they are not read again to be encoded.
+    held: dict[Any, Cells] = field(default_factory=dict)
 
     def numerals(self, numeric: Iterable[Any]) -> Numerals:
         """Recognise how the text of `numeric` columns writes numbers."""
         texts = []
         for j, name in enumerate(() if self.typed else numeric):
-            column = self._read(name)
+            column = self.read(name)
             if column.dtype in (nw.String, nw.Object):
                 cells = enumerate(column.head(_SAMPLED).to_list())
                 texts += [(i, j, cell) for i, cell in cells if isinstance(cell, str)]
@@ -96,11 +99,11 @@ class SourceTable:
 
     def cells(self, name: Any, rule: TextRule) -> Cells:
         """Return the cells of a column."""
-        column = self._read(name)
+        column = self.read(name)
         if isinstance(column, np.ndarray):
             return Cells.of_array(name, column, rule.missing)
         read = Cells.of(name, column, replace(rule, numerals=None) if self.typed else rule)
-        unread, censored = self._odd.unread.get(name), self._odd.censored.get(name)
+        unread, censored = self.odd.unread.get(name), self.odd.censored.get(name)
         return read if unread is None and censored is None else replace(read, unread=unread, censored=censored)
 
 

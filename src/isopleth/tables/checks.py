@@ -173,7 +173,7 @@ _HUGE = 1e303
 def _refuse_huge(estimator: BaseEstimator, table: CheckedRows) -> None:
     """Refuse columns most of whose values are so far from each other that no distance is finite; single values may be."""
     numbers = table.rows[:, : table.n_numeric]
-    for j in np.flatnonzero(np.fmax.reduce(np.abs(numbers), initial=0.0) > _HUGE).tolist():
+    for j in np.flatnonzero(_largest(numbers) > _HUGE).tolist():
         known = numbers[~np.isnan(numbers[:, j]), j]
         low, high = np.quantile(known, (0.1, 0.9), method="nearest")
         if high / 2.0 - low / 2.0 > _HUGE / 2.0:
@@ -181,6 +181,11 @@ def _refuse_huge(estimator: BaseEstimator, table: CheckedRows) -> None:
             raise InputError(
                 f"{in_quotes(name)} is of a size that leaves no length scale; rescale it to numbers nearer to 1."
             )
+
+
+def _largest(rows: np.ndarray) -> np.ndarray:
+    """Return the largest magnitude of each column, 0 where no cell is known."""
+    return np.fmax(np.fmax.reduce(rows, initial=0.0), -np.fmin.reduce(rows, initial=0.0))
 
 
 def _takes_kinds(estimator: BaseEstimator) -> bool:
@@ -516,7 +521,7 @@ def check_rows(
 
 def _refuse_rounded(X: Any, checked: np.ndarray) -> None:
     """Refuse whole numbers beyond 2**53 that float64 does not hold: different ones would become equal."""
-    if (np.abs(checked) >= ALL_INTEGERS).any():
+    if (_largest(checked) >= ALL_INTEGERS).any():
         from isopleth.tables.cells import TextRule
         from isopleth.tables.schema import source_of
 

@@ -99,8 +99,8 @@ class KindRule:
     """Decide the kind of a column: `wanted` is what the user says of it, and `named` whether the table is a frame.
 
     `missing` are the words that mean a missing cell if the user names them. `read` tells whether the table is that of a file,
-    and `written` whether the file is a text, in which everything is words. `labels` tells whether the column is the first one and
-    has no name, as the labels of rows have none.
+    and `written` whether the file is a text, in which everything is words. A `first` column that is `unnamed`, or has a name that
+    libraries give, may hold the labels of the rows.
     """
 
     wanted: str | None
@@ -109,7 +109,8 @@ class KindRule:
     missing: frozenset[str] | None = None
     written: bool = False
     read: bool = False
-    labels: bool = False
+    first: bool = False
+    unnamed: bool = False
 
     def __call__(self, cells: Cells, notes: list[Message]) -> Column | str:
         """Return the column, or the reason why it is left out."""
@@ -145,7 +146,8 @@ class KindRule:
         return MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
 
     def _number(self, cells: Cells, notes: list[Message]) -> Column | str:
-        if not self.keep_identifiers and _is_identifier(cells, notes, self.labels):
+        labels = self.first and (self.unnamed or has_no_name(cells.name))
+        if not self.keep_identifiers and _is_identifier(cells, notes, labels):
             return "identifier"
         cells.numbers()
         return Column(cells.name, "numeric")

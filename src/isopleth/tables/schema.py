@@ -35,7 +35,7 @@ from isopleth.tables.cells import (
     row_of,
 )
 from isopleth.tables.given import Given
-from isopleth.tables.kinds import Column, KindRule, has_no_name
+from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.unread import NO_ODD_CELLS, OddCells, refusal
 
@@ -133,9 +133,7 @@ class ColumnChoices:
 
     def rule(self, name: Any, table: SourceTable) -> KindRule:
         """Return the rule by which the kind of a column is decided."""
-        # The labels of rows are in a first column without a name.
-        labels = name == table.names[0] and (name in self.unnamed or has_no_name(name))
-        of_table = (name in self.written, table.typed and table.named, labels)
+        of_table = (name in self.written, table.typed and table.named, name == table.names[0], name in self.unnamed)
         return KindRule(self.kind(name), self.keep_identifiers, table.named, self.missing, *of_table)
 
 

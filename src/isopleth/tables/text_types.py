@@ -35,6 +35,7 @@ from isopleth.tables.numerals import Numerals, hold_lists
 from isopleth.tables.unread import CensoredCells, UnreadCells
 
 _FIRST = 100
+_LEAST_MONTH = 100_000  # smallest whole number that may be a month or a day, as 202401 or 20240131
 _MOST_DIGITS = 308  # numbers of more digits are infinite in float64, or nearly
 # Least share of the known cells that are of one kind in a column of this kind. The others could not be read.
 NEARLY_ALL = 0.8
@@ -401,7 +402,10 @@ def days_of(name: str, values: Any, *, asked: bool = False) -> TypedCells | None
             return days_of(name, whole, asked=asked)
         return None
     known = values.drop_null()
-    if not pa.types.is_integer(values.type) or not calendar_share(known.slice(0, _FIRST).to_pylist()):
+    first = known.slice(0, _FIRST)
+    if not pa.types.is_integer(values.type) or not len(first) or compute.max(first).as_py() < _LEAST_MONTH:
+        return None
+    if not calendar_share(first.to_pylist()):
         return None
     counts = compute.value_counts(known)
     numbers, weights = counts.field("values").to_pylist(), counts.field("counts").to_numpy(zero_copy_only=False)
