@@ -66,7 +66,7 @@ def row_of(row: int) -> str:
 
 @dataclass(frozen=True)
 class TextRule:
-    """How the text of a column is read."""
+    """Rule by which the text of a column is read."""
 
     missing: frozenset[str] = NO_WORD  # words that mean a missing cell
     numerals: Numerals | None = None  # how numbers are written; None takes words as words
