@@ -252,3 +252,12 @@ def test_ends_of_a_limit_that_stays_are_the_limit_or_empty(limited, tmp_path, su
     ]
     assert all(float(low) == float(high) == float(lead[row]) for row, (low, high) in enumerate(ends[:4]))
     assert float(ends[4][0]) <= float(rows[4]["lead"]) <= float(ends[4][1])
+
+
+@pytest.mark.parametrize(("key", "left"), [("", ["key"]), ("n5", [])])
+def test_columns_that_are_not_used_are_said_to_keep_their_gaps_if_they_have_any(tmp_path, key, left):
+    keys = [f"n{i}" if i != 5 else key for i in range(N)]
+    columns = {"key": keys, "a": ["", *X[1:].round(2).tolist()], "b": X.round(1).tolist()}
+    path = written(tmp_path / "t.csv", columns)
+    found = json.loads(fine("fill", path, "--out", tmp_path / "o.csv", "--json").stdout)
+    assert (found["filled"], found["left"]) == (1, left)
