@@ -148,16 +148,16 @@ def test_an_interval_that_ends_in_a_gap_holds_all_of_it(how):
 
 
 def test_missing_rows_do_not_shorten_a_season():
-    """Seventy rows and some cells are missing in six weeks of hours: the step is found as in the complete series."""
+    """A twelfth of the rows and some cells are missing in three weeks of hours: the step is found as in the complete series."""
     rng = np.random.default_rng(3)
-    hours = np.arange(1000)
-    series = 6.0 * np.sin(2.0 * np.pi * hours / 24.0) + rng.normal(size=1000) + 2.5 * (hours >= 600)
-    series[rng.choice(1000, 30, replace=False)] = np.nan
-    known = np.sort(rng.choice(np.arange(1, 999), 930, replace=False))
+    hours = np.arange(500)
+    series = 6.0 * np.sin(2.0 * np.pi * hours / 24.0) + rng.normal(size=500) + 2.5 * (hours >= 300)
+    series[rng.choice(500, 15, replace=False)] = np.nan
+    known = np.sort(rng.choice(np.arange(1, 499), 460, replace=False))
     times = np.datetime64("2024-01-01T00", "us") + known * np.timedelta64(1, "h")
     found = ChangePointDetector(random_state=0).fit(series[known], times=times)
     (place,) = found.change_points_
-    assert abs(known[place] - 600) <= 6
+    assert abs(known[place] - 300) <= 6
 
 
 def dates_of(kind):
@@ -227,9 +227,8 @@ def test_times_of_a_column_are_shown_in_their_zone_and_days_without_midnight(zon
     assert f"(level, {words})" in found.text()
 
 
-@pytest.mark.parametrize("weeks", [2, 3])
-def test_two_weeks_of_a_calendar_are_enough_to_know_weekends(weeks):
-    rng, n = np.random.default_rng(weeks), weeks * 7 * 24
+def test_two_weeks_of_a_calendar_are_enough_to_know_weekends():
+    rng, n = np.random.default_rng(2), 2 * 7 * 24
     hour = np.arange(n)
     level = (2.0 + np.sin((hour % 24 - 6) / 12.0 * np.pi)) * np.where(hour // 24 % 7 >= 5, 0.6, 1.0)
     series = pd.DataFrame({"time": pd.date_range("2024-01-01", periods=n, freq="h")})

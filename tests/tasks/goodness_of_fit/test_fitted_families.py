@@ -84,7 +84,7 @@ def test_order_of_rows_and_threads_do_not_matter():
     np.testing.assert_allclose(one.kernel_scores, two.kernel_scores, atol=1e-6)
 
 
-@pytest.mark.parametrize(("family", "draw", "runs"), [("normal", "normal", 60), ("t", "standard_t", 20)])
+@pytest.mark.parametrize(("family", "draw", "runs"), [("normal", "normal", 40), ("t", "standard_t", 14)])
 def test_level(family, draw, runs):
     rng = np.random.default_rng(0)
     arguments = () if draw == "normal" else (4,)

@@ -558,15 +558,15 @@ def wells(seed, rare):
 def test_a_shift_of_another_column_is_no_change_of_rare_gaps_or_values(rare):
     """The square of the residual of one of two values holds what the other columns are, and is no spread of its own."""
     small = np.zeros(2)
-    for seed in range(30):
+    for seed in range(18):
         result = two_sample_test(*wells(seed, rare), n_resamples=39, centers=5, random_state=0, n_jobs=1)
         problem = result.problem
         found = problem.residuals(problem.unit_rows)
         both = contrasts(problem, found), column_contrasts(found, problem.units, problem.labels)
         small += [(each[:, -1] >= each[0, -1]).mean() <= 0.05 for each in both]
         assert problem.of_two_values.tolist() == [False] * (found.shape[1] - 1) + [True]
-    assert small[0] <= 4
-    assert small[1] >= 8
+    assert small[0] <= 3
+    assert small[1] >= 5
 
 
 def test_gaps_that_change_given_the_others_are_told_in_words():
@@ -603,9 +603,9 @@ def contradictions(result):
 
 
 def test_no_two_sentences_of_an_answer_contradict_each_other():
-    """In 120 pairs: equal, a little and clearly apart, in one column, in all, in how they go together, and given the others."""
+    """In 60 pairs: equal, a little and clearly apart, in one column, in all, in how they go together, and given the others."""
     found = {"shown": 0, "alone": 0, "given": 0}
-    for run in range(120):
+    for run in range(60):
         rng = np.random.default_rng([run, 11])
         X, Y = rng.normal(size=(40, 2)), rng.normal(size=(50, 2))
         change, size = run % 5, (0.0, 0.4, 0.8, 1.5)[run // 5 % 4]
@@ -622,8 +622,8 @@ def test_no_two_sentences_of_an_answer_contradict_each_other():
         found["shown"] += result.pvalue <= 0.05
         found["alone"] += bool(result.witness.columns())
         found["given"] += any(result.witness.given_others.texts) and not result.witness.columns()
-    assert found["shown"] > found["alone"] > 12
-    assert found["given"] > 6
+    assert found["shown"] > found["alone"] > 6
+    assert found["given"] > 3
 
 
 def test_values_that_share_their_first_digits_are_compared_or_told():
