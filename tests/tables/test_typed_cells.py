@@ -8,13 +8,14 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from isopleth import DensityImputer
 from isopleth.tables.cells import TRUTH
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells, new_table
-from isopleth.tables.typed_cells import write_cells
+from isopleth.tables.typed_cells import in_types, types_of, write_cells
 
 AT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC).timestamp()
 
@@ -96,3 +97,19 @@ def test_new_rows_are_a_frame_or_an_array_of_numbers_or_objects():
     np.testing.assert_array_equal(new_table(plain, values, None), [[1.5, 1.0], [np.nan, 2.5]])
     objects = new_table(mixed, values, None)
     assert (objects.dtype, objects[:, 1].tolist(), objects[0, 0]) == (object, ["u", "v"], 1.5)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("library", ["pyarrow", "pandas", "polars"])
+def test_seconds_become_durations_of_the_unit_of_the_table(library, unit):
+    if library == "polars" and unit == "s":  # polars has no durations in seconds
+        return
+    like, rows = pa.table({"x": pa.array([timedelta(minutes=1)], pa.duration(unit))}), pa.table({"x": [5400.0, 7.0]})
+    if library == "pandas":
+        like, rows = like.to_pandas(), rows.to_pandas()
+    if library == "polars":
+        like, rows = pl.from_arrow(like), pl.from_arrow(rows)
+    found = in_types(rows, types_of(like))
+    assert types_of(found) == types_of(like)
+    cells = found["x"].to_pylist() if library == "pyarrow" else found["x"].to_list()
+    assert cells == [timedelta(minutes=90), timedelta(seconds=7)]
