@@ -19,6 +19,8 @@ from isopleth.tables.spelling import case_forms, misspelt
 _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
 # Share of rows that keep an equation whose parts come from other rows, from which it holds by chance.
 _BY_CHANCE = 0.5
+# Negative numbers looked at nearest to 0, fewest others beside them, and standard errors from which they are no tail of these.
+_NEAREST, _BESIDE, _NO_TAIL = 10, 5, 2.6
 # Most distinct numbers of a column that can tell another column, rows of a word that tell something, share of the commonest word.
 _FEW_NUMBERS, _ROWS_OF_A_WORD, _COMMON = 12, 5, 0.9
 # Words that occur once are looked at where they are few and the others are few.
@@ -258,10 +260,28 @@ def _plain(numbers: Cells) -> Iterator[Rule]:
         known = values[~np.isnan(values)]
         if len(known) < _FEWEST or len(np.unique(known[:1000])) < 2:
             continue
-        if (known >= 0.0).mean() >= 1.0 - _PLAIN:
+        if (known >= 0.0).mean() >= 1.0 - _PLAIN and not _runs_through_zero(known):
             yield NotNegative(name)
         if (known == np.rint(known)).mean() >= 1.0 - _PLAIN:
             yield Whole(name)
+
+
+def _runs_through_zero(values: np.ndarray) -> bool:
+    """Tell whether the negative numbers go on where the others end: a column that reaches 0 by its spread has no rule there.
+
+    Counts in four equal widths about 0 fall by about equal ratios in a tail. A wrong sign stands apart, and a code such as -1
+    has nothing below it.
+    """
+    below, above = np.sort(-values[values < 0.0]), np.sort(values[values >= 0.0])
+    if not len(below):
+        return False
+    width = max(below[min(_NEAREST, len(below)) - 1], above[min(_BESIDE, len(above)) - 1])
+    in_widths = [np.searchsorted(above, [width, 2.0 * width]), np.searchsorted(below, [width, 2.0 * width], "right")]
+    near, far = np.array(in_widths, dtype=float).T
+    counts = np.array([far[0] - near[0], near[0], near[1], far[1] - near[1]]) + 0.5  # from above 0 to below it
+    logs, errors = np.log(counts), 1.0 / counts
+    bends = logs[2:] - 2.0 * logs[1:3] + logs[:2]
+    return bool((np.abs(bends) <= _NO_TAIL * np.sqrt(errors[2:] + 4.0 * errors[1:3] + errors[:2])).all())
 
 
 def _single_words(cells: Cells) -> Iterator[OneOf]:

@@ -52,14 +52,15 @@ def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -
     written = {}
     for j, column in enumerate(columns.columns):
         if gaps[:, j].any():
-            old = frame.get_column(column.name)
-            native = _own_column(X, column.name, old)
+            name = column.name if columns.named else frame.columns[int(column.name)]  # a frame of complete numbers
+            old = frame.get_column(name)
+            native = _own_column(X, name, old)
             if holds_intervals(old.dtype):
-                written[column.name] = with_numbers(native, old, np.flatnonzero(gaps[:, j]), filled[gaps[:, j], j])
+                written[name] = with_numbers(native, old, np.flatnonzero(gaps[:, j]), filled[gaps[:, j], j])
                 continue
             kind = str(getattr(native, "dtype", getattr(native, "type", "")))
             cells = _new_cells(column, filled[:, j], gaps[:, j], old.to_list(), kind)
-            written[column.name] = _with_cells(native, np.flatnonzero(gaps[:, j]), cells)
+            written[name] = _with_cells(native, np.flatnonzero(gaps[:, j]), cells)
     return _with_columns(X, frame, written)
 
 

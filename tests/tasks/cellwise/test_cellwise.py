@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from isopleth import AnomalyDetector, CellwiseDetector, InputError, read_table
@@ -53,6 +55,22 @@ def test_wrong_cells_are_named_and_ordinary_rare_rows_are_not(judged):
     # The detector of unusual rows answers another question: it puts the rare article first.
     unusual = AnomalyDetector(n_estimators=20, random_state=0).fit(table).training_scores_.argsort()[:30]
     assert len(set(unusual.tolist()) & rare) >= 10
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow", "numpy"])
+def test_a_table_of_complete_numbers_is_repaired(library):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+    rows = np.column_stack([x, 2.0 * x + 0.1 * rng.normal(size=400)])
+    rows[7, 1] += 30.0
+    right = pd.DataFrame(rows, columns=["a", "b"])
+    table = {"pandas": lambda: right, "polars": lambda: pl.from_pandas(right), "pyarrow": lambda: pa.table(right)}
+    given = rows if library == "numpy" else table[library]()
+    repaired = CellwiseDetector(random_state=0).fit(given).repaired(given)
+    assert type(repaired) is type(given)
+    cells = np.asarray(repaired.to_pandas() if library == "pyarrow" else repaired)
+    assert abs(cells[7, 1] - 2.0 * cells[7, 0]) < 0.5
+    assert (cells != rows).sum() <= 4
 
 
 def test_flagged_cells_are_repaired_exactly_where_a_rule_tells(judged):
