@@ -7,9 +7,11 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
 from isopleth.tasks.changes.incidents import sharp_incidents, with_incidents
+from isopleth.tasks.changes.stretches import SkewScale, beyond_others
 
 
 @pytest.mark.parametrize("height", [10.0, -10.0])
@@ -116,3 +118,38 @@ def test_an_incident_of_several_columns_is_one():
     detector = ChangePointDetector(random_state=0).fit(series)
     assert detector.change_points_.tolist() == [200, 215]
     assert detector.columns_ == [(0, 2), (0, 2)]
+
+
+def test_stretches_of_a_skewed_series_with_memory_are_no_incidents_and_one_far_beyond_them_is():
+    def found(series):
+        none = np.zeros((len(series), 1), dtype=bool)
+        return [(one.start, one.end) for one in sharp_incidents(series[:, None], none, (), 0.05)]
+
+    false = right = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        false += bool(found(np.exp(lfilter([0.6], [1.0, -0.8], rng.normal(size=400)))[100:]))
+        counts = rng.poisson(2.0, 840).astype(float)
+        counts[400:404] += 20.0
+        right += found(counts) == [(400, 404)]
+    assert false <= 1
+    assert right >= 36
+
+
+def test_two_incidents_alike_do_not_hide_one_another():
+    series = np.random.default_rng(0).normal(size=1000)
+    series[300:306] += 10.0
+    series[700:706] += 10.0
+    found = sharp_incidents(series[:, None], np.zeros((1000, 1), dtype=bool), (), 0.05)
+    assert [(one.start, one.end) for one in found] == [(300, 306), (700, 706)]
+    assert max(one.pvalue for one in found) < 0.01
+    assert beyond_others(series, (300, 306), []) > 0.1
+
+
+def test_the_scale_of_skewed_differences_is_that_of_their_law():
+    rng = np.random.default_rng(1)
+    assert SkewScale.of(np.exp(rng.normal(size=20_000))).scale == pytest.approx(1.0, abs=0.15)
+    assert SkewScale.of(-np.exp(rng.normal(size=20_000))).sign == -1.0
+    assert SkewScale.of(rng.normal(size=20_000)).scale > 10.0
+    even = SkewScale(1.0, 2.0)
+    np.testing.assert_allclose(even.sizes(np.array([2.0, -2.0, 0.0])), [np.log(2.0), 1.0, 0.0])

@@ -163,6 +163,19 @@ def test_the_scan_of_independent_blocks_holds_its_level_and_finds_a_change():
     assert found.pvalue < 0.02
 
 
+def test_a_change_beside_a_known_one_has_to_be_found_in_the_segment_between_known_ones():
+    rows = np.random.default_rng(0).normal(size=(90, 3)) + 3.0 * (np.arange(90)[:, None] >= 30)
+
+    def found(rows, known):
+        scan = ContrastScan(rows, Blocks(10.0, 90, 1), np.random.default_rng(1))
+        return [one.step for one in scan.changes(0.02, None if known is None else np.array(known, dtype=int))]
+
+    assert found(rows, None) == found(rows, []) == [300]
+    assert found(rows, [280]) == found(rows, [320]) == []
+    later = rows + 3.0 * (np.arange(90)[:, None] >= 60)
+    assert found(later, [290]) == [600]
+
+
 def test_p_values_are_shares_and_fall_on_beyond_them():
     null = np.exp(np.random.default_rng(6).gumbel(size=199))
     middle = float(np.sort(null)[99])

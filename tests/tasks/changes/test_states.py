@@ -53,6 +53,26 @@ def test_neighbours_and_short_segments_have_states_of_their_own():
     assert _accuracy(rows[:3], rows[3:]) == 1.0
 
 
+def test_segments_that_differ_by_a_change_between_them_are_no_one_state():
+    noise = np.random.default_rng(0).normal(size=(900, 1))
+    places, rng = np.array([300, 600]), np.random.default_rng(1)
+
+    def states(*numbers):
+        return states_of(noise, places, None, rng, [(0, np.array(numbers)[:, None])]).tolist()
+
+    assert states(0.0, 5.0, 2.0) == [0, 1, 0]
+    assert states(0.0, 5.0, 3.0) == [0, 1, 2]
+    assert states_of(noise, places, None, rng, [(1, np.array([[0.0], [1.0], [9.0]]))]).tolist() == [0, 1, 2]
+    # A season hides a step from the kernels.
+    hours = np.arange(14 * 96)
+    day = 10.0 * np.exp(-0.5 * ((hours % 96 - 56) / 16.0) ** 2)
+    series = day + np.random.default_rng(3).normal(size=len(hours)) + 2.0 * (hours >= 700)
+    series[300:308] += 20.0
+    detector = ChangePointDetector(random_state=0).fit(series)
+    assert detector.kinds_.tolist() == ["incident", "incident", "level"]
+    assert detector.states_.tolist() == [0, 1, 0, 2]
+
+
 def test_the_detector_tells_states_in_words_table_and_picture():
     series = np.random.default_rng(0).normal(size=600) + 4.0 * ((np.arange(600) // 200) % 2)
     detector = ChangePointDetector(random_state=0).fit(series)

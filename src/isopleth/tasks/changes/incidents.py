@@ -7,11 +7,12 @@ two changes of level that the legs found.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from isopleth.tasks.changes.preparation import TO_SIGMA
+from isopleth.tasks.changes.stretches import beyond_others
 
 # Largest length of an incident, as a share of the series and of the shorter part beside it, and largest difference of the levels
 # around it as a share of its height.
@@ -116,7 +117,16 @@ class _IncidentSearch:
                 pvalue = self._chance(end - start, single)
                 if pvalue <= rate:
                     found.append(Incident(start, end, (0,), pvalue))
-        return found if len(found) <= _MOST else []
+        return self._beyond_others(found, rate) if len(found) <= _MOST else []
+
+    def _beyond_others(self, found: list[Incident], rate: float) -> list[Incident]:
+        """Return the incidents, the highest first, down to the last that is farther off than stretches without one get."""
+        places = [(one.start, one.end) for one in found]
+        apart = [len(found) * beyond_others(self.values, place, places[:i]) for i, place in enumerate(places)]
+        last = max((i for i, pvalue in enumerate(apart) if pvalue <= rate), default=-1)
+        return [
+            replace(one, pvalue=max(one.pvalue, min(apart[i : last + 1]))) for i, one in enumerate(found[: last + 1])
+        ]
 
     def _chance(self, length: int, single: int) -> float:
         """Return the expected number of runs of far values that are single ones side by side by chance."""

@@ -77,6 +77,8 @@ def _sum_of(column: np.ndarray, cycles: Sequence[Cycle]) -> np.ndarray:
 def _means(column: np.ndarray, cycle: Cycle) -> np.ndarray:
     """Return the means of a column in the phases of a cycle."""
     known = ~np.isnan(column)
+    if not known.any():
+        return np.zeros(len(column))
     phases = cycle.phases[known]
     counts = np.bincount(phases, minlength=cycle.count)
     time = np.linspace(-1.0, 1.0, len(column))

@@ -108,8 +108,12 @@ class ContrastScan:
             self._blocks = Blocks(2.0 * self._blocks.length, count, size)
             self._means = over_blocks(self._parts, size)
 
-    def changes(self, rate: float) -> list[Found]:
-        """Find changes, first in the whole series and then in the segments between them, each at false alarm rate `rate`."""
+    def changes(self, rate: float, known: np.ndarray | None = None) -> list[Found]:
+        """Find changes, first in the whole series and then in the segments between them, each at false alarm rate `rate`.
+
+        A change beside `known` ones, steps of which something has changed, must also be found in the segment between these: what
+        a deploy changes beside the level is no second change.
+        """
         found: dict[int, float] = {}
         waiting = [(0, len(self._means))] if len(self._means) >= self._fewest else []
         while waiting:
@@ -126,7 +130,23 @@ class ContrastScan:
         if not self._remembers and len(self._means) >= _MANY_BLOCKS:
             for place in set(found) - self._beside_wander(sorted(found)):
                 del found[place]
+        if known is not None:
+            found = self._among_known(found, known, rate)
         return self._placed(found)
+
+    def _among_known(self, found: dict[int, float], known: np.ndarray, rate: float) -> dict[int, float]:
+        """Return the changes that are found between their neighbours with the known ones, too; a short segment says nothing."""
+        others = [0, *np.round(known / self._blocks.length).astype(int).tolist(), len(self._means)]
+        kept = {}
+        for place, pvalue in found.items():
+            around = others + [one for one in found if one != place]
+            start = max(one for one in around if one <= place)
+            end = min(one for one in around if one > place)
+            short = end - start < max(2 * self._least, _FEWEST)
+            beside = {start, end} & set(others[1:-1])
+            if not beside or short or self._tested(start, end, rate):
+                kept[place] = pvalue
+        return kept
 
     def _abrupt(self, places: list[int], ahead_of_step: Callable[[int, int, int], float]) -> set[int]:
         """Return the places where a step explains more than something gradual; of the others the weakest step is removed first.

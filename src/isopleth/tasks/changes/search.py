@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.tasks.changes.described import TIME as DESCRIPTION
 from isopleth.tasks.changes.described import Described, described
-from isopleth.tasks.changes.description_length import RUNS, logs_of_growth
+from isopleth.tasks.changes.description_length import RUNS, logs_of_growth, roots
 from isopleth.tasks.changes.incidents import with_incidents
 from isopleth.tasks.changes.legs import LEGS
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, merged, one_a_gap
@@ -61,40 +61,62 @@ def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[
     model = described(series, rng)
     changes: list[Candidate] = []
     for leg in legs:
-        for found in leg.candidates(series, model, rng):
-            changes = merged(changes, found)
-            model = found.described or model
+        for new in leg.candidates(series, model, rng):
+            changes = merged(changes, new)
+            model = new.described or model
     changes = one_a_gap(changes, np.any(~series.missing, axis=1))
     placed = _placed(series, model, changes, _named(series, model, changes))
-    states = states_of(model.shapes, placed.steps, model.cycle, rng.spawn(1)[0])
-    series.tick(_SCANS)
     kinds = with_incidents(series.values, placed.steps, placed.kinds, placed.columns)
     trend = "curve" if model.curve is not None else "line" if model.found.location.degree > 0 else ""
-    return _with_sharp_incidents(replace(placed, states=states, kinds=kinds, trend=trend), series)
+    found = _not_beside_incidents(replace(placed, kinds=kinds, trend=trend), series)
+    told = _told(found, series, model)
+    plain = series.shapes if model.curve is None else series.shapes - model.curve
+    found = replace(found, states=states_of(plain, found.steps, model.cycle, rng.spawn(1)[0], told))
+    series.tick(_SCANS)
+    return _with_sharp_incidents(found, series)
+
+
+def _told(found: Changes, series: ObservedSeries, model: Described) -> list[tuple[int, np.ndarray]]:
+    """Return the numbers of the changes of a level or a scatter, with these of their columns in all segments."""
+    sources = {"level": series.values, "incident": series.values, "scatter": roots(model.innovations)}
+    told = []
+    for number, (kind, columns) in enumerate(zip(found.kinds.tolist(), found.columns, strict=True)):
+        if kind in sources:
+            source = sources[kind][:, list(columns)]
+            parts = np.split(source / np.maximum(source.std(axis=0), 1e-300), found.steps)
+            told.append((number, np.array([part.mean(axis=0) for part in parts])))
+    return told
+
+
+def _not_beside_incidents(found: Changes, series: ObservedSeries) -> Changes:
+    """Leave out the changes beside incidents that were taken out: they are edges of these."""
+    kept = np.ones(len(found.steps), dtype=bool)
+    for one in series.incidents:
+        reach = max(_EDGE, (one.end - one.start) // 2)
+        kept &= (found.steps < one.start - reach) | (found.steps > one.end + reach) | (found.kinds == "incident")
+    return replace(
+        found,
+        steps=found.steps[kept],
+        kinds=found.kinds[kept],
+        p_values=found.p_values[kept],
+        columns=[some for some, stays in zip(found.columns, kept, strict=True) if stays],
+        intervals=found.intervals[kept],
+    )
 
 
 def _with_sharp_incidents(found: Changes, series: ObservedSeries) -> Changes:
-    """Add both ends of each incident that was taken out; changes beside one are its edges."""
+    """Add both ends of each incident that was taken out."""
     for one in series.incidents:
-        reach = max(_EDGE, (one.end - one.start) // 2)
-        kept = (found.steps < one.start - reach) | (found.steps > one.end + reach)
-        kept |= found.kinds == "incident"
-        before = int(np.sum(found.steps[kept] < one.start))
-        states = found.states[np.concatenate([[True], kept])]
-        ends = np.array([one.start, one.end])
+        before = int(np.sum(found.steps < one.start))
+        ends, states = np.array([one.start, one.end]), found.states
         own = [states[before], int(states.max()) + 1, states[before]]
         found = replace(
             found,
-            steps=np.insert(found.steps[kept], before, ends),
-            kinds=np.insert(found.kinds[kept], before, ["incident"] * 2),
-            p_values=np.insert(found.p_values[kept], before, [one.pvalue] * 2),
-            columns=[
-                *[some for some, stays in zip(found.columns, kept, strict=True) if stays][:before],
-                one.columns,
-                one.columns,
-                *[some for some, stays in zip(found.columns, kept, strict=True) if stays][before:],
-            ],
-            intervals=np.insert(found.intervals[kept], before, np.column_stack([ends, ends]), axis=0),
+            steps=np.insert(found.steps, before, ends),
+            kinds=np.insert(found.kinds, before, ["incident"] * 2),
+            p_values=np.insert(found.p_values, before, [one.pvalue] * 2),
+            columns=[*found.columns[:before], one.columns, one.columns, *found.columns[before:]],
+            intervals=np.insert(found.intervals, before, np.column_stack([ends, ends]), axis=0),
             states=_numbered(np.concatenate([states[:before], own, states[before + 1 :]])),
         )
     return found

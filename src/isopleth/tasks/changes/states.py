@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import combinations, pairwise
 
@@ -16,26 +17,36 @@ _CYCLES, _STEPS, _SHORTEST, _FEWEST, _OVERLAP = 2.0, 20, 4, 5, 2
 _FOLDS, _RIDGE = 5, 0.3
 # Balanced accuracy below which two segments are one state.
 _SEPARABLE = 0.7
+# Share of a change by which two segments differ in what changed if it is still there.
+_STILL_THERE = 0.5
 
 
-def states_of(values: np.ndarray, places: np.ndarray, cycle: float | None, rng: np.random.Generator) -> np.ndarray:
+def states_of(
+    values: np.ndarray,
+    places: np.ndarray,
+    cycle: float | None,
+    rng: np.random.Generator,
+    told: Sequence[tuple[int, np.ndarray]] = (),
+) -> np.ndarray:
     """Return the state of each segment between changes at `places`, numbered in the order in which they occur.
 
     Random kernels describe the windows of the segments (Dempster, Petitjean and Webb 2020). The two groups of segments that a
-    ridge regression tells apart least are joined while it does so no better than by chance; neighbours, between which there is a
-    change, are never in one group.
+    ridge regression tells apart least are joined while it does so no better than by chance. Never in one group are neighbours,
+    between which there is a change, and segments on two sides of a change whose difference is still there. `told` has the number
+    of each change of a level or a scatter, and these of all segments: a season would hide them from the kernels.
     """
     bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
     groups: list[tuple[int, ...]] = [(i,) for i in range(len(bounds) - 1)]
     if len(groups) < 3:
         return np.arange(len(groups))
     windows = _described_windows(values, bounds, cycle, rng)
+    apart = _apart(len(groups), told)
 
     @cache
     def accuracy(first: tuple[int, ...], second: tuple[int, ...]) -> float:
         return _accuracy(*(np.concatenate([windows[i] for i in group]) for group in (first, second)))
 
-    while pairs := [pair for pair in combinations(groups, 2) if not _are_neighbours(*pair)]:
+    while pairs := [pair for pair in combinations(groups, 2) if not apart[np.ix_(*pair)].any()]:
         best = min(pairs, key=lambda pair: accuracy(*pair))
         if accuracy(*best) >= _SEPARABLE:
             break
@@ -46,9 +57,14 @@ def states_of(values: np.ndarray, places: np.ndarray, cycle: float | None, rng: 
     return labels
 
 
-def _are_neighbours(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
-    """Tell whether some segment of one group is beside one of the other."""
-    return any(abs(i - j) == 1 for i in first for j in second)
+def _apart(count: int, told: Sequence[tuple[int, np.ndarray]]) -> np.ndarray:
+    """Return which segments are neighbours, or differ by more than half of a change that lies between them."""
+    apart = np.abs(np.subtract.outer(np.arange(count), np.arange(count))) == 1
+    for change, numbers in told:
+        distances = np.linalg.norm(numbers[:, None] - numbers, axis=2)
+        before = np.arange(count) <= change
+        apart |= (before[:, None] != before) & (distances > _STILL_THERE * distances[change, change + 1])
+    return apart
 
 
 def _described_windows(

@@ -53,7 +53,7 @@ def run(series: ObservedSeries, described: Described, rng: np.random.Generator) 
         laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
         parts = np.concatenate([shapes, laws, mean_scores(described.shapes, blocks)], axis=1)
         scan = ContrastScan(parts, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short, stretches=True)
-        found = scan.changes(series.rate / len(options))
+        found = scan.changes(series.rate / len(options), described.found.location.changes)
         yield LegCandidates(
             [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block
         )
