@@ -1,4 +1,4 @@
-"""How rare a stretch of a series is that lies far from what is beside it, by the other stretches of the same length."""
+"""Rarity of a stretch of a series that lies far from what is beside it, by the other stretches of the same length."""
 
 from __future__ import annotations
 
