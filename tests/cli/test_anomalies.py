@@ -13,6 +13,7 @@ import subprocess
 import sys
 import warnings
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -438,6 +439,20 @@ class TestFailures:
         assert "[--] reading" in shown
         assert "[#-] fitting" in shown
         assert shown.endswith("\r\x1b[K")
+
+    def test_a_log_gets_a_line_now_and_then(self, monkeypatch, capfd):
+        clock = iter([0.0, 1.0, 1.0, 12.0, 13.0, 23.0, 40.0])  # made, a stage and its line, a computation four times
+        monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+        stage = messages.Stages(["reading", "fitting"])
+        stage("fitting")
+        for share in (0.2, 0.3, 0.4, 0.5):
+            stage.heard("pass over the rows", share, 10.0)
+        stage.end()
+        assert capfd.readouterr().err.splitlines() == [
+            "[#-] fitting: pass over the rows 20%, 40 s left",
+            "[#-] fitting: pass over the rows 40%, 15 s left",
+            "[#-] fitting: pass over the rows 50%, 10 s left",
+        ]
 
 
 def in_shell(arguments):

@@ -19,7 +19,7 @@ import click
 
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
 from isopleth.core.errors import DataWarning, InputError, MissingExtraError, Wording, printable
-from isopleth.core.progress_listeners import listen
+from isopleth.core.progress_listeners import IN_LOG, listen
 from isopleth.io.output_files import is_for_want_of_room
 
 if TYPE_CHECKING:
@@ -133,15 +133,16 @@ def worded_for_the_shell() -> Iterator[None]:
 
 
 class Stages:
-    """Progress bar of named stages on standard error; nothing is shown where that is no terminal.
+    """Progress of named stages on standard error: a bar on a terminal, elsewhere a line every ten seconds.
 
     It hears of computations too, whose names, shares and estimates of what is left stand behind the stage that they are part of.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
-        self._visible = sys.stderr.isatty() and not _is_quiet()
+        self._terminal, self._visible = sys.stderr.isatty(), not _is_quiet()
         self._shown, self._stage, self._since = "", "", 0.0
+        self._next = time.monotonic() + IN_LOG  # of a line in a log: shorter commands leave none
         if self._visible:
             listen(self.heard)
 
@@ -160,13 +161,22 @@ class Stages:
         self._show(f": {label}{share_and_rest(share, spent)}")
 
     def _show(self, words: str) -> None:
-        """Show the stages that are done, and the one that runs with some words, in the width of the terminal."""
+        """Show the stages that are done, and the one that runs with some words."""
         done = self._names.index(self._stage) if self._stage in self._names else 0
         line = f"[{'#' * done + '-' * (len(self._names) - done)}] {self._stage}{words}"
-        if line != self._shown:
+        if not self._terminal:
+            self._log(line)
+        elif line != self._shown:
             most = shutil.get_terminal_size().columns - 1
             click.echo(f"{_ERASE}{line[:most]}", err=True, nl=False)
             self._shown = line
+
+    def _log(self, line: str) -> None:
+        """Write a line if the last one is long ago."""
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + IN_LOG
+            click.echo(line, err=True)
 
     def end(self) -> None:
         """Erase the bar."""

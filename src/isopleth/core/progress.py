@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from isopleth.core.errors import InputError
-from isopleth.core.progress_listeners import Hearer, hearer
+from isopleth.core.progress_listeners import IN_LOG, Hearer, hearer
 
 if TYPE_CHECKING:
     from sklearn.callback import CallbackSupportMixin
@@ -29,8 +29,8 @@ else:
 # Seconds before the first report: shorter computations stay silent.
 PATIENCE = 0.5
 
-# Seconds between two reports on a terminal, where one line is overwritten, and elsewhere, where each is a new line.
-ON_TERMINAL, IN_LOG = 0.1, 10.0
+# Seconds between two reports on a terminal, where one line is overwritten; elsewhere each is a new line.
+ON_TERMINAL = 0.1
 
 _ERASE = "\r\x1b[K"
 _WIDTH = 24

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 
+# Seconds between two lines in a log.
+IN_LOG = 10.0
+
 # Told what is computed, which share of it is done, and after how many seconds.
 Hearer = Callable[[str, float, float], None]
 
