@@ -45,6 +45,7 @@ from sklearn.covariance import LedoitWolf
 from threadpoolctl import threadpool_limits
 
 from isopleth import KDE, DataWarning, KernelScore, Search
+from isopleth.core.budget import Budget
 from isopleth.core.scales import median
 from isopleth.kernels import IMQ
 from isopleth.score import NuIteration, Tikhonov
@@ -168,7 +169,7 @@ def oracle_errors(X: np.ndarray, judge: Judge) -> np.ndarray:
     decades = np.log10(3.0 * LARGEST_ALPHA * len(X) / FLOOR)
     alphas = LARGEST_ALPHA * 10.0 ** (-np.arange(int(STEPS_A_DECADE * decades) + 1) / STEPS_A_DECADE)
     ways = [Tikhonov(float(alpha), truncated=False) for alpha in (*alphas, 1e6)]
-    space = SPACES["curl_free"](IMQ(dim=X.shape[1]), n_jobs=1)
+    space = SPACES["curl_free"](IMQ(dim=X.shape[1]), budget=Budget(n_jobs=1))
     scales = [factor * typical_distance(X) for factor in FACTORS]
     return np.array([path_errors(space, X, judge, scale, ways, Accuracy(1e-3, 200)) for scale in scales])
 

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from experiments.score_grid import Judge, path_errors, sample, true_score, typical_distance, vertices
+from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ, Gaussian
 from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
 from isopleth.score.field import GaussianBase
@@ -135,7 +136,7 @@ class Source:
 def source_errors(source: Source, rows: int, strength: float, seed: int) -> list[float]:
     """Return the error of each regulariser at one strength."""
     z = source.sample(rows, np.random.default_rng([seed, rows]))
-    space = SPACES["diagonal"](Gaussian(dim=1), n_jobs=1)
+    space = SPACES["diagonal"](Gaussian(dim=1), budget=Budget(n_jobs=1))
     path = FitPath(space, z, np.ones(rows), [r.at(strength) for r in REGULARIZERS.values()], Accuracy(1e-5, 200))
     view = FitsAtRows(space, path, source.x[:, None])
     return [source.error(value[:, 0] + source.x) for value in view.value(path.on(BASE), BASE)]
@@ -176,7 +177,7 @@ def spread(rows: int, dims: Sequence[int]) -> Iterator[str]:
             ).spectrum.values
             below = np.cumsum(np.clip(values[::-1], 0.0, None))
             part[name] = float(np.searchsorted(below, 0.95 * below[-1]) + 1) / len(values)
-        system = SampleSystem(SPACES["curl_free"](IMQ(dim=dim), n_jobs=1), z, np.full(rows, 1.0 / rows))
+        system = SampleSystem(SPACES["curl_free"](IMQ(dim=dim), budget=Budget(n_jobs=1)), z, np.full(rows, 1.0 / rows))
         (plain, slow), (steps, quick) = _steps(system, 1e-3)
         line = f"{dim:>4}{part['diagonal']:>21.1%}{part['curl_free']:>11.1%}{plain:>13}{steps:>7}"
         yield line + f"{1e3 * slow:>10.1f}{1e3 * quick:>8.1f}"

@@ -26,6 +26,7 @@ from scipy.spatial.distance import pdist
 from scipy.stats import binomtest, norm
 
 from isopleth import SOSREP, stein_test
+from isopleth.core.budget import ONE_THREAD
 from isopleth.core.laws import normal_scores
 from isopleth.core.p_values import permutation_pvalue
 from isopleth.kernels import get_kernel
@@ -218,8 +219,8 @@ def against_normal(task: tuple[str, int, int, int]) -> tuple[np.ndarray, float]:
     """Return the discrepancies of one sample from the normal density fitted to it, and the statistic of the other test."""
     name, n, d, run = task
     x = (normal if name == "normal" else FITTED[name])(np.random.default_rng([run, n, d]), n, d)
-    test = FittedTest(get_kernel("imq").bind(d), "auto", "balanced", 2**30, *family_of("normal"))
-    return test.discrepancies(x, test.family.fit(x))[1], (lilliefors if d == 1 else henze_zirkler)(x)
+    test = FittedTest(get_kernel("imq").bind(d), "auto", "balanced", *family_of("normal"))
+    return test.discrepancies(x, test.family.fit(x), ONE_THREAD)[1], (lilliefors if d == 1 else henze_zirkler)(x)
 
 
 def fitted_powers(pool: ProcessPoolExecutor, runs: int, tell: Callable[[str], None]) -> None:

@@ -64,6 +64,16 @@ def test_bodies_of_functions_are_counted_without_signature_and_docstring(tmp_pat
     assert house.branches(tmp_path) == pytest.approx(1000 / 10)
 
 
+def test_what_is_one_budget_inside_is_not_taken_one_by_one_again(tmp_path):
+    (tmp_path / "one.py").write_text(
+        "class A:\n    n_jobs: int\n    def f(self, *, verbose, memory_limit): ...\ndef g(n): ...\n"
+    )
+    house = tool("house")
+    assert house.budget_parameters(tmp_path) == ["one.py:A n_jobs", "one.py:f memory_limit, verbose"]
+    # Estimators, public functions, the checks of these parameters, and Budget itself; inside, a Budget is handed on.
+    assert len(house.budget_parameters()) <= 49
+
+
 def test_a_walk_counts_functions_of_the_library_and_calls_from_file_to_file():
     house = tool("house")
     from isopleth.core.p_values import normal_quantile

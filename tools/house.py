@@ -38,6 +38,9 @@ QUESTIONS = (
     "_is_product",
 )
 
+# Parameters of users that are one value inside, a Budget.
+BUDGET = {"memory_limit", "n_jobs", "verbose"}
+
 
 @dataclass
 class Walk:
@@ -172,6 +175,25 @@ def questions() -> list[str]:
     ]
 
 
+def budget_parameters(folder: Path = SOURCE) -> list[str]:
+    """Return the functions and data classes under a folder that take memory, threads or progress one by one.
+
+    Estimators and public functions do, by names that scikit-learn's users know; inside, they are one Budget.
+    """
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.FunctionDef):
+                names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            elif isinstance(node, ast.ClassDef):
+                fields = [one.target for one in node.body if isinstance(one, ast.AnnAssign)]
+                names = [one.id for one in fields if isinstance(one, ast.Name)]
+            if taken := sorted(BUDGET & set(names)):
+                found.append(f"{path.relative_to(folder).as_posix()}:{node.name} {', '.join(taken)}")  # type: ignore[attr-defined]
+    return found
+
+
 def methods() -> list[str]:
     """Return the methods and properties of SOSREP, those of its bases among them, without those between two underscores."""
     import inspect
@@ -234,6 +256,8 @@ def figures() -> Iterator[tuple[str, str, list[str]]]:
     )
     yield "methods of SOSREP", str(len(methods())), methods()
     yield 'questions "what was fitted?"', str(len(questions())), questions()
+    taken = budget_parameters()
+    yield "functions and classes that take memory, threads or progress one by one", str(len(taken)), taken
     parts = f"{branches(SOURCE):.0f}; {branches(SOURCE / 'tables'):.0f}; {branches(SOURCE / 'files'):.0f}"
     yield "`if` in a thousand lines; in tables; in files", parts, []
     yield "imports against the walls", str(len(against())), list(map(str, against()))

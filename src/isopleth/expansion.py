@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 from isopleth.core.arrays import Array, namespace
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.threads import DEFAULT_N_JOBS
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.kernels import Kernel
 from isopleth.operators import (
     GRADIENT,
@@ -34,23 +33,17 @@ class KernelExpansion:
         Centres c.
     coefficients : array of shape (m,)
         Coefficients alpha.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
+    budget : Budget
+        Memory and threads of its sums.
     """
 
     kernel: Kernel
     centers: Array
     coefficients: Array
-    memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = DEFAULT_N_JOBS
-
-    @property
-    def budget(self) -> Budget:
-        """Memory and threads."""
-        return Budget(self.memory_limit, self.n_jobs)
+    budget: Budget = DEFAULT_BUDGET
 
     def _sum(self, x: Array, block: Block, coefficients: Array) -> Array:
-        op = Operator(self.kernel, x, self.centers, block=block, **self.budget.limits)
+        op = Operator(self.kernel, x, self.centers, block=block, budget=self.budget)
         return op.matvec(coefficients)
 
     def value(self, x: Array) -> Array:
@@ -131,6 +124,6 @@ class KernelExpansion:
         convolution = self.kernel.self_convolution()
         block = Matrix("self-convolution", lambda kernel: convolution.psi)
         kernel = convolution.kernel or self.kernel
-        op = Operator(kernel, self.centers, block=block, **self.budget.limits)
+        op = Operator(kernel, self.centers, block=block, budget=self.budget)
         total = float(namespace(self.centers).sum(self.coefficients * op.matvec(self.coefficients)))
         return convolution.log_constant + math.log(total)

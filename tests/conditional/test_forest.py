@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestRegressor
 
-from isopleth.conditional.forest import Forest, squared
+from isopleth.conditional.forest import Forest, Growth, squared
 
 RNG = np.random.default_rng(0)
 X = RNG.integers(0, 6, size=(70, 3)).astype(np.float32)
@@ -13,7 +13,7 @@ TARGET = np.nan_to_num(X[:, 0]) + 0.3 * RNG.normal(size=70)
 
 
 def fitted(weights, trees=12):
-    return Forest.fit(X, TARGET, weights, trees=trees, leaf=2, seed=3)
+    return Forest.fit(X, TARGET, weights, Growth(trees, seed=3))
 
 
 def test_weights_are_shares_of_leaves():
@@ -45,9 +45,7 @@ def test_a_weight_counts_as_equal_rows():
     own = forest.out_of_bag(np.array([0])).toarray()[0]
     copies = np.concatenate([[0, 0], np.arange(70)])
     twin = (
-        Forest.fit(X[copies], TARGET[copies], np.ones(72), trees=300, leaf=2, seed=1)
-        .out_of_bag(np.array([0]))
-        .toarray()[0]
+        Forest.fit(X[copies], TARGET[copies], np.ones(72), Growth(300, seed=1)).out_of_bag(np.array([0])).toarray()[0]
     )
     # Leaves hold two rows at least, and equal rows count as one of them in one forest and as several in the other.
     assert abs(own[0] - twin[1:3].sum()) < 0.2
@@ -70,7 +68,7 @@ def test_a_row_that_every_tree_saw_has_equal_weights():
 
 
 def test_large_leaves_are_thinned():
-    forest = Forest.fit(np.zeros((500, 1), dtype=np.float32), np.zeros(500), np.ones(500), trees=2)
+    forest = Forest.fit(np.zeros((500, 1), dtype=np.float32), np.zeros(500), np.ones(500), Growth(2))
     assert np.diff(forest.indptr).max() <= 32
 
 
@@ -79,7 +77,7 @@ def test_predictions_are_as_accurate_as_those_of_a_random_forest():
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(600, 4)).astype(np.float32)
     y = np.sin(rows[:, 0]) + rows[:, 1] * rows[:, 2] + 0.1 * rng.normal(size=600)
-    ours = Forest.fit(rows[:400], y[:400], np.ones(400), trees=100).weights_at(rows[400:]) @ y[:400]
+    ours = Forest.fit(rows[:400], y[:400], np.ones(400)).weights_at(rows[400:]) @ y[:400]
     theirs = RandomForestRegressor(100, min_samples_leaf=2, max_features=0.7, random_state=0).fit(rows[:400], y[:400])
     error = [np.mean((p - y[400:]) ** 2) for p in (ours, theirs.predict(rows[400:]))]
     assert error[0] < 1.1 * error[1]

@@ -6,6 +6,7 @@ from scipy.stats import norm
 
 from isopleth.conditional import pseudo_likelihood
 from isopleth.conditional.pseudo_likelihood import MOST_COLUMNS, PseudoLikelihood
+from isopleth.core.budget import ONE_THREAD
 
 
 def by_hand(law, z):
@@ -52,7 +53,7 @@ def rows():
 
 def test_by_hand(rows):
     words = np.arange(5) == 4
-    law = PseudoLikelihood.fit(rows, words, np.ones(120), 0)
+    law = PseudoLikelihood.fit(rows, words, np.ones(120), 0, ONE_THREAD)
     asked = rows[:6].copy()
     asked[0, 1] += 3.0
     asked[1, 4] = 7.0  # a word that no row has
@@ -63,13 +64,13 @@ def test_by_hand(rows):
 
 def test_copies_are_rows(rows):
     z = rows[:40]
-    twice = PseudoLikelihood.fit(z, np.zeros(5, dtype=bool), 2.0 * np.ones(40), 0)
-    once = PseudoLikelihood.fit(z, np.zeros(5, dtype=bool), np.ones(40), 0)
+    twice = PseudoLikelihood.fit(z, np.zeros(5, dtype=bool), 2.0 * np.ones(40), 0, ONE_THREAD)
+    once = PseudoLikelihood.fit(z, np.zeros(5, dtype=bool), np.ones(40), 0, ONE_THREAD)
     np.testing.assert_allclose(twice.evidence(rows), once.evidence(rows))
 
 
 def test_a_number_that_does_not_fit_the_others(rows):
-    law = PseudoLikelihood.fit(rows, np.arange(5) == 4, np.ones(120), 0)
+    law = PseudoLikelihood.fit(rows, np.arange(5) == 4, np.ones(120), 0, ONE_THREAD)
     odd = rows.copy()
     odd[:, 1] = -rows[:, 1]
     far = np.abs(rows[:, 1]) > 0.7
@@ -77,10 +78,10 @@ def test_a_number_that_does_not_fit_the_others(rows):
 
 
 def test_one_column_has_no_others_and_many_are_drawn(rows):
-    none = PseudoLikelihood.fit(rows[:, :1], np.zeros(1, dtype=bool), np.ones(120), 0)
+    none = PseudoLikelihood.fit(rows[:, :1], np.zeros(1, dtype=bool), np.ones(120), 0, ONE_THREAD)
     np.testing.assert_array_equal(none.evidence(rows[:, :1]), 0.0)
     wide = np.random.default_rng(1).normal(size=(30, 33))
-    law = PseudoLikelihood.fit(wide, np.zeros(33, dtype=bool), np.ones(30), 0)
+    law = PseudoLikelihood.fit(wide, np.zeros(33, dtype=bool), np.ones(30), 0, ONE_THREAD)
     assert set(np.concatenate(law.groups)) == set(range(MOST_COLUMNS))
 
 
@@ -90,7 +91,9 @@ def test_the_last_digits_of_a_column_choose_no_branch_of_a_tree():
     y, u = norm.ppf((rng.permutation(91) + 0.5) / 91), rng.integers(2, size=(91, 3)) - 0.5
     asked = np.column_stack([y, rng.integers(2, size=(91, 6)) - 0.5])
     here, there = (
-        PseudoLikelihood.fit(np.column_stack([target, u, -u]), np.zeros(7, dtype=bool), np.ones(91), 0).evidence(asked)
+        PseudoLikelihood.fit(
+            np.column_stack([target, u, -u]), np.zeros(7, dtype=bool), np.ones(91), 0, ONE_THREAD
+        ).evidence(asked)
         for target in (y, y / 1.1 * 1.1)
     )
     np.testing.assert_allclose(there, here, rtol=1e-9)
@@ -99,7 +102,7 @@ def test_the_last_digits_of_a_column_choose_no_branch_of_a_tree():
 def test_laws_integrate_to_one():
     """The density of one column, over a fine grid, beside rows of the others."""
     z = np.random.default_rng(2).normal(size=(80, 2))
-    law = PseudoLikelihood.fit(z, np.zeros(2, dtype=bool), np.ones(80), 0)
+    law = PseudoLikelihood.fit(z, np.zeros(2, dtype=bool), np.ones(80), 0, ONE_THREAD)
     grid = np.linspace(-12.0, 12.0, 4801)
     rows = np.column_stack([grid, np.full(len(grid), 0.3)])
     marginal = -np.log(0.95 * given_first(law, rows) + 0.05 * law.overall[1].density(rows[:, 1], False))

@@ -8,7 +8,7 @@ import pytest
 
 from isopleth import InputError
 from isopleth.core import arrays
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian, radial_table
 from isopleth.operators import (
     BILAPLACIAN,
@@ -208,7 +208,7 @@ def test_the_matrix_and_its_parts_are_tensors_too():
     op = Operator(Gaussian(), x).store()
     assert isinstance(op.dense(), torch.Tensor)
     torch.testing.assert_close(op.dense() @ x[:, 0], op.matvec(x[:, 0]))
-    part = op.part(slice(0, 50), slice(50, 200), 1e6)
+    part = op.part(slice(0, 50), slice(50, 200), Budget(1e6))
     torch.testing.assert_close(part.matvec(x[50:, 0]), op.dense()[:50, 50:] @ x[50:, 0])
 
 
@@ -234,14 +234,14 @@ def test_nothing_is_made_on_another_device_than_that_of_the_points(block, dim):
 
 def test_tiles_of_a_device_are_large_within_the_limit():
     x = torch.empty(100_000, 64, device="meta")
-    usual = tiles.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8)
+    usual = tiles.Layout.of(x, (100_000, 100_000), Budget(n_jobs=8))
     assert usual.workers == 1
     assert 64e6 < 4 * usual.tile[0] * usual.tile[1] < 512e6  # bytes
-    light = tiles.Layout.of(x, (100_000, 100_000), DEFAULT_MEMORY_LIMIT, 8, VALUE.light)
+    light = tiles.Layout.of(x, (100_000, 100_000), Budget(n_jobs=8), VALUE.light)
     assert light.tile == tiles.DEVICE_TILE
     assert 4 * light.numbers <= DEFAULT_MEMORY_LIMIT
     assert light.numbers > (tiles.LIGHT_TILES + 1) * light.tile[0] * light.tile[1]  # one tile is ahead
-    small = tiles.Layout.of(x, (100_000, 100_000), 1e7, 8)
+    small = tiles.Layout.of(x, (100_000, 100_000), Budget(1e7, 8))
     assert 4 * small.numbers <= 1e7
 
 

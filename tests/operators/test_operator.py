@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from threadpoolctl import threadpool_info
 
 from isopleth import InputError
+from isopleth.core.budget import Budget
 from isopleth.kernels import KERNELS, Gaussian, Laplacian
 from isopleth.operators import GRADIENT, LAPLACIAN, LOG_GRADIENT, LOG_LAPLACIAN, LOG_SUM, VALUE, Operator
 
@@ -37,7 +38,7 @@ def test_blocks_agree_with_the_dense_form(kernel, block, dim):
     rng = np.random.default_rng(dim)
     x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))
     v = rng.normal(size=600)
-    got = Operator(kernel, x, y, block=block, n_jobs=2).matvec(v)
+    got = Operator(kernel, x, y, block=block, budget=Budget(n_jobs=2)).matvec(v)
     want = dense(kernel, x, y, v, block)
     assert np.max(np.abs(got - want)) <= 1e-10 * np.max(np.abs(want))
 
@@ -49,13 +50,15 @@ def test_points_against_themselves_take_half_the_tiles_and_the_same_answer(kerne
     x, v = rng.normal(size=(n, 5)), rng.normal(size=(n, 3))
     whole = Operator(kernel, x, x.copy()).matvec(v)
     for jobs in (1, 2, 3):
-        np.testing.assert_allclose(Operator(kernel, x, n_jobs=jobs).matvec(v), whole, rtol=0, atol=1e-11 * n)
+        np.testing.assert_allclose(
+            Operator(kernel, x, budget=Budget(n_jobs=jobs)).matvec(v), whole, rtol=0, atol=1e-11 * n
+        )
 
 
 def test_stored_and_streamed_agree_and_the_matrix_is_kept_only_within_the_limit():
     rng = np.random.default_rng(0)
     x, v = rng.normal(size=(900, 4)), rng.normal(size=900)
-    roomy, tight = Operator(Laplacian(), x).store(), Operator(Laplacian(), x, memory_limit=2e6).store()
+    roomy, tight = Operator(Laplacian(), x).store(), Operator(Laplacian(), x, budget=Budget(2e6)).store()
     assert roomy.stored
     assert not tight.stored
     np.testing.assert_allclose(roomy.matvec(v), tight.matvec(v), atol=1e-12)
@@ -98,7 +101,7 @@ def test_log_sums_where_the_sum_underflows(kernel):
 def test_any_shape_and_any_tile(n, m, dim, megabyte_share):
     rng = np.random.default_rng(n * 1000 + m)
     x, y, v = rng.normal(size=(n, dim)), rng.normal(size=(m, dim)), rng.normal(size=m)
-    got = Operator(Gaussian(), x, y, memory_limit=500 * megabyte_share, n_jobs=2).matvec(v)
+    got = Operator(Gaussian(), x, y, budget=Budget(500 * megabyte_share, 2)).matvec(v)
     np.testing.assert_allclose(got, dense(Gaussian(), x, y, v, VALUE), atol=1e-12 * m)
 
 
@@ -138,7 +141,7 @@ def test_float32_far_away_is_zero_and_not_nan():
 def test_the_answer_does_not_depend_on_timing():
     rng = np.random.default_rng(5)
     x, v = rng.normal(size=(3000, 8)), rng.normal(size=3000)
-    op = Operator(Gaussian(), x, n_jobs=2)
+    op = Operator(Gaussian(), x, budget=Budget(n_jobs=2))
     first = op.matvec(v)
     for _ in range(5):
         np.testing.assert_array_equal(op.matvec(v), first)
@@ -147,7 +150,7 @@ def test_the_answer_does_not_depend_on_timing():
 @pytest.mark.parametrize("bad", [0, 1.5, True, "two"])
 def test_n_jobs_is_checked(bad):
     with pytest.raises(InputError, match="n_jobs"):
-        Operator(Gaussian(), np.zeros((2, 1)), n_jobs=bad)
+        Operator(Gaussian(), np.zeros((2, 1)), budget=Budget(n_jobs=bad))
 
 
 def test_scalar_blocks_alone_have_a_matrix_and_the_gradient_one_column():
@@ -188,7 +191,7 @@ def test_tight_clusters_far_apart_in_many_columns(block, apart):
 def test_the_limit_on_blas_threads_is_lifted_after_concurrent_sums(many_blas_threads):
     before = [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
     x = np.random.default_rng(7).normal(size=(1500, 5))
-    op = Operator(Gaussian(), x, n_jobs=2)
+    op = Operator(Gaussian(), x, budget=Budget(n_jobs=2))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: op.matvec(np.ones(1500)), range(40)))
     assert [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"] == before

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import SOSREP
+from isopleth.core.budget import Budget
 from isopleth.kernels import SDO, Gaussian, Laplacian
 from isopleth.operators import GRADIENT, LAPLACIAN, VALUE, Operator
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, tile_within
@@ -25,7 +26,9 @@ def peak(run):
 @pytest.mark.parametrize("block", [VALUE, GRADIENT, LAPLACIAN], ids=repr)
 def test_a_streamed_product_takes_little_beside_its_inputs(kernel, block):
     x, v = np.random.default_rng(0).normal(size=(3000, 16)), np.ones(3000)
-    assert peak(lambda: Operator(kernel, x, block=block, n_jobs=2).matvec(v)) < 64 * 2**20  # the matrix would be 69 MiB
+    assert (
+        peak(lambda: Operator(kernel, x, block=block, budget=Budget(n_jobs=2)).matvec(v)) < 64 * 2**20
+    )  # the matrix would be 69 MiB
 
 
 @pytest.mark.parametrize("limit", [1e6, 4e6, 16e6])
@@ -33,7 +36,7 @@ def test_a_streamed_product_takes_little_beside_its_inputs(kernel, block):
 def test_scratch_follows_the_limit(kernel, limit):
     x, v = np.random.default_rng(0).normal(size=(1500, 5)), np.ones(1500)
     inputs = 1500 * 8 * 40  # points with both factors of their distances, one of them on its way, and a few vectors
-    assert peak(lambda: Operator(kernel, x, memory_limit=limit, n_jobs=2).store().matvec(v)) < limit + inputs
+    assert peak(lambda: Operator(kernel, x, budget=Budget(limit, 2)).store().matvec(v)) < limit + inputs
 
 
 @pytest.mark.parametrize("numbers", [0, 100, 2000, 1e5])
@@ -47,7 +50,7 @@ def test_a_matrix_is_kept_if_it_fits_beside_the_scratch_of_every_thread(n_jobs):
     x = np.random.default_rng(0).normal(size=(1500, 5))
     needed = 8 * (1500**2 + n_jobs * scratch(HOST_TILE, 5, SCRATCH_TILES))
     for limit, stored in [(needed, True), (needed - 1, False)]:
-        assert Operator(Gaussian(), x, memory_limit=limit, n_jobs=n_jobs).store().stored is stored
+        assert Operator(Gaussian(), x, budget=Budget(limit, n_jobs)).store().stored is stored
 
 
 @pytest.mark.parametrize("block", [VALUE, GRADIENT], ids=repr)
@@ -55,9 +58,7 @@ def test_clusters_of_near_pairs_take_no_more(block):
     x = np.random.default_rng(0).normal(size=(1000, 100)) / 10
     x[500:] += 1e4
     v = np.ones(1000)
-    assert (
-        peak(lambda: Operator(Gaussian(), x, block=block, memory_limit=2e7, n_jobs=2).matvec(v)) < 2e7 + 1000 * 8 * 600
-    )
+    assert peak(lambda: Operator(Gaussian(), x, block=block, budget=Budget(2e7, 2)).matvec(v)) < 2e7 + 1000 * 8 * 600
 
 
 def test_a_fit_keeps_the_matrix_only_if_it_fits():

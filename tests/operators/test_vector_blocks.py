@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ, KERNELS, Gaussian, Matern
 from isopleth.operators import (
     BILAPLACIAN,
@@ -72,7 +73,9 @@ def test_blocks_agree_with_the_literal_form(name, block, dim):
     x[:20] = y[5:25]
     v = coefficients(rng, 600, dim, block)
     close(
-        Operator(KERNELS[name], x, y, block=block, n_jobs=2).matvec(v), dense(KERNELS[name], x, y, v, block), tol=1e-9
+        Operator(KERNELS[name], x, y, block=block, budget=Budget(n_jobs=2)).matvec(v),
+        dense(KERNELS[name], x, y, v, block),
+        tol=1e-9,
     )
 
 
@@ -118,19 +121,19 @@ def test_curl_free_over_the_points_themselves_takes_half_the_tiles_and_the_same_
     whole = Operator(IMQ(), x, x.copy(), block=CURL_FREE).matvec(v)
     for jobs in (1, 2, 3):
         np.testing.assert_allclose(
-            Operator(IMQ(), x, block=CURL_FREE, n_jobs=jobs).matvec(v), whole, rtol=0, atol=1e-12 * n
+            Operator(IMQ(), x, block=CURL_FREE, budget=Budget(n_jobs=jobs)).matvec(v), whole, rtol=0, atol=1e-12 * n
         )
     stored = Operator(IMQ(), x, block=CURL_FREE).store()
     assert stored.stored
     np.testing.assert_allclose(stored.matvec(v), whole, rtol=0, atol=1e-12 * n)
-    part = stored.part(slice(0, 1), slice(0, n), 1e6).matvec(v)
+    part = stored.part(slice(0, 1), slice(0, n), Budget(1e6)).matvec(v)
     np.testing.assert_allclose(part, whole[:1], rtol=0, atol=1e-12 * n)
 
 
 def test_the_stored_form_keeps_two_matrices_within_the_limit_and_none_where_it_would_lose_digits():
     x = np.random.default_rng(0).normal(size=(400, 5))
-    assert not Operator(IMQ(), x, block=CURL_FREE, memory_limit=2e6).store().stored
-    assert Operator(IMQ(), x, block=CURL_FREE, memory_limit=8e7).store().stored
+    assert not Operator(IMQ(), x, block=CURL_FREE, budget=Budget(2e6)).store().stored
+    assert Operator(IMQ(), x, block=CURL_FREE, budget=Budget(8e7)).store().stored
     assert not Operator(IMQ(), x + 1e4, block=CURL_FREE).store().stored
     slope, bend = Operator(IMQ(), x, block=CURL_FREE).matrices()
     s = ((x[:, None] - x) ** 2).sum(axis=2)
@@ -153,7 +156,7 @@ def test_tight_clusters_far_apart_keep_their_digits(block, dim, apart):
 def test_any_shape_and_any_tile(n, m, dim, share, block):
     rng = np.random.default_rng(n * 1000 + m)
     x, y, v = rng.normal(size=(n, dim)), rng.normal(size=(m, dim)), coefficients(rng, m, dim, block)
-    got = Operator(Gaussian(), x, y, block=block, memory_limit=500 * share, n_jobs=2).matvec(v)
+    got = Operator(Gaussian(), x, y, block=block, budget=Budget(500 * share, 2)).matvec(v)
     np.testing.assert_allclose(got, dense(Gaussian(), x, y, v, block), atol=1e-10 * m)
 
 
@@ -180,7 +183,7 @@ def test_a_stored_flux_is_the_streamed_one(block, name):
     stored = Operator(KERNELS[name], x, y, block=block).store()
     assert stored.stored
     close(stored.matvec(v), dense(KERNELS[name], x, y, v, block), tol=1e-9)
-    part = stored.part(slice(3, 9), slice(10, 200), 1e6).matvec(v[10:200])
+    part = stored.part(slice(3, 9), slice(10, 200), Budget(1e6)).matvec(v[10:200])
     close(part, dense(KERNELS[name], x[3:9], y[10:200], v[10:200], block), tol=1e-9)
     assert not Operator(KERNELS[name], x + 1e4, y, block=block).store().stored
 

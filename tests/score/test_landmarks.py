@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from isopleth import InputError
+from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ, Gaussian
 from isopleth.score.nystrom import METHODS, choose_landmarks
 
@@ -90,7 +91,7 @@ def test_leverage_draws_follow_the_scores():
 
 def test_leverage_within_little_memory():
     z = rows(500)
-    little = choose(z, 20, "leverage", random_state=0, memory_limit=1e5, n_jobs=1)
+    little = choose(z, 20, "leverage", random_state=0, budget=Budget(1e5, 1))
     np.testing.assert_array_equal(little, choose(z, 20, "leverage", random_state=0))
 
 

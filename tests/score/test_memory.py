@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from isopleth import KernelScore
+from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ
 from isopleth.operators import CURL_FREE, Operator, vector_blocks
 from isopleth.score import KEF, SSGE, NuMethod, Stein, Tikhonov, selection
@@ -68,13 +69,13 @@ def test_given_strengths_stay_within_the_limit(model, mebibytes):
 
 def test_a_splitting_that_does_not_fit_is_left_out():
     X = rows(1100, 20)
-    limit = 2 * MemoryPlan.of(SPACES["curl_free"](IMQ(dim=20), n_jobs=1), *X.shape).pairs + 2**24
+    limit = 2 * MemoryPlan.of(SPACES["curl_free"](IMQ(dim=20), budget=Budget(n_jobs=1)), *X.shape).pairs + 2**24
     model = KEF(alpha=0.1, truncated=False, memory_limit=limit, n_jobs=1)
     assert peak(model.fit, X) <= limit + X.nbytes
 
 
 def test_a_plan_counts_every_vector_that_is_kept():
-    space = SPACES["curl_free"](IMQ(dim=20), n_jobs=1, memory_limit=2**28)
+    space = SPACES["curl_free"](IMQ(dim=20), budget=Budget(2**28, 1))
     plan, more = (MemoryPlan.of(space, 1100, 20, beside=beside) for beside in (0, 3))
     assert plan.stores
     assert plan.fixed > plan.scratch
@@ -87,7 +88,7 @@ def test_a_plan_counts_every_vector_that_is_kept():
 
 
 def test_a_system_plans_for_no_vectors_beside_its_own():
-    space, X = SPACES["curl_free"](IMQ(dim=3), n_jobs=1), rows(50, 3)
+    space, X = SPACES["curl_free"](IMQ(dim=3), budget=Budget(n_jobs=1)), rows(50, 3)
     assert SampleSystem(space, X, np.full(50, 1 / 50)).plan == MemoryPlan.of(space, 50, 3, beside=0)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isopleth import DataWarning, InputError, NystromKEF, load, save
+from isopleth.core.budget import Budget
 from isopleth.core.parts import ArrayParts
 from isopleth.core.rows import RunningFolds
 from isopleth.kernels import IMQ
@@ -86,7 +87,7 @@ def test_sums_merge_in_any_order(sizes, choosing, seed):
     rng = np.random.default_rng(seed)
     rows, w = rng.normal(size=(sum(sizes), 2)), rng.integers(0, 4, size=sum(sizes)).astype(float)
     w[0] = 1.0
-    space, edges = SPACES["curl_free"](IMQ(dim=2), n_jobs=1), np.cumsum([0, *sizes])
+    space, edges = SPACES["curl_free"](IMQ(dim=2), budget=Budget(n_jobs=1)), np.cumsum([0, *sizes])
 
     def empty():
         return NystromFolds.empty(space, NEW[:6], regularizer=None if choosing else Tikhonov())
@@ -226,7 +227,7 @@ def test_the_warning_of_different_columns_points_at_the_call():
 
 def test_two_sums_to_be_merged_share_the_memory_limit():
     z, limit = np.random.default_rng(0).normal(size=(20_000, 4)), 8e6
-    empty = partial(NystromFolds.empty, SPACES["curl_free"](IMQ(dim=4), limit, 1), z[:60], merged=True)
+    empty = partial(NystromFolds.empty, SPACES["curl_free"](IMQ(dim=4), Budget(limit, 1)), z[:60], merged=True)
     empty().accumulate(z[:100])  # allocates what is kept for good
     tracemalloc.start()
     one, other = empty().accumulate(z[:100]), empty().accumulate(z)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from isopleth import InputError, NystromKEF
+from isopleth.core.budget import Budget
 from isopleth.core.rows import held_out_parts
 from isopleth.kernels import IMQ
 from isopleth.score import Tikhonov, ridge_selection
@@ -81,8 +82,8 @@ def test_memory_makes_fewer_parts_and_then_refuses():
     z = rows(50, 2)
     each = 8 * (20 * 2) ** 2
     for limit, parts in ((1e6, 5), (8 * each, 3), (7 * each, 2)):
-        assert len(parts_within_memory(SPACES["curl_free"](IMQ(dim=2), memory_limit=limit), z[:20])) == parts
-    space = SPACES["curl_free"](IMQ(dim=2), memory_limit=6.5 * each)
+        assert len(parts_within_memory(SPACES["curl_free"](IMQ(dim=2), budget=Budget(limit)), z[:20])) == parts
+    space = SPACES["curl_free"](IMQ(dim=2), budget=Budget(6.5 * each))
     with pytest.raises(InputError, match=r"folds of 20 landmarks .* give a regularizer, use 19 landmarks at most"):
         parts_within_memory(space, z[:20])
     assert len(parts_within_memory(space, z[:19])) == 2  # as the message says

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import DataWarning, InputError, KernelScore, NystromKEF
+from isopleth.core.budget import Budget
 from isopleth.frames import Compose, Marginal, Scale, SinhArcsinh, Whiten
 from isopleth.kernels import get_kernel
 from isopleth.sampling import sample
@@ -165,7 +166,7 @@ def test_the_choice_is_the_first_frame_near_the_smallest_loss_of_refits_in_one_s
         terms = []
         for fold in rows.held_out:
             model = KernelScore(frame=rows.frame, length_scale=1.5, base=None, regularizer=way).fit(X[~fold])
-            terms.append(hyvarinen_terms(model._field(), model._frame, X[fold], unit, 1e6))
+            terms.append(hyvarinen_terms(model._field(), model._frame, X[fold], unit, Budget(1e6)))
         found.append(np.concatenate(terms))
         assert loss == pytest.approx(found[-1].mean(), rel=1e-6)
     apart = np.array(found) - found[np.argmin(losses)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from oracle import Dense
 
 from isopleth import InputError
+from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ, KERNELS, SDO
 from isopleth.score import Tikhonov
 from isopleth.score.field import GaussianBase
@@ -108,10 +109,10 @@ def test_merging_leaves_the_other_as_it_is():
 def test_memory_does_not_grow_with_the_data(space):
     x = rows(40_000, 4)
     limit = 16e6
-    sums(x[:40], space=space, memory_limit=limit).accumulate(x[:100])  # what is set up once
+    sums(x[:40], space=space, budget=Budget(limit)).accumulate(x[:100])  # what is set up once
     peaks = []
     for n in (10_000, 40_000):
-        statistics = sums(x[:40], space=space, memory_limit=limit)
+        statistics = sums(x[:40], space=space, budget=Budget(limit))
         tracemalloc.start()
         statistics.accumulate(x[:n], np.ones(n))
         peaks.append(tracemalloc.get_traced_memory()[1] - 2 * x[:n].nbytes)
@@ -123,7 +124,7 @@ def test_memory_does_not_grow_with_the_data(space):
 def test_little_memory_means_small_blocks_of_samples(space, m, limit):
     """A block of 4,096 samples would take more than the limit."""
     x = rows(4096, 4)
-    statistics = sums(x[:m], space=space, memory_limit=limit, n_jobs=1)
+    statistics = sums(x[:m], space=space, budget=Budget(limit, 1))
     tracemalloc.start()
     statistics.accumulate(x)
     peak = tracemalloc.get_traced_memory()[1]
@@ -206,7 +207,7 @@ def test_nothing_to_solve():
 
 def test_too_many_landmarks_for_memory():
     with pytest.raises(InputError, match=r"use at most (\d+)") as error:
-        sums(rows(300, 8), memory_limit=1e7)
+        sums(rows(300, 8), budget=Budget(1e7))
     most = int(str(error.value).split("at most ")[1].split(",")[0])
     assert most < 300
-    sums(rows(most, 8), memory_limit=1e7)
+    sums(rows(most, 8), budget=Budget(1e7))

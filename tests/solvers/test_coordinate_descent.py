@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from isopleth.core.budget import Budget
 from isopleth.kernels import SDO, Gaussian, Laplacian
 from isopleth.operators import Operator
 from isopleth.solvers import coordinate_descent, newton
@@ -57,7 +58,7 @@ def test_negative_kernels_with_one_far_row_are_solved_in_few_sweeps(far_cluster)
 def test_a_streamed_sweep_stays_within_the_memory_limit(limit):
     n = 1500
     x, w = np.random.default_rng(0).normal(size=(n, 5)), np.full(n, 1 / n)
-    op = Operator(Gaussian(), x, memory_limit=limit, n_jobs=2)
+    op = Operator(Gaussian(), x, budget=Budget(limit, 2))
     run = lambda: coordinate_descent(op, w, max_iter=1)  # noqa: E731
     run()  # caches and thread pools are not what is measured
     tracemalloc.start()

@@ -4,6 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
+from isopleth.core.budget import Budget
 from isopleth.kernels import KERNELS, SDO, Gaussian, Laplacian, get_kernel
 from isopleth.operators import Operator
 from isopleth.solvers import SCALING_SOLVERS, auto, fixed_point, natural_gradient, newton, standard_gradient
@@ -73,7 +74,7 @@ def test_single_precision_ends_with_a_finite_answer(problem, solver):
 def test_streamed_and_stored_solve_alike(solver):
     rng = np.random.default_rng(2)
     x, w = 2.0 * rng.normal(size=(600, 4)), np.full(600, 1 / 600)
-    streamed = Operator(Laplacian(), x, memory_limit=1e6)
+    streamed = Operator(Laplacian(), x, budget=Budget(1e6))
     assert not streamed.store().stored
     a, b = solver(Operator(Laplacian(), x).store(), w, 1e-9), solver(streamed, w, 1e-9)
     np.testing.assert_allclose(a.coefficients, b.coefficients, rtol=1e-7)

@@ -14,6 +14,7 @@ import isopleth
 from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
 from isopleth.cli.program import removed_if_refused, resumable, say
 from isopleth.cli.run import Run, refuse_same, tell
+from isopleth.core.budget import Budget
 from isopleth.core.errors import Hint, InputError, TooLargeError, printable
 from isopleth.density import SOSREP, Search
 from isopleth.distributed import FileParts
@@ -129,7 +130,7 @@ def _default_size(kind: str, columns: int) -> int:
     if kind == "density":
         return DENSITY_SIZE
     model = NystromKEF()
-    space = SPACES[model.space](get_kernel(model.kernel).bind(columns), model.memory_limit)
+    space = SPACES[model.space](get_kernel(model.kernel).bind(columns), Budget.of(model))
     return default_landmarks(space, columns)
 
 

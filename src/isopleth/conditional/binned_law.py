@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 
-from isopleth.conditional.forest import Forest
+from isopleth.conditional.forest import Forest, Growth
 from isopleth.conditional.inputs import Inputs
 from isopleth.conditional.pools import pool_weights
 from isopleth.conditional.ridge import Ridge
 from isopleth.conditional.word_means import codes_of_target
 from isopleth.core.laws import logarithmic_beyond_one
-from isopleth.core.progress import unheard
 from isopleth.core.rows import differ
 from isopleth.core.threads import check_stopped, slices
 
@@ -238,14 +237,12 @@ class BinnedLaw:
     weights: np.ndarray  # of the pool
 
     @classmethod
-    def fit(
-        cls, bins: NumberBins | WordBins, scored: np.ndarray, j: int, n_numeric: int, order: np.ndarray, **how: Any
-    ) -> Self:
+    def fit(cls, bins: NumberBins | WordBins, scored: np.ndarray, j: int, n_numeric: int, order: np.ndarray) -> Self:
         """Fit the law of column j to rows whose numbers are scores and whose cell of the column is known.
 
-        `order` has the columns in an order that does not depend on that of the table; the rows likewise. `how`: as below.
+        `order` has the columns in an order that does not depend on that of the table; the rows likewise.
         """
-        return cls.fit_judging(bins, scored, j, n_numeric, order, **how)[0]
+        return cls.fit_judging(bins, scored, j, n_numeric, order, Growth(_TREES))[0]
 
     @classmethod
     def fit_judging(
@@ -255,11 +252,7 @@ class BinnedLaw:
         j: int,
         n_numeric: int,
         order: np.ndarray,
-        *,
-        trees: int = _TREES,
-        columns: float = _COLUMNS,
-        seed: int = 0,
-        tick: Callable[[int], None] = unheard,
+        growth: Growth,
     ) -> tuple[Self, Callable[[np.ndarray], np.ndarray]]:
         """Fit as `fit` does; the second value is `at` by compiled trees, which are not kept, for many other rows."""
         cells, w = scored[:, j], np.ones(len(scored))
@@ -274,8 +267,7 @@ class BinnedLaw:
             target = shares @ _codes_of_words(counts)
             told = shares @ codes_of_target(counts)
             inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], told, w)
-        how: dict[str, Any] = {"trees": trees, "leaf": _LEAF, "columns": columns, "seed": seed, "tick": tick}
-        forest, leaves = Forest.fit_placing(X, target, w, **how)
+        forest, leaves = Forest.fit_placing(X, target, w, replace(growth, leaf=_LEAF, columns=_COLUMNS))
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)
         )

@@ -8,12 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
+from isopleth.conditional.forest import Growth
 from isopleth.conditional.inputs import Sample
 from isopleth.conditional.number_law import FOLLOWS, LAWS, NumberLaw, interpolated
 from isopleth.conditional.target import target_step
 from isopleth.conditional.word_law import WordLaw
+from isopleth.core.budget import Budget
 from isopleth.core.progress import unheard
-from isopleth.core.threads import effective_n_jobs, map_threads
+from isopleth.core.threads import map_threads
 from isopleth.tables.kinds import Column
 
 # Distinct rows up to which a second forest is grown, for the residuals of the line.
@@ -40,7 +42,7 @@ class CellLaw:
     law: Any  # NumberLaw or WordLaw
     place: np.ndarray  # (n,): distinct row of each row of the fit, -1 without weight
     step: float  # in which numbers and times are recorded, 0 for none
-    n_jobs: int | None = 1
+    budget: Budget
 
     @classmethod
     def fit(
@@ -52,26 +54,22 @@ class CellLaw:
         weights: np.ndarray,
         upper: np.ndarray | None = None,
         *,
+        growth: Growth,
         forests: int | str = "auto",
-        n_jobs: int | None = 1,
-        tick: Callable[[int], None] = unheard,
-        **how: Any,
     ) -> Self:
         """Fit the law of encoded cells `target` given encoded rows, whose first `n_numeric` columns hold numbers.
 
         Where `upper` differs from the target, the cell is the interval between them.
-        `forests` is the number of forests of a number, "auto" for two with few rows; `how` goes to the laws: the number of
-        `trees`, the `seed`.
+        `growth` is that of the forests, of which a number has as many as `forests` says, "auto" for two with few rows.
         """
         sample = Sample.of(rows, target, weights, upper)
         small = len(sample.target) <= _SMALL if forests == "auto" else forests == 2
-        how = {"n_jobs": n_jobs, "tick": tick, **how}
         if column.kind == "categorical":
-            law: Any = WordLaw.fit(sample, n_numeric, len(column.levels), **how)
-            return cls(column, law, sample.place, 0.0, n_jobs)
+            law: Any = WordLaw.fit(sample, n_numeric, len(column.levels), growth)
+            return cls(column, law, sample.place, 0.0, growth.budget)
         step = target_step(column, sample.target[sample.target == sample.upper])
-        law = NumberLaw.fit(sample, n_numeric, step, residual_forest=small, **how)
-        return cls(column, law, sample.place, step, n_jobs)
+        law = NumberLaw.fit(sample, n_numeric, step, growth, residual_forest=small)
+        return cls(column, law, sample.place, step, growth.budget)
 
     @property
     def is_words(self) -> bool:
@@ -133,7 +131,7 @@ class CellLaw:
             return found
 
         starts = range(0, max(len(asked), 1), _BATCH)
-        found = np.concatenate(map_threads(one, starts, effective_n_jobs(self.n_jobs)))
+        found = np.concatenate(map_threads(one, starts, self.budget.threads))
         if rows is None:
             found[asked < 0] = np.nan
         return found

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol, Self
 
 import numpy as np
 
 from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.conditional.forest import Growth
+from isopleth.core.budget import ONE_THREAD
 from isopleth.core.interval_cells import IntervalCells
-from isopleth.core.progress import unheard
 from isopleth.core.rows import sample_places
-from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
+from isopleth.core.threads import check_stopped, map_threads
 
 # Quantiles of the law between which a number is usual.
 USUAL = (0.05, 0.95)
@@ -101,11 +102,8 @@ class CellLaws:
         limits: IntervalCells | None = None,
         *,
         most: int,
-        trees: int,
-        seed: int,
-        n_jobs: int | None,
+        growth: Growth,
         computed: Mapping[int, Collection[int]] = {},
-        tick: Callable[[int], None] = unheard,
     ) -> tuple[Self, CellJudgement]:
         """Fit to at most `most` of the distinct `rows`, and judge all of them, those of the fit by laws that do not know them.
 
@@ -132,9 +130,8 @@ class CellLaws:
             bins: NumberBins | WordBins = (
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
-            law, at = BinnedLaw.fit_judging(
-                bins, scored[known], j, n_numeric, used(j), trees=trees, seed=seed, tick=tick
-            )
+            alone = replace(growth, budget=ONE_THREAD)  # threads have a column each
+            law, at = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, used(j), alone)
             for part in law.batches():
                 judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j], said.take(known[part]))
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])
@@ -143,7 +140,7 @@ class CellLaws:
                     judged.put(part, j, law, at(scored[part]), scored[part, j], said.take(part))
             return law
 
-        laws = map_threads(fit_one, range(rows.shape[1]), effective_n_jobs(n_jobs))
+        laws = map_threads(fit_one, range(rows.shape[1]), growth.budget.threads)
         return cls(tuple(laws), tuple(maps), sizes), judged
 
     def judge(self, rows: np.ndarray, limits: IntervalCells | None = None) -> CellJudgement:

@@ -13,9 +13,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.cell_law import CellLaw, means, medians, modes
+from isopleth.conditional.forest import Growth
 from isopleth.conditional.number_law import interpolated
 from isopleth.conditional.target import classes, decoded_target, target_cells, target_column, target_ends
 from isopleth.core.arrays import NUMPY, Backend
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability, whole_number
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import Progress, ReportsProgress
@@ -169,10 +171,7 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
                 table.weights,
                 upper,
                 forests=self.forests,
-                trees=self.n_estimators,
-                seed=seed,
-                n_jobs=self.n_jobs,
-                tick=tick,
+                growth=Growth(self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick),
             )
         for name in ("classes_", "step_"):
             self.__dict__.pop(name, None)

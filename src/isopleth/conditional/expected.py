@@ -10,8 +10,10 @@ import numpy as np
 
 from isopleth.conditional.cell_law import CellLaw, means, modes
 from isopleth.conditional.estimator import ConditionalDensity
+from isopleth.conditional.forest import Growth
 from isopleth.conditional.imputer import schema_of
 from isopleth.conditional.target import classes, decoded_target
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability, quoted, warn_user
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import Progress
@@ -169,9 +171,7 @@ class LawsGiven:
                         low[rows],
                         table.weights[rows],
                         high[rows],
-                        trees=_TREES,
-                        n_jobs=self.n_jobs,
-                        tick=tick,
+                        growth=Growth(_TREES, budget=Budget.of(self), tick=tick),
                     )
                 )
         return ExpectedCells(

@@ -17,14 +17,30 @@ from scipy.sparse import csr_array
 from sklearn import config_context
 from sklearn.tree import DecisionTreeRegressor
 
+from isopleth.core.budget import ONE_THREAD, Budget
 from isopleth.core.progress import unheard
-from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads
+from isopleth.core.threads import check_stopped, map_threads
 
 # Trees see multiples of this share of a deviation: their sums have no rounding errors then, which would choose between columns
 # that divide the rows of a node alike.
 _STEP = 2.0**-16
 # Most rows of a leaf that share its weight. Leaves are larger only where targets are equal.
 _LEAF_ROWS = 32
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How the trees of a forest are grown."""
+
+    trees: int = 100  # number of trees
+    leaf: int = 2  # fewest rows of a leaf
+    columns: float = 0.7  # share of the columns that a node compares
+    seed: int = 0  # of bags and columns
+    bootstrap: bool = True  # whether each tree sees a sample of the rows; there are no rows out of bag else
+    # Whether a node compares one random threshold of a column in place of all (extremely randomised trees): a third of the time.
+    random_splits: bool = False
+    budget: Budget = ONE_THREAD
+    tick: Callable[[int], None] = unheard  # called after each tree
 
 
 @dataclass(frozen=True)
@@ -47,9 +63,16 @@ class Forest:
     own: np.ndarray  # (n, t): leaves of the rows of the fit
 
     @classmethod
-    def fit(cls, X: np.ndarray, target: np.ndarray, weights: np.ndarray, **how: Any) -> Self:
-        """Grow trees on bootstrap samples of the rows, or on all of them; `how` has the parameters of `fit_placing`."""
-        return cls.fit_placing(X, target, weights, **how)[0]
+    def fit(
+        cls,
+        X: np.ndarray,
+        target: np.ndarray,
+        weights: np.ndarray,
+        growth: Growth | None = None,
+        copies: np.ndarray | None = None,
+    ) -> Self:
+        """Grow trees on bootstrap samples of the rows, or on all of them; see `fit_placing`."""
+        return cls.fit_placing(X, target, weights, growth or Growth(), copies)[0]
 
     @classmethod
     def fit_placing(
@@ -57,16 +80,8 @@ class Forest:
         X: np.ndarray,
         target: np.ndarray,
         weights: np.ndarray,
-        *,
-        trees: int = 100,
-        leaf: int = 2,
-        columns: float = 0.7,
-        bootstrap: bool = True,
-        random_splits: bool = False,
-        seed: int = 0,
+        growth: Growth,
         copies: np.ndarray | None = None,
-        n_jobs: int | None = 1,
-        tick: Callable[[int], None] = unheard,
     ) -> tuple[Self, Callable[[np.ndarray], np.ndarray]]:
         """Grow trees; the second value is `leaves` by the compiled trees, which is several times as fast, and is not kept.
 
@@ -78,37 +93,33 @@ class Forest:
             What the trees tell apart, in deviations: numbers, or words as columns of 0 and 1.
         weights : array of shape (n,)
             Weight of each row; their sum is the number of rows that are drawn for a tree.
-        trees, leaf, columns : int, int, float
-            Number of trees, fewest rows of a leaf, and share of the columns that a node compares.
-        bootstrap : bool
-            Whether each tree sees a sample of the rows; there are no rows out of bag else.
-        random_splits : bool
-            Whether a node compares one random threshold of a column in place of all (extremely randomised trees), which takes a
-            third of the time.
-        seed, n_jobs, tick
-            Seed of bags and columns, threads, and a function that is called after each tree.
+        growth : Growth
+            Number and kind of the trees.
         copies : array of shape (n,), optional
             Number of equal rows that each stands for, one of which a tree may not have seen; the weights by default.
         """
-        drawn, splitter = round(float(weights.sum())), "random" if random_splits else "best"
+        drawn, splitter = round(float(weights.sum())), "random" if growth.random_splits else "best"
         target = np.ascontiguousarray(np.rint(target / _STEP) * _STEP).reshape(len(X), -1)
         share, gaps = weights / weights.sum(), bool(np.isnan(X).any())
         X = np.ascontiguousarray(X, dtype=np.float32)
 
         def grow(t: int) -> tuple[Any, np.ndarray, np.ndarray]:
             check_stopped()
-            rng = np.random.default_rng([seed, t])
-            bag = rng.multinomial(drawn, share) if bootstrap else weights
+            rng = np.random.default_rng([growth.seed, t])
+            bag = rng.multinomial(drawn, share) if growth.bootstrap else weights
             tree = DecisionTreeRegressor(
-                splitter=splitter, min_samples_leaf=leaf, max_features=columns, random_state=int(rng.integers(2**31))
+                splitter=splitter,
+                min_samples_leaf=growth.leaf,
+                max_features=growth.columns,
+                random_state=int(rng.integers(2**31)),
             )
             # The checks of scikit-learn take a quarter of the time of a tree, and see the same rows each time.
             with config_context(assume_finite=not gaps, skip_parameter_validation=True):
                 tree.fit(X, target, sample_weight=bag.astype(np.float64), check_input=gaps)
-            tick(1)
+            growth.tick(1)
             return tree.tree_, bag, tree.tree_.apply(X)
 
-        grown = map_threads(grow, range(trees), effective_n_jobs(n_jobs))
+        grown = map_threads(grow, range(growth.trees), growth.budget.threads)
         forest = cls._of_trees(grown, weights if copies is None else copies)
 
         def leaves(rows: np.ndarray) -> np.ndarray:

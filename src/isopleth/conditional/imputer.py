@@ -15,7 +15,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from isopleth.conditional.cell_law import CellLaw, Cut, means, medians
 from isopleth.conditional.exact import ExactCells
+from isopleth.conditional.forest import Growth
 from isopleth.conditional.number_law import interpolated
+from isopleth.core.budget import Budget
 from isopleth.core.errors import probability
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.interval_laws import IntervalPoints, is_positive
@@ -258,9 +260,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
                         self._weights[known],
                         high[known],
                         forests=1,
-                        trees=self.n_estimators,
-                        n_jobs=self.n_jobs,
-                        tick=tick,
+                        growth=Growth(self.n_estimators, budget=Budget.of(self), tick=tick),
                     )
 
     def _gaps(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, CellLaw]]:

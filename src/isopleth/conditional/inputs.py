@@ -222,6 +222,10 @@ class Sample:
     place: np.ndarray  # (n,): distinct row of each row, -1 without weight
     order: np.ndarray  # (d,): columns in an order that does not depend on that of the table
 
+    def inputs(self, n_numeric: int, told: np.ndarray) -> tuple[Inputs, np.ndarray, np.ndarray]:
+        """Return the rows as the inputs of trees and lines; `told`, (m, k), is what means of words stand for."""
+        return Inputs.fit(self.rows, self.weights, n_numeric, self.order, told, self.copies)
+
     @property
     def independent(self) -> np.ndarray:
         """Places of the rows, each as often as it stands for a row of its own."""

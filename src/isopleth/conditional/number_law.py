@@ -8,23 +8,21 @@ recorded cells of the fit, each predicted without its row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import betainc, log_ndtr, ndtr
 
 from isopleth.conditional.completed import CompletedTarget, spread_over
-from isopleth.conditional.forest import Forest, squared
+from isopleth.conditional.forest import Forest, Growth, squared
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.kernel_ridge import KernelRidge
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
 from isopleth.core.interval_laws import CensoredRegression
 from isopleth.core.laws import EmpiricalLaw, logarithmic_beyond_one
-from isopleth.core.progress import unheard
 from isopleth.core.threads import check_stopped
 from isopleth.frames.marginal import Marginal, MarginalMap
 
@@ -333,20 +331,15 @@ class NumberLaw:
         sample: Sample,
         n_numeric: int,
         step: float,
-        *,
-        trees: int = 100,
+        growth: Growth,
         residual_forest: bool = True,
-        columns: float = 0.7,
-        seed: int = 0,
-        n_jobs: int | None = 1,
-        tick: Callable[[int], None] = unheard,
     ) -> Self:
         """Fit to distinct rows; `step` is that in which the target is recorded, 0 for none."""
         w = sample.weights
         middle = _middle(sample.target, sample.upper)
         ranked = EmpiricalLaw.of(middle, w)
         known = np.interp(middle, ranked.values, ranked.scores)[:, None]
-        inputs, X, A = Inputs.fit(sample.rows, w, n_numeric, sample.order, known, sample.copies)
+        inputs, X, A = sample.inputs(n_numeric, known)
         points = CompletedTarget.of(A, sample.target, sample.upper, w)
         y, mass = points.values, points.weights
         scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y)
@@ -355,18 +348,11 @@ class NumberLaw:
         (line, from_line), (curve, from_curve) = (
             Ridge.fit(A, u, w, copies=sample.copies) for u in (of_rows, z_of_rows)
         )
-        how: dict[str, Any] = {
-            "trees": trees,
-            "columns": columns,
-            "copies": sample.copies,
-            "n_jobs": n_jobs,
-            "tick": tick,
-        }
-        forests = {"target": Forest.fit(X, _standard(z_of_rows, w), w, leaf=2, seed=seed, **how)}
+        forests = {"target": Forest.fit(X, _standard(z_of_rows, w), w, growth, sample.copies)}
         if residual_forest:
             # In one or two columns small leaves are so local that the spread of few residuals is mostly noise.
-            leaf = max(3, 10 // X.shape[1])
-            forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, leaf=leaf, seed=seed + 1, **how)
+            other = replace(growth, leaf=max(3, 10 // X.shape[1]), seed=growth.seed + 1)
+            forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, other, sample.copies)
         smooth, from_smooth = KernelRidge.fit(A, from_curve, w, sample.copies)
         mean = forests["target"].out_of_bag() @ z_of_rows
         blend = _proportion(z_of_rows - mean, from_smooth, w) if len(w) >= _SMOOTHED else 0.0

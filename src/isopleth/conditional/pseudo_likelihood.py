@@ -11,7 +11,8 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.conditional.forest import Forest
+from isopleth.conditional.forest import Forest, Growth
+from isopleth.core.budget import Budget
 from isopleth.core.laws import weighted_quantile
 from isopleth.core.scales import deviations
 from isopleth.core.threads import check_stopped, map_threads
@@ -66,7 +67,7 @@ class PseudoLikelihood:
     overall: list[ColumnShares]
 
     @classmethod
-    def fit(cls, z: np.ndarray, words: np.ndarray, copies: np.ndarray, seed: int, n_jobs: int = 1) -> Self:
+    def fit(cls, z: np.ndarray, words: np.ndarray, copies: np.ndarray, seed: int, budget: Budget) -> Self:
         """Fit to rows that occur `copies` times, in an order that does not depend on that of the table."""
         m = min(z.shape[1], MOST_COLUMNS) if z.shape[1] > 1 else 0
         rng, groups = np.random.default_rng(seed), list[np.ndarray]()
@@ -79,11 +80,11 @@ class PseudoLikelihood:
             others = np.delete(inputs, groups[i], axis=1)
             d = others.shape[1]
             share = min(1.0, max(8, min(24, d // 2)) / d)
-            drawn = {"trees": 1, "leaf": _LEAF, "columns": share, "seed": seed + i}
-            found = Forest.fit(others, target[:, groups[i]], copies, **drawn, bootstrap=False, random_splits=True)
+            growth = Growth(1, _LEAF, share, seed + i, bootstrap=False, random_splits=True)
+            found = Forest.fit(others, target[:, groups[i]], copies, growth)
             return replace(found, unseen=found.unseen[:, :0], own=found.own[:, :0])  # every tree saw every row
 
-        forests = map_threads(forest, range(len(groups)), n_jobs)
+        forests = map_threads(forest, range(len(groups)), budget.threads)
         overall = [ColumnShares.of(z[:, j], copies, bool(words[j])) for j in range(m)]
         return cls(z, words, groups, forests, overall)
 

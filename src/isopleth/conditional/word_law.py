@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,11 +10,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from isopleth.conditional.forest import Forest
+from isopleth.conditional.forest import Forest, Growth
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.pools import pool_weights
 from isopleth.conditional.word_means import codes_of_target, held_weights
-from isopleth.core.progress import unheard
 from isopleth.core.threads import check_stopped
 
 # Share of the frequencies of all rows that is added to the shares of the forest.
@@ -84,13 +82,7 @@ class WordLaw:
         sample: Sample,
         n_numeric: int,
         size: int,
-        *,
-        trees: int = 100,
-        lines: bool = True,
-        columns: float = 0.7,
-        seed: int = 0,
-        n_jobs: int | None = 1,
-        tick: Callable[[int], None] = unheard,
+        growth: Growth,
     ) -> Self:
         """Fit to distinct rows whose targets are codes below `size`."""
         w = sample.weights
@@ -101,19 +93,8 @@ class WordLaw:
         place, groups = group[codes], int(group.max()) + 1
         onehot = np.eye(groups)[place]
         told = onehot @ codes_of_target(w @ onehot)
-        inputs, X, A = Inputs.fit(sample.rows, w, n_numeric, sample.order, told, sample.copies)
-        forest = Forest.fit(
-            X,
-            onehot,
-            w,
-            trees=trees,
-            leaf=2,
-            columns=columns,
-            seed=seed,
-            copies=sample.copies,
-            n_jobs=n_jobs,
-            tick=tick,
-        )
+        inputs, X, A = sample.inputs(n_numeric, told)
+        forest = Forest.fit(X, onehot, w, growth, sample.copies)
         common = np.bincount(group, frequencies, groups)
         laws = [
             _without_own(counts, group, place, w / sample.copies),
@@ -121,7 +102,7 @@ class WordLaw:
         ]
         fitted: list[Logistic] = []
         held = held_weights(w, sample.copies)
-        for C in _PENALTIES if lines else ():
+        for C in _PENALTIES:
             check_stopped()
             laws.append(_out_of_fold(A, place, groups, w, C, held, common))
             fitted.append(Logistic.fit(A, place, groups, w, C))

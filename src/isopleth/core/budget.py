@@ -29,8 +29,8 @@ class Budget:
 
     @classmethod
     def of(cls, model: Any) -> Self:
-        """Return the budget that the parameters of an estimator state."""
-        return cls(model.memory_limit, model.n_jobs, getattr(model, "verbose", False))
+        """Return the budget that the parameters of an estimator state, which may lack some."""
+        return cls(getattr(model, "memory_limit", DEFAULT_MEMORY_LIMIT), model.n_jobs, getattr(model, "verbose", False))
 
     @property
     def threads(self) -> int:
@@ -41,6 +41,15 @@ class Budget:
     def limits(self) -> dict[str, Any]:
         """Memory and threads, by the names of parameters of public functions and classes."""
         return {"memory_limit": self.memory, "n_jobs": self.n_jobs}
+
+    def within(self, memory: float) -> Self:
+        """Return this budget with another limit of memory, such as what a computation leaves to a part of it."""
+        return replace(self, memory=memory)
+
+    @property
+    def alone(self) -> Self:
+        """The same budget for one thread."""
+        return replace(self, n_jobs=1)
 
     def shared(self, workers: int) -> Self:
         """Return the budget of each of several computations that run at once, in one thread each."""
@@ -62,5 +71,5 @@ class Budget:
             return map_threads(counted, parts, self.threads)
 
 
-# What estimators may use unless their parameters say otherwise.
-DEFAULT_BUDGET = Budget()
+# What estimators may use unless their parameters say otherwise; what parts of a computation may use that has threads of its own.
+DEFAULT_BUDGET, ONE_THREAD = Budget(), Budget(n_jobs=1)

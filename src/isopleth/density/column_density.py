@@ -111,7 +111,7 @@ class ColumnDensity:
         r"""Logarithm of Z, the integral of f^2 or of f over all columns."""
         if not self.squared:
             return math.log(float(np.sum(self.coefficients))) + self.kernel.log_integral()
-        op = Operator(self.kernel.overlap, self.centers, **self.budget.limits)
+        op = Operator(self.kernel.overlap, self.centers, budget=self.budget)
         return self.kernel.log_overlap + math.log(float(self.coefficients @ op.matvec(self.coefficients)))
 
     def _log_integral(self, columns: np.ndarray) -> float:
@@ -122,7 +122,7 @@ class ColumnDensity:
         return kernel.log_overlap if self.squared else kernel.log_integral()
 
     def _terms(
-        self, z: np.ndarray, observed: np.ndarray, n_jobs: int | None, skip: np.ndarray | None = None
+        self, z: np.ndarray, observed: np.ndarray, budget: Budget, skip: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         r"""Return for each row the log of the largest :math:`a_i = \alpha_i k_o(c_i, z)`, and all of them divided by it."""
         with np.errstate(divide="ignore"):
@@ -134,7 +134,7 @@ class ColumnDensity:
             kernel = self.kernel.take(place)
             points = np.ascontiguousarray(z[:, observed])
             centers = np.ascontiguousarray(self.centers[:, place])
-            op = Operator(kernel, points, centers, block=LOG_VALUE, memory_limit=self.budget.memory, n_jobs=n_jobs)
+            op = Operator(kernel, points, centers, block=LOG_VALUE, budget=budget)
             logs = op.dense()
             logs += log_alpha
         for own in () if skip is None else skip.T:
@@ -153,14 +153,14 @@ class ColumnDensity:
         memory = self.budget.memory / workers  # a third each: rows, pairs of centres, overlaps that patterns share
         step = memory / (96 * len(self.centers))
         chunks = [replace(group, rows=group.rows[part]) for group in groups for part in slices(len(group.rows), step)]
-        own = Budget(memory / 2, 1 if len(groups) > 1 else self.budget.n_jobs)
+        own = (self.budget.alone if len(groups) > 1 else self.budget).within(memory / 2)
         overlaps = Overlaps(self.kernel, self.centers, own)
         overlaps = overlaps.sharing([self._integrated(group) for group in groups], self.budget.memory / 3)
         return map_threads(lambda chunk: visit(chunk, overlaps), chunks, workers)
 
     def _look(self, z: np.ndarray, pattern: Pattern, overlaps: Overlaps, skip: np.ndarray | None = None) -> _Look:
         """Compute the terms of the centres at rows of one pattern, without the centres `skip` of a row that are not negative."""
-        top, a = self._terms(z, pattern.observed, overlaps.budget.n_jobs, None if skip is None else skip[pattern.rows])
+        top, a = self._terms(z, pattern.observed, overlaps.budget, None if skip is None else skip[pattern.rows])
         return _Look(self, top, a, self._integrated(pattern), overlaps)
 
     @cached_property
@@ -292,7 +292,7 @@ class ColumnDensity:
         """Return the weights of the rows that the centres were made of; those of a square follow from its equations."""
         if not self.squared:
             return self.coefficients
-        op = Operator(self.kernel, self.centers, **self.budget.limits)
+        op = Operator(self.kernel, self.centers, budget=self.budget)
         return np.asarray(self.coefficients * op.matvec(self.coefficients))
 
     def _impute_means(self, Z: np.ndarray, skip: np.ndarray | None, tick: Callable[[int], None]) -> np.ndarray:
@@ -334,7 +334,7 @@ class ColumnDensity:
             tick(len(pattern.rows))
 
         # One thread, so that the order of draws does not depend on timing.
-        replace(self, budget=replace(self.budget, n_jobs=1))._each(Z, visit)
+        replace(self, budget=self.budget.alone)._each(Z, visit)
         return out
 
     def means_of_draws(
@@ -459,7 +459,7 @@ class ColumnDensity:
         known = np.array(list(given))
         z = np.full((1, self.dim), np.nan)
         z[:, known] = list(given.values())
-        _, a = self._terms(z, np.sort(known), self.budget.n_jobs)
+        _, a = self._terms(z, np.sort(known), self.budget)
         rest = np.setdiff1d(np.arange(self.centers.shape[1]), self.columns[known])
         heavy = a[0] > 0.0
         visible = np.setdiff1d(np.arange(self.dim), known)
@@ -472,7 +472,7 @@ class ColumnDensity:
             filled=None if self.filled is None else self.filled[np.ix_(heavy, rest)],
         )
 
-    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+    def sample(self, n_samples: int, rng: np.random.Generator, budget: Budget = DEFAULT_BUDGET) -> np.ndarray:
         """Draw independent rows."""
         return self.draw(n_samples, rng)[0]
 
@@ -487,7 +487,7 @@ class ColumnDensity:
         alpha = self.coefficients / self.coefficients.max()
         first = alpha
         if self.squared:
-            op = Operator(self.kernel.overlap, self.centers, **self.budget.limits)
+            op = Operator(self.kernel.overlap, self.centers, budget=self.budget)
             first = alpha * op.matvec(alpha)
         i = (
             evenly_drawn(first, n_samples, rng)

@@ -302,7 +302,7 @@ class FeatureSolver(Solver):
     def begun(self, kernel: Kernel) -> Self:
         kernel.self_convolution()
         kernel.log_spectral_density(np.ones((1, kernel.bound_dim)))
-        check_memory(2 * self.n_frequencies, self.budget.memory)
+        check_memory(2 * self.n_frequencies, self.budget)
         return replace(self, rng=None, frequencies=kernel.sample_frequencies(self.n_frequencies, self.rng))
 
     def rules(self, kernel: Kernel) -> Mapping[str, Rule]:
@@ -318,7 +318,7 @@ class FeatureSolver(Solver):
     def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         features = self.features(Backend.of(z))
         shares = weights / namespace(weights).sum(weights)
-        return self.solve(kernel, features, lambda sums: sums.accumulate(z, shares, self.budget.verbose))
+        return self.solve(kernel, features, lambda sums: sums.accumulate(z, shares))
 
     def solve(
         self,
@@ -382,9 +382,9 @@ class FeatureSolver(Solver):
             return float("nan")
         share = weights / weights.sum()
         centers = backend.array(z)
-        op = Operator(fitted.kernel, centers, **self.budget.limits).store()
+        op = Operator(fitted.kernel, centers, budget=self.budget).store()
         alpha = auto(op, backend.array(share), self.tol).coefficients
-        sums = KernelExpansion(fitted.kernel, centers, alpha, **self.budget.limits)
+        sums = KernelExpansion(fitted.kernel, centers, alpha, budget=self.budget)
         exact = ExpansionDensity(sums, squared=True)
         difference = fitted.log_density(z[known]) - exact.log_density(z[known])
         return float(np.sqrt(np.average(difference**2, weights=share[known])))

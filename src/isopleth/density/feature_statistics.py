@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import Progress
 from isopleth.core.threads import ONE_BLAS_THREAD, interruptible, map_threads
@@ -17,11 +18,11 @@ from isopleth.operators.random_features import RandomFeatures
 _MATRICES = 4
 
 
-def check_memory(size: int, memory_limit: float) -> None:
+def check_memory(size: int, budget: Budget) -> None:
     """Refuse more features than fit in memory: the matrices of a solution and one more for a thread."""
     each = 8 * (_MATRICES + 1)
-    most = int((memory_limit / each) ** 0.5) // 2
-    refuse_too_large(f"{size} features", each * size**2, memory_limit, f"use {most} wave vectors at most", most)
+    most = int((budget.memory / each) ** 0.5) // 2
+    refuse_too_large(f"{size} features", each * size**2, budget.memory, f"use {most} wave vectors at most", most)
 
 
 def continued_log(f: Array, noise: float) -> tuple[Array, Array, Array]:
@@ -77,7 +78,7 @@ class FeatureStatistics:
         square = xp.zeros((size, size), dtype=w.dtype, device=w.device)
         return _Sums(0.0, xp.zeros_like(w), square)
 
-    def accumulate(self, chunk: Array, weights: Array, verbose: bool | int = False) -> Self:
+    def accumulate(self, chunk: Array, weights: Array) -> Self:
         """Add rows with their weights."""
         blocks = self.features.blocks(chunk.shape[0], self._free)
         workers = max(1, min(self._workers, len(blocks)))
@@ -89,7 +90,7 @@ class FeatureStatistics:
                 tick()
             return out
 
-        with Progress("pass over the rows", len(blocks), verbose) as tick:
+        with Progress("pass over the rows", len(blocks), self.features.budget.verbose) as tick:
             for sums in map_threads(every_nth, range(workers), workers):
                 self._sums.add(sums)
         return self

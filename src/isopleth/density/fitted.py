@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from isopleth.core.arrays import Array, Backend, to_numpy
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.rows import folds_of
@@ -135,9 +136,9 @@ class RowDensity:
         low, high = (end[limits.columns] for end in (self.coordinates.bounds.low, self.coordinates.bounds.high))
         return IntervalCells(limits.columns, np.maximum(limits.lower, low), np.minimum(limits.upper, high))
 
-    def draw(self, n: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+    def draw(self, n: int, rng: np.random.Generator, budget: Budget = DEFAULT_BUDGET) -> np.ndarray:
         """Draw points of independent rows without gaps."""
-        drawn: np.ndarray = self.density.sample(n, rng, verbose)
+        drawn: np.ndarray = self.density.sample(n, rng, budget)
         return drawn
 
     def take(self, encoded: np.ndarray, numeric: np.ndarray, visible: np.ndarray) -> RowDensity:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.progress import Progress
 from isopleth.core.threads import check_stopped
@@ -124,13 +125,13 @@ class ExpansionDensity(FrameDensity):
             return np.ones(len(z), dtype=bool)
         return np.asarray(self._evaluate(self.expansion.value, z) > 0.0)
 
-    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+    def sample(self, n_samples: int, rng: np.random.Generator, budget: Budget = DEFAULT_BUDGET) -> np.ndarray:
         """Draw independent rows from p, of shape (n_samples, d)."""
         if not self.squared:
             return sample_mixture(self.expansion, n_samples, rng)
         if isinstance(self.expansion.kernel, Gaussian):  # a mixture at pairs of centres, which needs no rejection
             return sample_pairs(self.expansion, n_samples, rng)
-        return sample_square(self.expansion, n_samples, rng, verbose)
+        return sample_square(self.expansion, n_samples, rng, budget)
 
 
 def sample_mixture(expansion: KernelExpansion, n_samples: int, rng: np.random.Generator) -> np.ndarray:
@@ -144,17 +145,17 @@ def sample_pairs(expansion: KernelExpansion, n_samples: int, rng: np.random.Gene
     """Draw from :math:`f^2/Z` of a unit Gaussian kernel, a mixture of normals at the midpoints of centres: i, then j given i."""
     centers, alpha = expansion.centers, to_numpy(expansion.coefficients)
     convolution = expansion.kernel.self_convolution()
-    block, limits = Matrix("pair weights", lambda kernel: convolution.psi), expansion.budget.limits
-    sums = Operator(expansion.kernel, centers, block=block, **limits).matvec(expansion.coefficients)
+    block, budget = Matrix("pair weights", lambda kernel: convolution.psi), expansion.budget
+    sums = Operator(expansion.kernel, centers, block=block, budget=budget).matvec(expansion.coefficients)
     first = alpha * to_numpy(sums)
     i = np.sort(rng.choice(len(alpha), size=n_samples, p=first / first.sum()))
     j = np.empty_like(i)
     chosen, start = np.unique(i, return_index=True)
-    step = max(1, int(expansion.memory_limit / (32 * len(alpha))))
+    step = max(1, int(budget.memory / (32 * len(alpha))))
     for lo in range(0, len(chosen), step):
         part = chosen[lo : lo + step]
         some = namespace(centers).take(centers, Backend.of(centers).array(part), axis=0)
-        weights = to_numpy(Operator(expansion.kernel, some, centers, block=block, **limits).dense())
+        weights = to_numpy(Operator(expansion.kernel, some, centers, block=block, budget=budget).dense())
         cumulative = np.cumsum(weights * alpha, axis=1)
         stops = np.append(start, n_samples)[lo : lo + len(part) + 1]
         for row, a, b in zip(cumulative, stops[:-1], stops[1:], strict=True):
@@ -227,7 +228,7 @@ def radius_draws(kernel: Kernel) -> RadiusDraws:
 
 
 def sample_square(
-    expansion: KernelExpansion, n_samples: int, rng: np.random.Generator, verbose: bool | int = False
+    expansion: KernelExpansion, n_samples: int, rng: np.random.Generator, budget: Budget = DEFAULT_BUDGET
 ) -> np.ndarray:
     r"""Draw independent rows from the normalised square of an expansion by rejection, for every kernel whose square integrates.
 
@@ -244,7 +245,7 @@ def sample_square(
     found: list[np.ndarray] = []
     missing = n_samples
     accepted, proposed = 1.0, 1.0
-    with Progress("samples", n_samples, verbose) as tick:
+    with Progress("samples", n_samples, budget.verbose) as tick:
         while missing > 0:
             check_stopped()
             count = min(_PROPOSALS, math.ceil(1.1 * missing * proposed / accepted) + 16)
@@ -291,7 +292,7 @@ def _by_all(
 ) -> np.ndarray:
     """Return the probabilities of acceptance by the sums over all centres."""
     alpha = to_numpy(expansion.coefficients)
-    own = KernelExpansion(expansion.kernel, centers, alpha, **expansion.budget.limits)
-    squares = Operator(own.kernel, rows, centers, block=_SQUARE, **own.budget.limits).matvec(alpha)
+    own = KernelExpansion(expansion.kernel, centers, alpha, expansion.budget)
+    squares = Operator(own.kernel, rows, centers, block=_SQUARE, budget=own.budget).matvec(alpha)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.nan_to_num(own.value(rows) ** 2 / (alpha.sum() * squares))

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import fft
 
 from isopleth.core.arrays import Array, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.threads import slices
 from isopleth.density.fitted import Fitted
@@ -104,13 +105,13 @@ def grid_points(rows: np.ndarray, scale: np.ndarray, shift: np.ndarray, n_points
 
 
 def gaussian_sum_on_grid(
-    rows: np.ndarray, shares: np.ndarray, length_scales: np.ndarray, points: list[np.ndarray], memory_limit: float
+    rows: np.ndarray, shares: np.ndarray, length_scales: np.ndarray, points: list[np.ndarray], budget: Budget
 ) -> tuple[np.ndarray, float]:
     """Return the sum of normal densities about weighted rows at the points of a regular grid, and a bound on its error."""
     axes = [_Axis(*pair) for pair in zip(points, length_scales, strict=True)]
     shape = [axis.size for axis in axes]
     what = f"{' x '.join(f'{size:,}' for size in shape)} nodes of the grid, {_NODES} a length scale,"
-    refuse_too_large(what, _NODE_BYTES * math.prod(shape), memory_limit, "give narrower limits")
+    refuse_too_large(what, _NODE_BYTES * math.prod(shape), budget.memory, "give narrower limits")
     binned = np.zeros(math.prod(shape))
     strides = [math.prod(shape[1:]), 1][-len(shape) :]
     for part in slices(len(rows), _ROWS):
@@ -133,7 +134,7 @@ def gaussian_sum_on_grid(
     return np.maximum(total[inner], 0.0) * peak, float(error * peak * shares.sum())
 
 
-def density_on_grid(fitted: Fitted, n_points: Any, limits: Any, memory_limit: float) -> GridDensity:
+def density_on_grid(fitted: Fitted, n_points: Any, limits: Any, budget: Budget) -> GridDensity:
     """Return a mixture of Gaussian kernels in one or two scaled columns at the points of a grid, and a bound on its error."""
     density, frame, bounds = fitted.density, fitted.coordinates.frame, fitted.coordinates.bounds
     gaussians = (
@@ -148,5 +149,5 @@ def density_on_grid(fitted: Fitted, n_points: Any, limits: Any, memory_limit: fl
     rows = fitted.centers - frame.shift
     points = grid_points(rows, frame.scale, frame.shift, n_points, limits)
     centred = [axis - middle for axis, middle in zip(points, frame.shift, strict=True)]
-    found, error = gaussian_sum_on_grid(rows, to_numpy(density.coefficients), frame.scale, centred, memory_limit)
+    found, error = gaussian_sum_on_grid(rows, to_numpy(density.coefficients), frame.scale, centred, budget)
     return GridDensity(tuple(map(fitted.backend.array, points)), fitted.backend.array(found), error)

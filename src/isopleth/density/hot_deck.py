@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isopleth.core.budget import ONE_THREAD
 from isopleth.core.errors import InputError
 from isopleth.core.rows import merge_rows, merge_with_gaps
 from isopleth.core.threads import ONE_BLAS_THREAD, check_stopped, slices
@@ -135,7 +136,7 @@ def log_kernels(kernel: ColumnKernel, Z: np.ndarray, donors: np.ndarray) -> Iter
     for j in range(Z.shape[1]):
         x = np.where(seen[:, [j]], Z[:, [j]], 0.0)
         y = np.ascontiguousarray(cells[:, [j]])
-        one = Operator(kernel.take(np.array([j])), x, y, block=LOG_VALUE, n_jobs=1).dense()
+        one = Operator(kernel.take(np.array([j])), x, y, block=LOG_VALUE, budget=ONE_THREAD).dense()
         one[~seen[:, j]] = 0.0
         one[:, ~have[:, j]] = 0.0
         yield one

@@ -202,7 +202,7 @@ class KDE(RowKernelDensity):
         >>> round(float(np.trapezoid(density, x)), 4), error < 2e-5
         (1.0, True)
         """
-        return density_on_grid(self._value(), n_points, limits, float(self.memory_limit))
+        return density_on_grid(self._value(), n_points, limits, Budget.of(self))
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **RowKernelDensity._parameter_constraints,

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.core.arrays import NUMPY, Backend
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.covariance import ledoit_wolf, row_space
 from isopleth.core.rows import sample_places
 from isopleth.core.threads import check_stopped, slices
@@ -108,7 +109,7 @@ class NormalMixture(FrameDensity):
         covariances += _RIDGE * np.eye(d) - means[:, :, None] * means[:, None]
         return NormalMixture(shares[kept] / shares[kept].sum(), means, np.linalg.cholesky(covariances))
 
-    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+    def sample(self, n_samples: int, rng: np.random.Generator, budget: Budget = DEFAULT_BUDGET) -> np.ndarray:
         """Draw components by their weights, then rows of each."""
         chosen = rng.choice(len(self.shares), size=n_samples, p=self.shares)
         noise = rng.standard_normal((n_samples, self.means.shape[1]))

@@ -41,7 +41,7 @@ class Overlaps:
             return np.ones((len(rows), len(columns)))
         kernel = self.kernel.take(over).overlap
         x, y = (np.ascontiguousarray(self.centers[np.ix_(part, over)]) for part in (rows, columns))
-        return Operator(kernel, x, y, **self.budget.limits).dense()
+        return Operator(kernel, x, y, budget=self.budget).dense()
 
     def product(self, rows: np.ndarray, over: np.ndarray) -> np.ndarray:
         """Return the overlaps of the centres `rows` and all over shared columns."""

@@ -39,7 +39,7 @@ class SharedDistances:
             return None
         squares = {}
         for name, x in (("own", z), ("others", rows)):
-            op = Operator(kernel, x, None if x is z else z, block=DISTANCE, **budget.limits)
+            op = Operator(kernel, x, None if x is z else z, block=DISTANCE, budget=budget)
             host = isinstance(x, np.ndarray)
             squares[name] = op.dense(work.empty(f"{name} distances", op.shape, x.dtype) if host else None)
         return cls(kernel, squares, work)

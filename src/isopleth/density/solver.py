@@ -126,7 +126,7 @@ class RowSolver(Solver):
 
     def fit(self, kernel: Kernel, z: Array, weights: Array) -> tuple[FrameDensity, dict[str, Any]]:
         coefficients, facts = self.coefficients(kernel, z, weights / namespace(weights).sum(weights))
-        sums = KernelExpansion(kernel, z, coefficients, **self.budget.limits)
+        sums = KernelExpansion(kernel, z, coefficients, budget=self.budget)
         return ExpansionDensity(sums, self.squared), facts
 
     def log_densities(
@@ -202,7 +202,7 @@ class RootSolver(RowSolver):
     def coefficients(
         self, kernel: Kernel, z: Array, shares: Array, matrix: Array = None
     ) -> tuple[Array, dict[str, Any]]:
-        op = Operator(kernel, z, **self.budget.limits)
+        op = Operator(kernel, z, budget=self.budget)
         op = op.store() if matrix is None else op.keep(matrix)
         fast = kernel.nonnegative and self.method in ("auto", "fixed_point")
         most = products_of_fixed_point(self.tol) if fast else 500  # which other solvers seldom reach

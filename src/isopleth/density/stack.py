@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.threads import check_stopped
 from isopleth.density.frame_density import ExpansionDensity, FrameDensity
 from isopleth.density.normal_mixture import NormalMixture
@@ -117,18 +118,17 @@ class StackDensity(FrameDensity):
         if len(self.components) > 1 or not isinstance(one.density, ExpansionDensity):
             return super().hyvarinen_terms(z)
         field, frame = _Slope(one.density), chain(one.map, divided_by(one.scale))
-        limit = one.density.expansion.memory_limit
-        value, divergence = value_and_divergence(field, frame, z, np.ones(z.shape[1]), limit)
+        value, divergence = value_and_divergence(field, frame, z, np.ones(z.shape[1]), one.density.expansion.budget)
         return np.asarray(divergence + 0.5 * (value * value).sum(axis=1))
 
-    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+    def sample(self, n_samples: int, rng: np.random.Generator, budget: Budget = DEFAULT_BUDGET) -> np.ndarray:
         """Draw components by their weights, then rows of each."""
         counts = rng.multinomial(n_samples, [one.weight for one in self.components])
         drawn = []
         for frame, members in self._frames():
             for k, one in members:
                 if counts[k]:
-                    z = one.density.sample(int(counts[k]), rng, verbose)  # type: ignore[attr-defined]
+                    z = one.density.sample(int(counts[k]), rng, budget)  # type: ignore[attr-defined]
                     drawn.append(frame.inverse(z * one.scale))
         return rng.permutation(np.concatenate(drawn))
 
@@ -148,11 +148,11 @@ class _Slope:
         """Return the gradient at rows `x`."""
         return self.density.grad_log_density(to_numpy(x))
 
-    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+    def trace(self, x: np.ndarray, directions: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the sums of second derivatives of the log density along directions."""
         f, power = self.density.expansion, self.density.power
         pairs = DirectedPairs(x, to_numpy(f.centers), directions, f.kernel)
-        bent = summed(pairs, to_numpy(f.coefficients), DirectedPairs.second, memory_limit)
+        bent = summed(pairs, to_numpy(f.coefficients), DirectedPairs.second, budget.memory)
         along = np.sum(self.value(x) * directions, axis=2)
         with np.errstate(divide="ignore", invalid="ignore"):
             return power * bent / self.density._evaluate(f.value, x) - (along**2).sum(axis=0) / power

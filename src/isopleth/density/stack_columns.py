@@ -23,6 +23,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 
 from isopleth.core.arrays import to_numpy
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError, refuse_too_large
 from isopleth.core.rows import evenly_drawn
 from isopleth.density.column_density import patterns_of
@@ -215,7 +216,7 @@ class StackColumns:
                 "questions about some of the columns need kernel='gaussian' in this frame; fit with it, or with frame='scale'.",
                 parameter="kernel",
             )
-        each, memory_limit = 8.0 * _MATRICES, kernels[0].expansion.memory_limit
+        each, memory_limit = 8.0 * _MATRICES, kernels[0].expansion.budget.memory
         most = int(math.sqrt(memory_limit / each))
         refuse_too_large(f"pairs of {len(y):,} centres", each * len(y) ** 2, memory_limit, "fit with landmarks", most)
         weights, parts = zip(*(part for one in stack.components for part in NormalColumns.of(one, y)), strict=True)
@@ -284,7 +285,7 @@ class StackColumns:
         rest = np.setdiff1d(np.arange(self.dim), places)
         return replace(self, parts=parts, log_weights=logs[kept] - logsumexp(logs[kept]), columns=self.columns[rest])
 
-    def sample(self, n_samples: int, rng: np.random.Generator, verbose: bool | int = False) -> np.ndarray:
+    def sample(self, n_samples: int, rng: np.random.Generator, budget: Budget = DEFAULT_BUDGET) -> np.ndarray:
         """Draw independent rows."""
         return self.draw(n_samples, rng)[0]
 

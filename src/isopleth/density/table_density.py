@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.core.arrays import Backend
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError, probability, quoted, warn_user, whole_number
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.parameters import on_host
@@ -147,12 +148,12 @@ class TableDensity(ColumnAnswers):
         rows: np.ndarray,
         strategy: str,
         random_state: Any,
-        verbose: bool | int = False,
+        budget: Budget = DEFAULT_BUDGET,
         *,
         of_fit: bool = True,
         limits: IntervalCells | None = None,
     ) -> np.ndarray:
-        """Encoded rows with their gaps filled; see :meth:`impute`. With `verbose`, progress is shown.
+        """Encoded rows with their gaps filled; see :meth:`impute`.
 
         With `of_fit`, rows may be rows of the fit, which are not filled by their own centres. Cells with `limits` are filled
         first, and count as known for the others.
@@ -164,7 +165,7 @@ class TableDensity(ColumnAnswers):
             rows = self.rows.within(rows, limits, rng if strategy == "draw" else None)
         points, gaps = self._checked_points(rows), np.isnan(rows)
         own = self.density.own_centers(points) if of_fit else None
-        with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), verbose) as tick:
+        with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), budget.verbose) as tick:
             found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
         filled = self.coordinates.leave(found)
@@ -429,7 +430,7 @@ class TableDensity(ColumnAnswers):
         n_samples = whole_number("n_samples", n_samples)
         rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
         out, others, rest = self.begin(n_samples, given)
-        out[:, others] = rest._draw(n_samples, rng, verbose)
+        out[:, others] = rest._draw(n_samples, rng, Budget(verbose=verbose))
         return new_table(self.columns, self.by_column(out), self.library)
 
     def begin(self, n: int, given: Mapping[Any, Any] | None) -> tuple[np.ndarray, np.ndarray, TableDensity]:
@@ -450,9 +451,9 @@ class TableDensity(ColumnAnswers):
         out[:, known] = list(values.values())
         return out, np.setdiff1d(np.arange(out.shape[1]), known), rest
 
-    def _draw(self, n: int, rng: np.random.Generator, verbose: bool | int) -> np.ndarray:
+    def _draw(self, n: int, rng: np.random.Generator, budget: Budget) -> np.ndarray:
         """Draw independent rows of known words."""
-        points = self.rows.draw(n, rng, verbose)
+        points = self.rows.draw(n, rng, budget)
         for _ in range(_ROUNDS):
             again = np.flatnonzero(self.unknown(points).any(axis=1))
             if not len(again):

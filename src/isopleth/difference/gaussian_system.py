@@ -25,12 +25,12 @@ MATRICES = 8
 NUGGET = 1e-8
 
 
-def fits_within(centers: int, memory_limit: float) -> int:
+def fits_within(centers: int, budget: Budget) -> int:
     """Return how many fits with this number of centres fit in the memory limit at the same time."""
     needed = 8 * MATRICES * centers**2
-    most = max(1, math.isqrt(int(memory_limit) // (8 * MATRICES)))
-    refuse_too_large(f"{centers} centers", needed, memory_limit, f"use centers = {most} or fewer", most)
-    return int(memory_limit // needed)
+    most = max(1, math.isqrt(int(budget.memory) // (8 * MATRICES)))
+    refuse_too_large(f"{centers} centers", needed, budget.memory, f"use centers = {most} or fewer", most)
+    return int(budget.memory // needed)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class GaussianSystem:
 
     def _operator(self, x: Array, y: Array, **block: Any) -> Operator:
         x, y = self.backend.array(x), self.backend.array(y)
-        return Operator(Gaussian(dim=x.shape[1]), x, y, **self.budget.limits, **block)
+        return Operator(Gaussian(dim=x.shape[1]), x, y, budget=self.budget, **block)
 
     def gram(self) -> Array:
         r"""Return the inner products over V, :math:`H_{lm} = e^{-|c_l - c_m|^2/4}`."""

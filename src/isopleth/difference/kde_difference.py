@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.scales import ScaledColumns, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -149,7 +149,7 @@ class KDEDifference(BaseEstimator):
         scale = np.hypot(to_numpy(one.length_scale_), to_numpy(other.length_scale_))
         shift = np.median(of_one, axis=0)
         x, y = (backend.array((centers - shift) / scale) for centers in (of_one, of_other))
-        sums = Operator(Gaussian(), x, y, memory_limit=self.memory_limit, n_jobs=self.n_jobs).matvec(other.dual_coef_)
+        sums = Operator(Gaussian(), x, y, budget=Budget.of(self)).matvec(other.dual_coef_)
         log_volume = 0.5 * x.shape[1] * math.log(2.0 * math.pi) + math.fsum(np.log(scale))
         return float(one.dual_coef_ @ sums), log_volume
 

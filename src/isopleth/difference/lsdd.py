@@ -61,7 +61,7 @@ class Decisions:
 
     def workers(self, budget: Budget) -> int:
         """Return how many length scales are compared at once: their systems fit in memory."""
-        return min(budget.threads, fits_within(len(self.centers), budget.memory))
+        return min(budget.threads, fits_within(len(self.centers), budget))
 
     def scale(self, found: CrossFitted | None) -> np.ndarray:
         """Return the length scale of the fit."""

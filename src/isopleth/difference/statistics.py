@@ -103,7 +103,7 @@ class DifferenceStatistics:
         InputError
             If sums for these centres and length scales do not fit in the memory limit.
         """
-        fits_within(len(centers), budget.memory)
+        fits_within(len(centers), budget)
         least = 8.0 * len(centers) ** 2 * (MATRICES + 2 * len(length_scales) * moments)
         what = f"sums for {len(centers)} centers at {len(length_scales)} length scales"
         refuse_too_large(what, least, budget.memory, "use fewer centers, give length_scale as a number")

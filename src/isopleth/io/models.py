@@ -19,6 +19,7 @@ from zipfile import ZIP_STORED, ZipFile, ZipInfo
 from sklearn.base import BaseEstimator
 
 from isopleth.core.arrays import is_foreign, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, MissingExtraError
 from isopleth.core.parameters import check_memory_limit
 from isopleth.io.input_files import check_source, read_array_header
@@ -130,7 +131,7 @@ def load(path: str | os.PathLike[str], *, memory_limit: float = 2.0**30) -> Any:
     source = check_source(path, "model file")
     content = source.read_bytes()
     try:
-        check_archive(source, content, memory_limit)
+        check_archive(source, content, Budget(memory_limit))
         model = _constructed(source, content)
     except (InputError, MissingExtraError, MemoryError):
         raise
@@ -366,7 +367,7 @@ def finished(content: bytes) -> bytes:
     return sealed(archive.getvalue())
 
 
-def check_archive(path: Path, content: bytes, memory_limit: float) -> None:
+def check_archive(path: Path, content: bytes, budget: Budget) -> None:
     """Refuse a file that is no model, is incomplete, or is of a later version."""
     _check_beginning(path, content)
     with ZipFile(BytesIO(content)) as archive:
@@ -384,7 +385,7 @@ def check_archive(path: Path, content: bytes, memory_limit: float) -> None:
         _check_version(path, archive)
         _check_members(archive, len(content))
         description = archive.read(SCHEMA)
-        _check_memory(path, description, memory_limit)
+        _check_memory(path, description, budget)
         strange = strange_loaders(json.loads(description))
     if strange:
         raise InputError(
@@ -397,16 +398,16 @@ def check_archive(path: Path, content: bytes, memory_limit: float) -> None:
 _VALUE_BYTES, _OBJECT_BYTES = 300, 3000
 
 
-def _check_memory(path: Path, description: bytes, memory_limit: float) -> None:
+def _check_memory(path: Path, description: bytes, budget: Budget) -> None:
     """Refuse a description of more objects than fit, before it is parsed: three bytes of JSON can become 270 of memory."""
     values = sum(description.count(sign) for sign in (b"[", b",", b"\\"))  # an escape can hide another of them
     objects = description.count(b"{")
     needed = values * _VALUE_BYTES + objects * _OBJECT_BYTES
-    if needed > memory_limit:
+    if needed > budget.memory:
         raise InputError(
             f"{path} describes {objects:,} objects with {values:,} values, which may take {needed / 1e9:.2g} GB",
             parameter="memory_limit",
-            value=memory_limit,
+            value=budget.memory,
             hint="raise memory_limit if you know where the file is from",
         )
 

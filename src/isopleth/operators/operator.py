@@ -9,9 +9,9 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.core.arrays import Array, full_precision, host_view, namespace, refuse_gradient
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.progress import unheard
-from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, effective_n_jobs, map_threads
+from isopleth.core.threads import ONE_BLAS_THREAD, map_threads
 from isopleth.kernels import Kernel
 from isopleth.operators.blocks import VALUE, Block, Matrix
 from isopleth.operators.tiles import Layout, Points, Sweep
@@ -54,11 +54,9 @@ class Operator:
         Points that are summed over; `x` if omitted, which halves the work.
     block : Block, default=VALUE
         The terms of the sum: the kernel or one of its derivatives, as the constants of this package.
-    memory_limit : float, default=2**30
-        Bytes that the matrix and the scratch of all threads may take together, in addition to the points.
-    n_jobs : int or None, default=-1
-        Number of threads: -1 uses all processors; None uses one,
-        or the number set by ``joblib.parallel_config``. Other devices use one.
+    budget : Budget, default=DEFAULT_BUDGET
+        Bytes that the matrix and the scratch of all threads may take together, in addition to the points, and the number of
+        threads; other devices use one.
     dim : int, optional
         Dimension for the kernel if the columns are coordinates in a subspace that contains all points; otherwise their number.
 
@@ -79,8 +77,7 @@ class Operator:
         y: Array | None = None,
         *,
         block: Block = VALUE,
-        memory_limit: float = DEFAULT_MEMORY_LIMIT,
-        n_jobs: int | None = DEFAULT_N_JOBS,
+        budget: Budget = DEFAULT_BUDGET,
         dim: int | None = None,
     ) -> None:
         _check_points(x, y)
@@ -88,9 +85,8 @@ class Operator:
             refuse_gradient(points, name)
         self.kernel = kernel.bind(x.shape[1] if dim is None else dim)
         self.block = block
-        self.memory_limit = memory_limit
+        self.budget = budget
         self.after_product: Callable[[], None] = unheard  # called after each product, to show progress
-        self._n_jobs = n_jobs
         self._library = namespace(x)
         self._matrix: Any = None
         self._matrices: list[Array] | None = None
@@ -99,7 +95,7 @@ class Operator:
 
     def _sum_over(self, x: Points, y: Points) -> None:
         self.shape = (x.x.shape[0], y.x.shape[0])
-        layout = Layout.of(x.x, self.shape, self.memory_limit, effective_n_jobs(self._n_jobs), self.block.light)
+        layout = Layout.of(x.x, self.shape, self.budget, self.block.light)
         self._sweep = Sweep(self.kernel, self.block, x, y, layout)
 
     def _backend(self, a: Array) -> Array:
@@ -115,7 +111,7 @@ class Operator:
         x = sweep.x.x
         itemsize = 8 if x.dtype == namespace(x).float64 else 4
         if within is None:
-            within = self.memory_limit - itemsize * sweep.layout.numbers
+            within = self.budget.memory - itemsize * sweep.layout.numbers
         if kept and kept * self.shape[0] * self.shape[1] * itemsize <= within:
             matrices = sweep.matrices()
             self._matrix = self.block.assemble(matrices, x, sweep.y.x)
@@ -137,10 +133,10 @@ class Operator:
         """Tell whether the matrix is stored."""
         return self._matrix is not None
 
-    def part(self, rows: slice, columns: slice, memory_limit: float) -> Operator:
+    def part(self, rows: slice, columns: slice, budget: Budget) -> Operator:
         """Return the operator of the points `rows` and `columns`, without a copy of points or of a stored matrix."""
         out = copy(self)
-        out.memory_limit = memory_limit
+        out.budget = budget
         out._sum_over(self._sweep.x.part(rows), self._sweep.y.part(columns))
         out._matrix = None if self._matrix is None else self._matrix[rows, columns]
         out._matrices = None if self._matrices is None else [whole[rows, columns] for whole in self._matrices]
@@ -179,7 +175,7 @@ class Operator:
         if not isinstance(v, np.ndarray) or rows * columns < _SEVERAL_THREADS:
             return self._matrix @ v
         blocks = [slice(start, min(start + _ROWS_AT_ONCE, rows)) for start in range(0, rows, _ROWS_AT_ONCE)]
-        workers = min(effective_n_jobs(self._n_jobs), len(blocks))
+        workers = min(self.budget.threads, len(blocks))
         return np.concatenate(map_threads(lambda block: self._matrix[block, :] @ v, blocks, workers))
 
     def dense(self, out: np.ndarray | None = None) -> Array:

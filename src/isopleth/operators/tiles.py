@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 import numpy as np
 
 from isopleth.core.arrays import Array, full_precision, later, namespace, on_processor
+from isopleth.core.budget import Budget
 from isopleth.core.threads import check_stopped, map_threads, slices
 from isopleth.kernels import Kernel, Workspace
 from isopleth.operators.blocks import Block, Tile, outer_difference
@@ -236,20 +237,21 @@ class Layout:
     numbers: int
 
     @classmethod
-    def of(cls, x: Array, shape: tuple[int, int], memory_limit: float, n_jobs: int, light: bool = False) -> Self:
+    def of(cls, x: Array, shape: tuple[int, int], budget: Budget, light: bool = False) -> Self:
         """Return the layout for points such as `x`: small tiles and threads on the CPU, large tiles and one thread elsewhere."""
         itemsize = 8 if x.dtype == namespace(x).float64 else 4
         host = on_processor(x)
-        workers = workers_for(*shape, n_jobs) if host else 1
+        workers = workers_for(*shape, budget) if host else 1
         held = LIGHT_TILES if light else SCRATCH_TILES
         usual, tiles = (HOST_TILE, SCRATCH_TILES) if host else (DEVICE_TILE, held + AHEAD_TILES)
-        tile = tile_within(memory_limit / (itemsize * workers), int(x.shape[1]), usual, tiles)
+        tile = tile_within(budget.memory / (itemsize * workers), int(x.shape[1]), usual, tiles)
         return cls(workers, tile, workers * scratch(tile, int(x.shape[1]), tiles))
 
 
-def workers_for(n: int, m: int, n_jobs: int) -> int:
+def workers_for(n: int, m: int, budget: Budget) -> int:
     """Return the number of threads for a pass over n x m pairs."""
-    return 1 if n * m < SMALL else min(n_jobs, -(-n // HOST_TILE[0]))
+    threads = budget.threads  # checked for few pairs too
+    return 1 if n * m < SMALL else min(threads, -(-n // HOST_TILE[0]))
 
 
 def scratch(tile: tuple[int, int], dim: int, tiles: int) -> int:

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, listed, warn_user
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import distinct_rows
@@ -63,12 +64,11 @@ class Coordinates(NamedTuple):
         counts: np.ndarray,
         cv: int,
         backend: Backend,
-        verbose: bool | int,
     ) -> Rows:
         """Return distinct rows as cross-validation takes them; `counts` are the weights without far rows."""
         scale = self.length_scale
         unit = float(loss_units(scale, mapped(self.map, rows), counts)[0] / scale[0])
-        return Rows(rows, weights, self.frame, scale, unit, cv, backend, verbose)
+        return Rows(rows, weights, self.frame, scale, unit, cv, backend)
 
 
 class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
@@ -167,7 +167,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
     ) -> tuple[Space, np.ndarray, GaussianBase | None]:
         """Resolve what depends on the distinct rows: the space, the rows in frame coordinates, and the base measure there."""
         refuse_without_score(self, rows)
-        space = SPACES[self.space](get_kernel(self.kernel).bind(rows.shape[1]), self.memory_limit, self.n_jobs)
+        space = SPACES[self.space](get_kernel(self.kernel).bind(rows.shape[1]), Budget.of(self))
         counts = without_far(rows, weights)
         found = self._choose_coordinates(space, rows, weights, counts, backend)
         self.frame_, self._map, self.length_scale_ = found.frame, found.map, found.length_scale
@@ -307,7 +307,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
             if scale is not None:
                 return table.answer(to_numpy(self._field().divergence(z)) / scale / scale)
             unit = np.ones(self.n_features_in_)
-            found = value_and_divergence(self._field(), self._frame, table.rows, unit, self.memory_limit)
+            found = value_and_divergence(self._field(), self._frame, table.rows, unit, Budget.of(self))
         return table.answer(found[1])
 
     def _one_scale(self) -> float | None:
@@ -343,7 +343,7 @@ class ScoreEstimator(ReportsProgress, BaseEstimator, ABC):
             with np.errstate(over="ignore"):  # it may be infinite if kernels are far narrower than the data
                 unit = float(self.unit_[0] / self.length_scale_[0])
                 return float(unit * (unit * loss)) if loss else 0.0
-        terms = hyvarinen_terms(self._field(), self._frame, table.rows, to_numpy(self.unit_), self.memory_limit)
+        terms = hyvarinen_terms(self._field(), self._frame, table.rows, to_numpy(self.unit_), Budget.of(self))
         return float(np.mean(terms))
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from isopleth.core.arrays import Array, Backend, namespace, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.core.errors import whole_number
 from isopleth.frames import Frame, FrameMap
 from isopleth.kernels.directed import DirectedPairs, summed
@@ -46,11 +47,11 @@ class KernelTerm:
         """Return the function whose gradient the sum is, in closed form."""
         return self.space.energy(x, self.centers, self.coefficients)
 
-    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+    def trace(self, x: np.ndarray, directions: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the sums of second derivatives along directions, in closed form."""
         centers, c = to_numpy(self.centers), to_numpy(self.coefficients)
         pairs = DirectedPairs(x, centers, directions, self.space.kernel)
-        return summed(pairs, None, lambda part: self.space.trace(part, c), memory_limit)
+        return summed(pairs, None, lambda part: self.space.trace(part, c), budget.memory)
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ class ZetaTerm:
         """Return the function whose gradient the term is, in closed form."""
         return self.factor * self.space.zeta_energy(x, self.samples, self.weights)
 
-    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+    def trace(self, x: np.ndarray, directions: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the sums of second derivatives along directions, in closed form."""
         pairs = DirectedPairs(x, to_numpy(self.samples), directions, self.space.kernel)
-        return self.factor * summed(pairs, to_numpy(self.weights), self.space.zeta_trace, memory_limit)
+        return self.factor * summed(pairs, to_numpy(self.weights), self.space.zeta_trace, budget.memory)
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ class ScoreField:
         """Return the log density at rows `x` up to a constant, of shape (n,)."""
         return sum(term.energy(x) for term in self.terms)
 
-    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+    def trace(self, x: np.ndarray, directions: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the sums over k of v_k . s'(x) v_k for directions v_k at rows `x`, of shape (k, n, d) or (k, 1, d)."""
-        return np.asarray(sum(term.trace(x, directions, memory_limit) for term in self.terms))
+        return np.asarray(sum(term.trace(x, directions, budget) for term in self.terms))
 
     def hyvarinen_terms(self, x: Array) -> Array:
         r"""Return :math:`\operatorname{div} s + |s|^2/2` at rows `x`."""
@@ -187,7 +188,7 @@ class GaussianBase:
         z = (x - self.mean) @ self.axes
         return self._log_peak - 0.5 * namespace(x).sum(z * z / self.variances, axis=1)
 
-    def trace(self, x: np.ndarray, directions: np.ndarray, memory_limit: float) -> np.ndarray:
+    def trace(self, x: np.ndarray, directions: np.ndarray, budget: Budget) -> np.ndarray:
         """Return the sums of second derivatives along directions."""
         squares = np.sum((directions @ to_numpy(self.axes)) ** 2 / to_numpy(self.variances), axis=(0, 2))
         return np.broadcast_to(-squares, len(x)).copy()

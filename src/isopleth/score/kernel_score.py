@@ -222,7 +222,7 @@ class KernelScore(ScoreEstimator):
         if not self._is_chosen():
             return found[0]
         candidates = Candidates(bases, FACTORS if self._searches_scale() else (1.0,), self._fixed_regularizer())
-        framed = [one.as_rows(rows, weights, counts, self.cv, backend, self.verbose) for one in found]
+        framed = [one.as_rows(rows, weights, counts, self.cv, backend) for one in found]
         self.search_path_ = path = select(space, framed, candidates, deviations(rows, counts))
         chosen = next(one for one in found if one.frame is path.frame)
         return chosen._replace(length_scale=path.length_scale, base=path.base)

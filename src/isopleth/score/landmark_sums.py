@@ -22,7 +22,8 @@ from typing import Self
 import numpy as np
 
 from isopleth.core.arrays import Array, host_view, namespace
-from isopleth.core.threads import check_stopped, effective_n_jobs, map_threads, slices
+from isopleth.core.budget import Budget
+from isopleth.core.threads import check_stopped, map_threads, slices
 from isopleth.kernels import Kernel, Workspace
 from isopleth.score.spaces import CurlFree, Space
 
@@ -49,21 +50,21 @@ def bytes_of_squares(space: Space, rows: int, columns: int) -> int:
     return 8 * (rows * _components(space, columns)) ** 2
 
 
-def add_squares(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
+def add_squares(space: Space, z: Array, x: Array, w: Array, out: Array, budget: Budget) -> None:
     """Add the sums over samples `x` with weights `w` to `out`, at least for pairs in which z' is not before z."""
     z, x, w, out = (host_view(a) for a in (z, x, w, out))
     if isinstance(space, CurlFree) and isinstance(z, np.ndarray):
-        _add_by_profiles(space, z, x, w, out, memory_limit)
+        _add_by_profiles(space, z, x, w, out, budget)
     else:
-        _add_by_matrices(space, z, x, w, out, memory_limit)
+        _add_by_matrices(space, z, x, w, out, budget)
 
 
-def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, memory_limit: float) -> None:
+def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, budget: Budget) -> None:
     """Add by products of whole blocks: more operations than necessary if blocks are matrices, but few calls."""
     (m, d), xp = z.shape, namespace(z)
     components = _components(space, d)
     itemsize = 8 if z.dtype == xp.float64 else 4
-    for rows in slices(x.shape[0], min(CHUNK, memory_limit / (4 * itemsize * m * components**2))):
+    for rows in slices(x.shape[0], min(CHUNK, budget.memory / (4 * itemsize * m * components**2))):
         k = space.gram(z, x[rows, :])
         k *= xp.tile(xp.sqrt(w[rows]), (components,))
         squares = xp.reshape(k @ k.T, (components, m, components, m))
@@ -71,13 +72,13 @@ def _add_by_matrices(space: Space, z: Array, x: Array, w: Array, out: Array, mem
 
 
 def _add_by_profiles(
-    space: Space, z: np.ndarray, x: np.ndarray, w: np.ndarray, out: np.ndarray, memory_limit: float
+    space: Space, z: np.ndarray, x: np.ndarray, w: np.ndarray, out: np.ndarray, budget: Budget
 ) -> None:
     """Add by the formula in the module docstring."""
     m, d = z.shape
-    workers = min(effective_n_jobs(space.n_jobs), -(-m // LANDMARKS))
+    workers = min(budget.threads, -(-m // LANDMARKS))
     terms = d * (d + 3) // 2
-    numbers = memory_limit / z.itemsize - workers * 3 * terms * LANDMARKS * m
+    numbers = budget.memory / z.itemsize - workers * 3 * terms * LANDMARKS * m
     for rows in slices(len(x), min(CHUNK, numbers / (PROFILES * m + workers * LANDMARKS * (terms + d)))):
         with np.errstate(all="ignore"):  # limits at 0 and underflow far away are correct
             _add_chunk(_Profiles.of(space.kernel, z, x[rows], w[rows]), out, workers)

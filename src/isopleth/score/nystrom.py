@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from isopleth.core.arrays import NUMPY, Backend, to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_BUDGET, DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.parameters import given_points
 from isopleth.core.parts import Parts, Streaming, take_columns
@@ -53,8 +53,7 @@ def choose_landmarks(
     kernel: Kernel,
     weights: np.ndarray | None = None,
     random_state: Any = None,
-    memory_limit: float = DEFAULT_MEMORY_LIMIT,
-    n_jobs: int | None = DEFAULT_N_JOBS,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> np.ndarray:
     r"""Choose distinct samples as landmarks and return their row numbers.
 
@@ -82,8 +81,8 @@ def choose_landmarks(
         Nonnegative weights; samples of weight 0 are never landmarks.
     random_state : int, RandomState or None
         Seed.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
+    budget : Budget
+        Memory and threads.
 
     Returns
     -------
@@ -127,7 +126,7 @@ def choose_landmarks(
         ]
     elif method == "leverage":
         with ONE_BLAS_THREAD:
-            scores = _leverage(kernel, points, w, int(n_landmarks), random, memory_limit, n_jobs)
+            scores = _leverage(kernel, points, w, int(n_landmarks), random, budget)
         chosen = _draw(scores, int(n_landmarks), random)
     else:
         chosen = _draw(w, int(n_landmarks), random)
@@ -156,18 +155,17 @@ def _leverage(
     w: np.ndarray,
     n_landmarks: int,
     random: np.random.RandomState,
-    memory_limit: float,
-    n_jobs: int | None,
+    budget: Budget,
 ) -> np.ndarray:
     r"""Return ridge leverage scores :math:`w_i (k_{ii} - k_{iJ} (K_{JJ} + q\alpha)^{-1} k_{Ji})` by q pilot samples J."""
     q = PILOTS * n_landmarks
     pilots = points[random.choice(len(points), q, p=w / w.sum())]
-    gram = Operator(kernel, pilots, memory_limit=memory_limit, n_jobs=n_jobs).dense()
+    gram = Operator(kernel, pilots, budget=budget).dense()
     ridge = q * _ridge(interruptible(2.0 * q**3, np.linalg.eigvalsh, gram) / q, n_landmarks / 2)
     root = interruptible(q**3 / 3, np.linalg.cholesky, gram + ridge * np.eye(q, dtype=gram.dtype))
     scores = np.empty(len(points))
-    for rows in slices(len(points), min(ROWS, memory_limit / (4 * points.itemsize * q))):
-        cross = Operator(kernel, pilots, points[rows], memory_limit=memory_limit / 4, n_jobs=n_jobs).dense()
+    for rows in slices(len(points), min(ROWS, budget.memory / (4 * points.itemsize * q))):
+        cross = Operator(kernel, pilots, points[rows], budget=budget.within(budget.memory / 4)).dense()
         half = interruptible(float(q) ** 2 * cross.shape[1], solve_triangular, root, cross, lower=True)
         scores[rows] = 1.0 - np.einsum("ij,ij->j", half, half)
     # for a sample that equals a pilot, rounding may lead to less than the smallest possible value
@@ -321,7 +319,7 @@ class NystromKEF(Streaming, ScoreEstimator):
         if len(frames) * len(bases) == 1:
             return found[0]._replace(base=bases[0])
         candidates = Candidates(bases, (1.0,), self.regularizer)
-        framed = [one.as_rows(rows, weights, counts, FOLDS, backend, self.verbose) for one in found]
+        framed = [one.as_rows(rows, weights, counts, FOLDS, backend) for one in found]
         place, rounds, _ = choose_frame(space, framed, candidates, deviations(rows, counts))
         return found[place]._replace(base=rounds[place].chosen(candidates)[0])
 
@@ -342,7 +340,7 @@ class NystromKEF(Streaming, ScoreEstimator):
 
     def _choose_regularizer(self, sums: list[NystromStatistics], given: Regularizer | None) -> Regularizer:
         """Return the regularizer for these sums; if none is given and the sums are in parts, set `search_path_`."""
-        path = path_of(sums, self.verbose)
+        path = path_of(sums)
         if path is None:
             return Tikhonov() if given is None else given
         self.search_path_ = path
@@ -467,8 +465,7 @@ class NystromKEF(Streaming, ScoreEstimator):
             kernel=space.kernel,
             weights=weights,
             random_state=self.random_state,
-            memory_limit=self.memory_limit,
-            n_jobs=self.n_jobs,
+            budget=Budget.of(self),
         )
         return z[chosen]
 

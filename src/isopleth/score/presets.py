@@ -536,7 +536,7 @@ class AugmentedStein:
     def value(self, x: Array) -> Array:
         """Return the score at each of the rows `x`, in frame coordinates."""
         bytes_a_row = 6 * 8 * self.z.shape[0]
-        parts = slices(x.shape[0], self.space.memory_limit // bytes_a_row)
+        parts = slices(x.shape[0], self.space.budget.memory // bytes_a_row)
         return namespace(x).concat([self._block(x[part, :]) for part in parts])
 
     def _block(self, x: Array) -> Array:

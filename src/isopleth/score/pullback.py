@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.budget import Budget
 from isopleth.core.laws import quantile_means
 from isopleth.core.scales import deviations, medians
 from isopleth.frames import FRAMES, Frame, FrameMap, LocalScale, ScaleMap, get_frame
@@ -93,11 +94,9 @@ def mapped(map: FrameMap, rows: np.ndarray) -> np.ndarray:
     return (rows - map.shift) / map.scale if isinstance(map, ScaleMap) else map.forward(rows)
 
 
-def hyvarinen_terms(
-    field: ScoreField, frame: FrameMap, X: np.ndarray, unit: np.ndarray, memory_limit: float
-) -> np.ndarray:
+def hyvarinen_terms(field: ScoreField, frame: FrameMap, X: np.ndarray, unit: np.ndarray, budget: Budget) -> np.ndarray:
     r"""Return :math:`\operatorname{div} s + |s|^2/2` at rows X, in the coordinates X/unit; infinite where it overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
-        value, divergence = value_and_divergence(field, frame, X, unit, memory_limit)
+        value, divergence = value_and_divergence(field, frame, X, unit, budget)
         terms = divergence + 0.5 * np.sum(value * value, axis=1)
     return np.where(np.isfinite(terms), terms, np.inf)

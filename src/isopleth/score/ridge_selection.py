@@ -89,9 +89,9 @@ class NystromFolds:
         parts = parts_within_memory(space, landmarks, base) if choosing else [NystromStatistics(space, landmarks, base)]
         if merged:
             each = bytes_of_squares(space, *landmarks.shape)
-            left = space.memory_limit - (2 * len(parts) - 1) * each
+            left = space.budget.memory - (2 * len(parts) - 1) * each
             for part in parts:
-                part.space = replace(part.space, memory_limit=max(left, LEAST * each))
+                part.space = replace(part.space, budget=space.budget.within(max(left, LEAST * each)))
         return cls(parts, RunningFolds(len(parts), seed=0), regularizer)
 
     def accumulate(self, chunk: np.ndarray, weights: Any = None) -> Self:
@@ -133,10 +133,10 @@ class NystromFolds:
         return path_of(self.parts)
 
 
-def path_of(parts: Sequence[NystromStatistics], verbose: bool | int = False) -> RidgePath | None:
+def path_of(parts: Sequence[NystromStatistics]) -> RidgePath | None:
     """Compare ridges by holding out each part; return None for a single part or too few samples."""
     enough = sum(part.n_samples for part in parts) >= 2 * FOLDS and all(part.total_weight > 0.0 for part in parts)
-    return choose_ridge(parts, verbose) if len(parts) > 1 and enough else None
+    return choose_ridge(parts) if len(parts) > 1 and enough else None
 
 
 # Half as many ridges as KernelScore compares: each costs a factorisation for each part, and losses are flat within a factor
@@ -190,7 +190,7 @@ class RidgePath:
         return "\n".join(lines)
 
 
-def choose_ridge(parts: Sequence[NystromStatistics], verbose: bool | int = False) -> RidgePath:
+def choose_ridge(parts: Sequence[NystromStatistics]) -> RidgePath:
     """Choose the largest ridge whose held-out loss is within ALPHA_ERRORS standard errors of the smallest one.
 
     Ridges go from LARGEST_ALPHA down to FLOOR over the number of samples.
@@ -222,7 +222,7 @@ def choose_ridge(parts: Sequence[NystromStatistics], verbose: bool | int = False
     share = weights / weights.sum()
     decades = math.log10(LARGEST_ALPHA * sum(part.n_samples for part in parts) / FLOOR)
     alphas = LARGEST_ALPHA * 10.0 ** (-np.arange(int(STEPS_A_DECADE * decades) + 1) / STEPS_A_DECADE)
-    with Progress("search of a ridge", len(parts) * len(alphas), verbose) as tick:
+    with Progress("search of a ridge", len(parts) * len(alphas), parts[0].space.budget.verbose) as tick:
         losses = _losses(parts, share.tolist(), alphas.tolist(), tick)
     means = share @ losses
     best = int(np.argmin(means))
@@ -238,7 +238,7 @@ def default_landmarks(space: Space, columns: int) -> int:
     """Return a number of landmarks for which choosing a ridge takes seconds and the sums of two machines fit in memory."""
     unknowns = math.isqrt(bytes_of_squares(space, 1, columns) // 8)  # of one landmark
     each = (MATRICES + 2 * FOLDS) * bytes_of_squares(space, 1, columns)
-    within = int((space.memory_limit / each) ** 0.5)
+    within = int((space.budget.memory / each) ** 0.5)
     return max(1, min(MOST_LANDMARKS, MOST_UNKNOWNS // unknowns, within))
 
 
@@ -247,12 +247,12 @@ def parts_within_memory(
 ) -> list[NystromStatistics]:
     """Return empty sums for FOLDS parts, or for fewer if the memory limit of the space requires it."""
     each = bytes_of_squares(space, *landmarks.shape)
-    folds = min(FOLDS, int(space.memory_limit // each) - MATRICES + 1)
-    most = int((space.memory_limit / ((MATRICES + 1) * bytes_of_squares(space, 1, landmarks.shape[1]))) ** 0.5)
+    folds = min(FOLDS, int(space.budget.memory // each) - MATRICES + 1)
+    most = int((space.budget.memory / ((MATRICES + 1) * bytes_of_squares(space, 1, landmarks.shape[1]))) ** 0.5)
     what = f"folds of {len(landmarks)} landmarks in {landmarks.shape[1]} columns, to choose a ridge,"
     advice = f"give a regularizer, use {most} landmarks at most"
-    refuse_too_large(what, (MATRICES + 1) * each, space.memory_limit, advice, most)
-    beside = replace(space, memory_limit=space.memory_limit - (folds - 1) * each)
+    refuse_too_large(what, (MATRICES + 1) * each, space.budget.memory, advice, most)
+    beside = replace(space, budget=space.budget.within(space.budget.memory - (folds - 1) * each))
     return [NystromStatistics(beside, landmarks, base, backend) for _ in range(folds)]
 
 

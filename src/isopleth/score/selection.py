@@ -15,7 +15,7 @@ from isopleth.core.arrays import NUMPY, Array, Backend, namespace, to_numpy
 from isopleth.core.progress import Progress
 from isopleth.core.rows import held_out_parts
 from isopleth.core.scales import bounded
-from isopleth.core.threads import ROWS_OF_ONE_THREAD, effective_n_jobs, map_threads, slices
+from isopleth.core.threads import ROWS_OF_ONE_THREAD, map_threads, slices
 from isopleth.frames import Frame, FrameMap
 from isopleth.frames.compose import chain, divided_by
 from isopleth.score.field import GaussianBase, KernelTerm, ScoreField, Term, ZetaTerm
@@ -85,7 +85,6 @@ class Rows:
     unit: float  # unit of the loss over the base scale, the same for all columns
     cv: int  # number of folds
     backend: Backend = NUMPY  # backend on which fits run that are too large for one core
-    verbose: bool | int = False  # whether to show progress bars
 
     @cached_property
     def counts(self) -> np.ndarray:
@@ -138,7 +137,7 @@ class Rows:
         workers = self._fits_at_once(space, len(tasks), len(bases) * len(regularizers)) if backend == NUMPY else 1
         # Several fits in parallel use more processors than threads within one fit, whose matrices are small.
         alone = workers == 1 and len(self.values) > ROWS_OF_ONE_THREAD
-        one_fit = space if alone else replace(space, n_jobs=1, memory_limit=space.memory_limit / workers)
+        one_fit = space if alone else replace(space, budget=space.budget.shared(workers))
 
         def work(task: tuple[int, int]) -> None:
             f, k = task
@@ -149,7 +148,7 @@ class Rows:
             tick()
 
         label = "search of a length scale and base" if len(factors) * len(bases) > 1 else "search of a strength"
-        with Progress(label, len(tasks), self.verbose) as tick:
+        with Progress(label, len(tasks), space.budget.verbose) as tick:
             map_threads(work, tasks, workers)
         return out[..., self.ever_held_out]
 
@@ -158,8 +157,8 @@ class Rows:
         rows, columns = self.values.shape
         if rows <= ROWS_OF_ONE_THREAD:
             return 1
-        need = MemoryPlan.of(replace(space, n_jobs=1), rows - rows // self.cv, columns, fits).to_store
-        return max(1, min(effective_n_jobs(space.n_jobs), tasks, int(space.memory_limit // need)))
+        need = MemoryPlan.of(replace(space, budget=space.budget.alone), rows - rows // self.cv, columns, fits).to_store
+        return max(1, min(space.budget.threads, tasks, int(space.budget.memory // need)))
 
     def base_losses(self) -> np.ndarray:
         """Return the loss of each held-out row by the Gaussian base alone."""
@@ -187,7 +186,7 @@ class Rows:
             measure = self._bases[k].over(factor) if base == "gaussian" else None
             field = _fitted_field(space, samples, self.weights[~fold], measure, regularizer, self.backend)
             frame = chain(self.maps[k], divided_by(factor * self.base_scale))
-            out[fold] = hyvarinen_terms(field, frame, self.values[fold], unit, space.memory_limit)
+            out[fold] = hyvarinen_terms(field, frame, self.values[fold], unit, space.budget)
         return out[self.ever_held_out]
 
     def better(self, losses: np.ndarray, simple: np.ndarray) -> np.ndarray:
@@ -421,10 +420,10 @@ class FitsAtRows:
 
     def __init__(self, space: Space, path: FitPath, x: Array) -> None:
         # Tiles need little. The stored matrices share the rest: the products keep two numbers for each pair, the flux one.
-        tiles = replace(space, memory_limit=space.memory_limit / 8)
+        tiles = replace(space, budget=space.budget.within(space.budget.memory / 8))
         self._space, self._x = space, x
-        self._product = tiles.operator(x, path.samples).store(space.memory_limit / 2)
-        self._flux = tiles.flux(x, path.samples).store(space.memory_limit / 4)
+        self._product = tiles.operator(x, path.samples).store(space.budget.memory / 2)
+        self._flux = tiles.flux(x, path.samples).store(space.budget.memory / 4)
         self._zeta = tiles.zeta(x, path.samples, path.share)
         self._zeta_divergence = tiles.zeta_divergence(x, path.samples, path.share)
 

@@ -20,9 +20,9 @@ from typing import ClassVar
 import numpy as np
 
 from isopleth.core.arrays import Array, namespace
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError
-from isopleth.core.threads import DEFAULT_N_JOBS, interruptible
+from isopleth.core.threads import interruptible
 from isopleth.kernels import SDO, Kernel, Sobolev
 from isopleth.kernels.directed import DirectedPairs
 from isopleth.operators import (
@@ -57,8 +57,8 @@ class Space(ABC):
     ----------
     kernel : Kernel
         Bound to the dimension of the rows.
-    memory_limit, n_jobs
-        As for :class:`~isopleth.operators.Operator`.
+    budget : Budget
+        Memory and threads of its sums.
 
     Raises
     ------
@@ -67,8 +67,7 @@ class Space(ABC):
     """
 
     kernel: Kernel
-    memory_limit: float = DEFAULT_MEMORY_LIMIT
-    n_jobs: int | None = DEFAULT_N_JOBS
+    budget: Budget = DEFAULT_BUDGET
 
     # Name in messages.
     name: ClassVar[str]
@@ -94,15 +93,7 @@ class Space(ABC):
 
     def _operator(self, block: Block, x: Array, y: Array | None) -> Operator:
         """Return the sums of a block over points within the limits of the space."""
-        return Operator(
-            self.kernel,
-            x,
-            y,
-            block=block,
-            memory_limit=self.memory_limit,
-            n_jobs=self.n_jobs,
-            dim=self.kernel.bound_dim,
-        )
+        return Operator(self.kernel, x, y, block=block, budget=self.budget, dim=self.kernel.bound_dim)
 
     def operator(self, x: Array, y: Array | None = None) -> Operator:
         """Return the operator that multiplies coefficients, (m, d) to (n, d)."""

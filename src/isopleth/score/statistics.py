@@ -87,7 +87,7 @@ class NystromStatistics:
     def _within_memory(self) -> Array:
         """Return the empty matrices of sums; refuse more landmarks than the memory limit allows."""
         m, each = len(self.landmarks), MATRICES * bytes_of_squares(self.space, 1, self.landmarks.shape[1])
-        limit = self.space.memory_limit
+        limit = self.space.budget.memory
         most = int((limit / each) ** 0.5)
         what = f"{m} landmarks in {self.landmarks.shape[1]} columns"
         refuse_too_large(what, m**2 * each, limit, f"use at most {most}", most)
@@ -129,8 +129,9 @@ class NystromStatistics:
             return
         z, backend = self._points, Backend.of(self._points)
         points, weights = backend.array(x), backend.array(w.astype(x.dtype))
-        left = self.space.memory_limit - bytes_of_squares(self.space, *self.landmarks.shape)
-        add_squares(self.space, z, points, weights, self._squares, left)
+        budget = self.space.budget
+        left = budget.memory - bytes_of_squares(self.space, *self.landmarks.shape)
+        add_squares(self.space, z, points, weights, self._squares, budget.within(left))
         self._rhs += self.space.zeta(z, points, weights)
         if self.base is not None:
             at_base = backend.array(self.base.value(x).astype(x.dtype, copy=False))

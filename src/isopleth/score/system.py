@@ -13,7 +13,6 @@ import numpy as np
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, on_processor
 from isopleth.core.errors import InputError, refuse_too_large
-from isopleth.core.threads import effective_n_jobs
 from isopleth.operators import Operator
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, workers_for
 from isopleth.operators.vector_blocks import HOST_PAIRS
@@ -67,8 +66,8 @@ class MemoryPlan:
     @classmethod
     def of(cls, space: Space, rows: int, columns: int, beside: int = 0, itemsize: int = 8, host: bool = True) -> Self:
         """Return the plan for samples with this number of rows and columns."""
-        limit = space.memory_limit
-        workers = workers_for(rows, rows, effective_n_jobs(space.n_jobs))
+        limit = space.budget.memory
+        workers = workers_for(rows, rows, space.budget)
         tiles = workers * scratch(HOST_TILE, columns, SCRATCH_TILES) + min(rows**2, HOST_PAIRS)
         return cls(
             limit,
@@ -147,7 +146,7 @@ class SampleSystem:
         self._points = points
         self._itemsize = int(xp.finfo(z.dtype).bits // 8)
         self.plan = MemoryPlan.of(space, z.shape[0], z.shape[1], beside, self._itemsize, on_processor(z))
-        self._tiles = replace(space, memory_limit=space.memory_limit / 2)
+        self._tiles = replace(space, budget=space.budget.within(space.budget.memory / 2))
         h = self._tiles.zeta(points, points, weights)
         self.rhs = self.root * h
         if base is not None:
@@ -174,7 +173,7 @@ class SampleSystem:
     @property
     def small(self) -> bool:
         """Tell whether storing the whole matrix is faster, and fits in memory."""
-        return self.size <= DENSE and self._matrix_bytes(EIGEN) <= self.space.memory_limit
+        return self.size <= DENSE and self._matrix_bytes(EIGEN) <= self.space.budget.memory
 
     def _matrix_bytes(self, copies: int) -> int:
         """Return the bytes of the matrix with the arrays it is computed from, or with work space of this many copies."""
@@ -189,7 +188,7 @@ class SampleSystem:
     def matrix(self, copies: int = EIGEN) -> Array:
         """Return A for stacked vectors, or raise InputError if `copies` of it exceed the memory limit."""
         what, advice = "the whole matrix and its decomposition", "use a regularizer and solver that take products"
-        refuse_too_large(what, self._matrix_bytes(copies), self.space.memory_limit, advice)
+        refuse_too_large(what, self._matrix_bytes(copies), self.space.budget.memory, advice)
         self.__dict__.pop("operator", None)  # by the memory plan, products are not stored in addition to the matrix
         matrix = self.space.gram(self._points)
         xp = namespace(matrix)

@@ -276,10 +276,10 @@ def _sweep(op: Operator, w: Array, alpha: np.ndarray) -> float:
     """Set every coefficient once, in place, and return the largest residual of a row before it was set."""
     backend, weights = Backend.of(w), to_numpy(w)
     n = w.shape[0]
-    half = 0.5 * op.memory_limit  # one half for the square, one for the product
+    half = op.budget.within(0.5 * op.budget.memory)  # one half for the square, one for the product
     itemsize = namespace(w).finfo(w.dtype).bits // 8
     worst = 0.0
-    for rows in slices(n, min(_BLOCK, math.sqrt(half / itemsize))):
+    for rows in slices(n, min(_BLOCK, math.sqrt(half.memory / itemsize))):
         values = to_numpy(op.part(rows, slice(0, n), half).matvec(backend.array(alpha)))
         # The square has no name here, so that its memory is free before the next one is computed.
         worst = max(

@@ -10,9 +10,10 @@ import numpy as np
 from scipy.linalg import cholesky, solve, solve_triangular
 from scipy.spatial.distance import cdist
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import unheard
-from isopleth.core.threads import effective_n_jobs, interruptible, map_threads, slices
+from isopleth.core.threads import interruptible, map_threads, slices
 
 FOLDS = 10
 # Length scale of the kernel, in mean absolute differences of standardised columns.
@@ -33,17 +34,16 @@ class Features:
 
     centers: np.ndarray  # (b, d): centres of the kernels
     factor: np.ndarray  # (b, b): lower Cholesky factor of the centres' kernel matrix
-    memory_limit: float  # bytes for the blocks of rows of all threads
-    n_jobs: int | None  # number of threads
+    budget: Budget  # its memory is for the blocks of rows of all threads
 
     @classmethod
-    def of(cls, centers: np.ndarray, memory_limit: float, n_jobs: int | None = 1) -> Self:
+    def of(cls, centers: np.ndarray, budget: Budget) -> Self:
         """Compute the coordinates for these centres."""
         needed = 8 * (FOLDS + _MATRICES) * len(centers) ** 2
-        refuse_too_large(f"{len(centers)} centers", needed, memory_limit, "use fewer centers")
+        refuse_too_large(f"{len(centers)} centers", needed, budget.memory, "use fewer centers")
         gram = _kernel(centers, centers)
         gram[np.diag_indices_from(gram)] += _NUGGET
-        return cls(centers, np.asarray(cholesky(gram, lower=True)), memory_limit, n_jobs)
+        return cls(centers, np.asarray(cholesky(gram, lower=True)), budget)
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
         """Return the coordinates of the rows `z`, of shape (n, b)."""
@@ -53,11 +53,11 @@ class Features:
 
     def blocks(self, n: int) -> list[slice]:
         """Split `n` rows into slices. They do not depend on the number of threads, so that sums over them do not either."""
-        return slices(n, min(_BLOCK, self.memory_limit / (48 * FOLDS * len(self.centers))))
+        return slices(n, min(_BLOCK, self.budget.memory / (48 * FOLDS * len(self.centers))))
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Return `work` of each item, computed by at most as many threads as there are folds."""
-        return map_threads(work, items, min(FOLDS, effective_n_jobs(self.n_jobs)))
+        return map_threads(work, items, min(FOLDS, self.budget.threads))
 
 
 def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.dependence import Dependence
 from isopleth.core.errors import InputError, probability, warn_user, whole_number
 from isopleth.core.laws import normal_scores
@@ -20,7 +20,7 @@ from isopleth.core.p_values import LEVEL, permutation_pvalue
 from isopleth.core.parameters import check_memory_limit, given_numbers
 from isopleth.core.progress import Progress, checked_verbose
 from isopleth.core.scales import is_auto, median
-from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, map_threads, slices
+from isopleth.core.threads import DEFAULT_N_JOBS, map_threads, slices
 from isopleth.frames import Frame
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import Kernel, get_kernel
@@ -326,7 +326,7 @@ def stein_test(
     if not is_auto(flip):
         probability("flip", flip)
     check_memory_limit(memory_limit)
-    shown = checked_verbose(verbose)
+    budget = Budget(memory_limit, n_jobs, checked_verbose(verbose))
     given = Given.of(X)
     rows = enter(SteinTest(), given, reset=True, min_samples=2).rows
     found = get_kernel(kernel).bind(rows.shape[1])
@@ -337,8 +337,8 @@ def stein_test(
             raise InputError(
                 "flip is for a score that is known; a family is compared with samples of its own.", parameter="flip"
             )
-        test = FittedTest(found, length_scale, frame, memory_limit, *family_of(score))
-        return test.result(rows, resamples, n_jobs, random_state, shown).like(X)
+        test = FittedTest(found, length_scale, frame, *family_of(score))
+        return test.result(rows, resamples, budget, random_state).like(X)
     _warn_of_fit(score)
     scores = _scores_at(rows, _with_names(score, given))
     of_rows, of_scores = stein_coordinates(frame, rows, scores)
@@ -347,7 +347,7 @@ def stein_test(
     each = rows_of_one(np.column_stack([z, pull - pull.mean(axis=0)]))
     used = _flip(flip, each, len(z))
     signs = _signs(len(z), resamples, used, random_state)
-    sums, diagonal = _sums(found, z, pull, scales, signs, memory_limit, n_jobs, shown)
+    sums, diagonal = _sums(found, z, pull, scales, signs, budget)
     normal = _normal_scores(sums - diagonal[:, None])
     statistics = normal.max(axis=0)
     n = len(z)
@@ -371,28 +371,22 @@ class FittedTest:
     kernel: Kernel
     length_scale: Any
     frame: str | Frame
-    memory_limit: float
     family: Any  # has `fit`, which returns a FittedFamily
     name: str  # in sentences
 
-    def result(
-        self, rows: np.ndarray, resamples: int, n_jobs: int | None, random_state: Any, shown: bool
-    ) -> SteinTestResult:
+    def result(self, rows: np.ndarray, resamples: int, budget: Budget, random_state: Any) -> SteinTestResult:
         """Compare the discrepancies of the sample with those of samples of the fitted density, each after a fit of its own."""
         seeds = check_random_state(random_state).randint(2**31, size=resamples)
         fitted = self.family.fit(rows)
-        scales, observed, each = self.discrepancies(rows, fitted)
+        scales, observed, each = self.discrepancies(rows, fitted, budget)
         if each > 1.0:
             _warn_of_order(len(rows), each, "p-values are too small", "p-values are right")
 
         def resampled(seed: int) -> np.ndarray:
             sample = fitted.draw(len(rows), np.random.default_rng(seed))
-            found = self.discrepancies(sample, self.family.fit(sample))[1]
-            tick(1)
-            return found
+            return self.discrepancies(sample, self.family.fit(sample), budget)[1]
 
-        with Progress("samples of the fitted density", resamples, shown) as tick:
-            others = map_threads(resampled, [int(seed) for seed in seeds], min(effective_n_jobs(n_jobs), resamples))
+        others = budget.map("samples of the fitted density", resampled, [int(seed) for seed in seeds])
         normal = _normal_scores(np.column_stack([observed, *others]))
         # Of few samples, each scale's largest has the same score: the mean decides among them.
         statistics = normal.max(axis=0) + _TIES * normal.mean(axis=0)
@@ -408,14 +402,16 @@ class FittedTest:
             family=self.name,
         )
 
-    def discrepancies(self, rows: np.ndarray, fitted: FittedFamily) -> tuple[np.ndarray, np.ndarray, float]:
+    def discrepancies(
+        self, rows: np.ndarray, fitted: FittedFamily, budget: Budget
+    ) -> tuple[np.ndarray, np.ndarray, float]:
         """Return length scales, discrepancies from the fitted density, and how many rows say as much as an independent one."""
         rows = fitted.coordinates(rows)
         scores = _scores_at(rows, fitted.score)
         of_rows, of_scores = stein_coordinates(self.frame, rows, scores)
         z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
         scales, n = _length_scales(self.length_scale, z, _FITTED_FACTORS), len(z)
-        sums, diagonal = _sums(self.kernel, z, pull, scales, np.ones((n, 1)), self.memory_limit, 1)
+        sums, diagonal = _sums(self.kernel, z, pull, scales, np.ones((n, 1)), replace(budget.alone, verbose=False))
         each = rows_of_one(np.column_stack([z, pull - pull.mean(axis=0)]))
         found = (sums[:, 0] - diagonal) / (n * (n - 1.0))
         if is_auto(self.length_scale) and fitted.judges_distances:
@@ -518,9 +514,7 @@ def _sums(
     pull: np.ndarray,
     scales: np.ndarray,
     signs: np.ndarray,
-    memory_limit: float,
-    n_jobs: int | None,
-    verbose: bool = False,
+    budget: Budget,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return sum_ij w_i w_j u_ij for each length scale and vector of signs, and the sum of u_ii for each length scale."""
     n = len(z)
@@ -549,12 +543,11 @@ def _sums(
         tick((n - rows.start) * own)
         return out
 
-    workers = effective_n_jobs(n_jobs)
-    room = memory_limit / (workers * 8 * _ARRAYS)
+    room = budget.memory / (budget.threads * 8 * _ARRAYS)
     parts = slices(n, min(_PAIRS, room) // n)
     pairs = sum((n - part.start) * (part.stop - part.start) for part in parts)
-    with Progress("sums over pairs of rows", pairs, verbose) as tick:
-        sums = np.sum(map_threads(work, parts, min(workers, len(parts))), axis=0)
+    with Progress("sums over pairs of rows", pairs, budget.verbose) as tick:
+        sums = np.sum(map_threads(work, parts, budget.threads), axis=0)
     at_zero = float(kernel.laplacian(0.0))
     return sums, np.sum(pull * pull) - n * at_zero / scales**2
 

@@ -214,7 +214,7 @@ def ksd(
             "length_scale has several numbers; expected one for all columns, as ksd is in units of the frame."
         )
     z, _, each = scaled_points(rows, rows, scale)
-    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], Budget(memory_limit, n_jobs))
     if sums.kernel.smoothness < 2.0:
         raise InputError(f"kernel = {kernel!r} is too rough for gradients of ksd; use 'imq', 'gaussian' or 'matern52'.")
     n, ones = len(rows), rows.new_ones(len(rows))

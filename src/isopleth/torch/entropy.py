@@ -10,7 +10,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from isopleth.core.arrays import host_view
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.score.base import ScoreEstimator
@@ -133,7 +133,7 @@ def entropy_surrogate(
     def estimate(rows: Tensor) -> Tensor:
         if estimator is not None:
             return _fitted_score(rows, clone(estimator))[0]
-        return _stacked(rows, None, memory_limit, n_jobs)[0]
+        return _stacked(rows, None, Budget(memory_limit, n_jobs))[0]
 
     return _Surrogate.apply(x, estimate)[0]
 
@@ -293,7 +293,7 @@ class EntropyGradient:
     def _estimate(self, rows: Tensor) -> Tensor:
         """Return the score at the rows, and keep what was chosen for it."""
         if self.estimator is None:
-            score, stack = _stacked(rows, self._kept, self.memory_limit, self.n_jobs, keep=self._kept is None)
+            score, stack = _stacked(rows, self._kept, Budget.of(self), keep=self._kept is None)
             if self._kept is None:
                 self._kept = stack
             return score
@@ -312,12 +312,10 @@ def _fitted_score(rows: Tensor, estimator: Any) -> tuple[Tensor, Any]:
     return torch.as_tensor(score, dtype=rows.dtype, device=rows.device), model
 
 
-def _stacked(
-    rows: Tensor, stack: Stack | None, memory_limit: float, n_jobs: int | None, keep: bool = False
-) -> tuple[Tensor, Stack]:
+def _stacked(rows: Tensor, stack: Stack | None, budget: Budget, keep: bool = False) -> tuple[Tensor, Stack]:
     """Return the default score at the rows and its weights, without negligible ones if they are to be kept."""
     double = host_view(rows.detach().to(torch.float64))
-    score, stack, models = stacked_score(double, stack, memory_limit, n_jobs)
+    score, stack, models = stacked_score(double, stack, budget)
     score = torch.as_tensor(score, dtype=rows.dtype, device=rows.device)
     return score, stack.without_negligible(models) if keep else stack
 

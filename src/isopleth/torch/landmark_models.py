@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from isopleth.core.arrays import Array, namespace
+from isopleth.core.budget import Budget
 from isopleth.core.threads import check_stopped, slices
 from isopleth.score.pullback import inverses
 
@@ -48,7 +49,7 @@ def landmark_scores(
     scale: Array,
     alphas: Sequence[float],
     d: Array,
-    memory_limit: float,
+    budget: Budget,
 ) -> list[tuple[Array, Array]]:
     r"""Return scores and divergences at the rows of score matching on top of a base, one pair for each strength.
 
@@ -64,7 +65,7 @@ def landmark_scores(
     assert points is not None
     n, columns = rows.shape
     features = points.shape[0] * columns
-    parts = slices(n, min(_ROWS, memory_limit / (_ARRAYS * 8 * features * columns)))
+    parts = slices(n, min(_ROWS, budget.memory / (_ARRAYS * 8 * features * columns)))
     values, divergences = base
     eye = xp.eye(features, dtype=rows.dtype, device=rows.device)
     gram, right = xp.zeros_like(eye), xp.zeros_like(eye[0, :])

@@ -7,7 +7,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel
@@ -134,7 +134,7 @@ def log_kernel_sum(
     w = torch.zeros_like(y[:, 0]) if log_weights is None else log_weights
     check_coefficients("log_weights", w, "y", y, (1,))
     left, right, _ = scaled_points(x, y, length_scale)
-    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], Budget(memory_limit, n_jobs))
     if not sums.kernel.nonnegative:
         raise InputError(
             f"kernel = {kernel!r} can be negative and has no logarithm; use 'gaussian' or a Matern kernel."

@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.kernels import Kernel, get_kernel
@@ -44,15 +44,14 @@ class KernelSums:
     """Sums of one kernel over points, at unit length scale, without a graph."""
 
     kernel: Kernel  # bound to the dimension of the points
-    memory_limit: float
-    n_jobs: int | None
+    budget: Budget
     # (d,): subtracted from all coordinates, because products of coordinates far from 0 lose the digits of differences
     origin: Tensor | None = None
 
     @classmethod
-    def of(cls, kernel: str | Kernel, dim: int, memory_limit: float, n_jobs: int | None) -> KernelSums:
+    def of(cls, kernel: str | Kernel, dim: int, budget: Budget) -> KernelSums:
         """Return the sums of a kernel, given as users do, for points of `dim` columns."""
-        return cls(get_kernel(kernel).bind(dim), memory_limit, n_jobs)
+        return cls(get_kernel(kernel).bind(dim), budget)
 
     def about(self, points: Tensor) -> KernelSums:
         """Return the sums with an origin among the points, which sums and their derivatives must share to agree in all digits."""
@@ -63,7 +62,7 @@ class KernelSums:
         assert self.origin is not None, "call about() first"
         left = x.detach() - self.origin
         right = None if y is x else y.detach() - self.origin
-        op = Operator(self.kernel, left, right, block=block, memory_limit=self.memory_limit, n_jobs=self.n_jobs)
+        op = Operator(self.kernel, left, right, block=block, budget=self.budget)
         return op.matvec(v.detach())
 
 
@@ -264,7 +263,7 @@ def kernel_product(
     check_points(x, y)
     check_coefficients("v", v, "y", y, (1, 2))
     left, right, _ = scaled_points(x, y, length_scale)
-    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], Budget(memory_limit, n_jobs))
     wide = computed(v)
     out = _KernelProduct.apply(left, right, wide[:, None] if v.ndim == 1 else wide, sums, y is x)
     return (out[:, 0] if v.ndim == 1 else out).to(x.dtype)
@@ -321,7 +320,7 @@ def gradient_product(
     check_points(x, y)
     check_coefficients("v", v, "y", y, (1,))
     left, right, scale = scaled_points(x, y, length_scale)
-    sums = KernelSums.of(kernel, x.shape[1], memory_limit, n_jobs)
+    sums = KernelSums.of(kernel, x.shape[1], Budget(memory_limit, n_jobs))
     if sums.kernel.smoothness <= 1.0:
         raise InputError(f"kernel = {kernel!r} has no second derivatives at 0; use a Matern kernel or 'gaussian'.")
     return (_GradientProduct.apply(left, right, computed(v), sums, y is x) / scale).to(x.dtype)

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from isopleth.core.arrays import Array, full_precision, namespace, on_processor
-from isopleth.core.threads import ONE_BLAS_THREAD, effective_n_jobs, map_threads, slices
+from isopleth.core.budget import Budget
+from isopleth.core.threads import ONE_BLAS_THREAD, map_threads, slices
 from isopleth.score.pullback import far_discounts, inverses
 from isopleth.score.selection import BASE_ALONE_ERRORS, NEARLY_CONSTANT
 from isopleth.torch.landmark_models import landmark_scores, landmarks_of, many_copies
@@ -131,9 +132,7 @@ def _those(given: tuple[Any, ...], kept: list[bool]) -> tuple[Any, ...]:
     return tuple(one for one, keep in zip(given, kept, strict=True) if keep)
 
 
-def stacked_score(
-    x: Array, stack: Stack | None, memory_limit: float, n_jobs: int | None
-) -> tuple[Array, Stack, Models]:
+def stacked_score(x: Array, stack: Stack | None, budget: Budget) -> tuple[Array, Stack, Models]:
     r"""Estimate the score of the distribution of rows at these rows, :math:`\hat s = \sum_k w_k s_k`.
 
     The models :math:`s_k` are Gaussians of different shrinkage, elliptical models with heavy tails, kernel density estimates of
@@ -180,12 +179,12 @@ def stacked_score(
         fits = () if not enough else Stack.landmarks if stack is None else stack.landmarks
         parts = [_elliptical(rows, varying, share)]
         if kernels:
-            parts.append(_kernel_estimates(rows, varying, kernels, memory_limit, n_jobs, judged))
+            parts.append(_kernel_estimates(rows, varying, kernels, budget, judged))
         if smooth is not None:
-            parts += _in_smooth_frame(rows, varying, share, quantiles, smooth, memory_limit, n_jobs, judged)
+            parts += _in_smooth_frame(rows, varying, share, quantiles, smooth, budget, judged)
         if fits:
             base = (parts[0].values[_BASE, :, :], parts[0].divergences[_BASE, :])
-            parts.append(_landmark_fits(rows, varying, base, fits, memory_limit))
+            parts.append(_landmark_fits(rows, varying, base, fits, budget))
         models = Models(*(xp.concat(both) for both in zip(*parts, strict=True)))
         if stack is None:
             later = 2 * _ELLIPTICAL + len(kernels)
@@ -300,8 +299,7 @@ def _in_smooth_frame(
     share: Array,
     quantiles: Array,
     kernels: tuple[int, ...],
-    memory_limit: float,
-    n_jobs: int | None,
+    budget: Budget,
     judged: bool = True,
 ) -> list[Models]:
     """Return elliptical and kernel models fitted in the smooth frame, in the coordinates of the rows."""
@@ -328,7 +326,7 @@ def _in_smooth_frame(
         rho = _shrinkage(t, share, covariance, size, d) + _WHITENING * d * xp.max(share)
         rho = xp.minimum(rho, xp.ones_like(rho))
         precision = inverses((1.0 - rho) * covariance + rho * size * eye)
-        parts.append(_kernel_estimates(t, varying, kernels, memory_limit, n_jobs, judged, (precision, metric)))
+        parts.append(_kernel_estimates(t, varying, kernels, budget, judged, (precision, metric)))
 
     def pulled(models: Models) -> Models:
         values, divergences = models
@@ -376,8 +374,7 @@ def _kernel_estimates(
     rows: Array,
     varying: Array,
     kernels: tuple[int, ...],
-    memory_limit: float,
-    n_jobs: int | None,
+    budget: Budget,
     judged: bool = True,
     whitening: tuple[Array, Array] | None = None,
 ) -> Models:
@@ -418,8 +415,8 @@ def _kernel_estimates(
         return Models(*(xp.stack(one) for one in zip(*found, strict=True)))
 
     host = on_processor(rows)
-    workers = effective_n_jobs(n_jobs) if host else 1
-    most = memory_limit / (_ARRAYS * 8 * workers)
+    workers = budget.threads if host else 1
+    most = budget.memory / (_ARRAYS * 8 * workers)
     slabs = slices(n, min(_HOST_PAIRS if host else _DEVICE_PAIRS, most) // n)
     return Models(
         *(xp.concat(one, axis=1) for one in zip(*map_threads(work, slabs, min(workers, len(slabs))), strict=True))
@@ -431,7 +428,7 @@ def _landmark_fits(
     varying: Array,
     base: tuple[Array, Array],
     fits: tuple[tuple[float, float], ...],
-    memory_limit: float,
+    budget: Budget,
 ) -> Models:
     """Return the scores of score matching with kernels at landmarks, on top of a Gaussian; 0 if many rows are equal."""
     xp = namespace(rows)
@@ -440,7 +437,7 @@ def _landmark_fits(
     found: list[tuple[Array, Array]] = []
     for factor in dict.fromkeys(factor for factor, _ in fits):
         alphas = [alpha for other, alpha in fits if other == factor]
-        found += landmark_scores(rows, base, factor * scale, alphas, d, memory_limit)
+        found += landmark_scores(rows, base, factor * scale, alphas, d, budget)
     values, divergences = (xp.stack(one) for one in zip(*found, strict=True))
     unlike = xp.astype(xp.asarray(~many_copies(rows)), rows.dtype)  # NumPy makes a scalar of it
     return Models(unlike * values, unlike * divergences)

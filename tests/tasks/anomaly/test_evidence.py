@@ -7,7 +7,7 @@ from scipy.stats import genpareto, norm, rankdata
 from sklearn.metrics import roc_auc_score
 
 from isopleth.conditional.pseudo_likelihood import PseudoLikelihood
-from isopleth.core.budget import Budget
+from isopleth.core.budget import ONE_THREAD, Budget
 from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.laws import MOST_STEPS, EmpiricalLaw
 from isopleth.core.tails import Tail
@@ -243,7 +243,7 @@ class TestReference:
         columns = rule.conditionals.columns
         for fold in (0, 3):
             space = rule.centers.space(rule.centers.fold % FOREST_FOLDS == fold, rule.centers.ranked)
-            law = PseudoLikelihood.fit(space.rows[:, columns], columns >= 3, space.copies, 0)
+            law = PseudoLikelihood.fit(space.rows[:, columns], columns >= 3, space.copies, 0, ONE_THREAD)
             own = rule.fold % FOREST_FOLDS == fold
             assert len(space.rows) == 150 - own.sum()
             np.testing.assert_allclose(found[own], law.evidence(space.enter(training.rows[own])[:, columns]))

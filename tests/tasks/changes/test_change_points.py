@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 import isopleth
 from isopleth import ChangePointDetector, InputError
+from isopleth.core.budget import Budget
 from isopleth.tasks import sliding_lsdd
 from isopleth.tasks.changes.curve import distances_of_windows, drawn_centers, subsequences
 from isopleth.tasks.changes.description_length import surcharge
@@ -30,7 +31,7 @@ def test_the_curve_is_the_corrected_dual_estimate_of_each_pair_of_windows():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(40, 2))
     centers = rows[::4]
-    scores = distances_of_windows(rows, 7, centers, 1.3, 1e9)
+    scores = distances_of_windows(rows, 7, centers, 1.3, Budget(1e9))
     psi = np.exp(-((rows[:, None] - centers[None]) ** 2).sum(axis=2) / (2 * 1.3**2))
     gram = np.exp(-((centers[:, None] - centers[None]) ** 2).sum(axis=2) / (4 * 1.3**2))
     inverse = np.linalg.inv(gram + 0.1 * np.eye(len(centers)))
@@ -46,7 +47,7 @@ def test_the_curve_is_the_corrected_dual_estimate_of_each_pair_of_windows():
 def test_the_curve_does_not_depend_on_the_memory_limit():
     rows = np.random.default_rng(1).normal(size=(300, 2))
     centers = drawn_centers(rows, 20, np.random.default_rng(0))
-    whole, parts = (distances_of_windows(rows, 20, centers, 1.0, limit) for limit in (1e9, 64 * 20 * 37))
+    whole, parts = (distances_of_windows(rows, 20, centers, 1.0, Budget(limit)) for limit in (1e9, 64 * 20 * 37))
     np.testing.assert_allclose(parts, whole, atol=1e-12)
 
 

@@ -10,6 +10,7 @@ from scipy.special import softmax
 from scipy.stats import norm, t
 
 from isopleth import InputError
+from isopleth.core.budget import Budget
 from isopleth.tasks.class_prior.shares import (
     ClassMoments,
     Shares,
@@ -101,7 +102,7 @@ class TestMixture:
             z, labels = labelled((20, 20), 5, 1.5, seed)
             hidden = (np.arange(500) < 500.0 * share[1]).astype(int)
             new, folds = rng.normal(size=(500, 5)) + 1.5 * np.eye(2, 5)[hidden], stratified_folds(labels, seed)
-            features = Features.of(z, LIMIT)
+            features = Features.of(z, Budget(LIMIT, 1))
             fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), 0.1)
             scores = fits.held_out(z, folds)[:, :-1]
             squash = Squash.of(scores, labels)
@@ -170,8 +171,8 @@ class TestMixture:
             assert (population > rows).all()
 
     def test_too_many_classes_are_refused(self):
-        check_class_count(10, LIMIT)
+        check_class_count(10, Budget(LIMIT))
         with pytest.raises(
             InputError, match="y has 1000 classes, whose covariances need 30,518 MiB, more than memory_limit"
         ):
-            check_class_count(1000, LIMIT)
+            check_class_count(1000, Budget(LIMIT))

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binomtest
 
 from isopleth import DataWarning, InputError, stein_test
+from isopleth.core.budget import Budget
 from isopleth.frames import Scale, Whiten
 from isopleth.frames.compose import stein_coordinates
 from isopleth.kernels import get_kernel
@@ -43,7 +44,7 @@ def test_sums_are_those_of_the_literal_form(kernel, dim):
     x, s = RNG.normal(size=(2, 7, dim))
     scales, signs = np.array([0.7, 1.9]), _signs(7, 4, 0.5, 0)
     for room in (2**30, 8 * 8 * 7 * 2):  # at once, and by two rows
-        sums, diagonal = _sums(get_kernel(kernel).bind(dim), x, s, scales, signs, room, 1)
+        sums, diagonal = _sums(get_kernel(kernel).bind(dim), x, s, scales, signs, Budget(room, 1))
         for k, scale in enumerate(scales):
             u = literal(kernel, x, s, scale)
             np.testing.assert_allclose(sums[k], np.einsum("ib,ij,jb->b", signs, u, signs), rtol=1e-5, atol=1e-5)

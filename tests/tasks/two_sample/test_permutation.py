@@ -9,6 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import chi2, norm, rankdata
 
+from isopleth.core.budget import Budget
 from isopleth.core.p_values import adjusted_p_values, permutation_pvalue
 from isopleth.tasks.two_sample.groups import strata_of_groups
 from isopleth.tasks.two_sample.permutation import (
@@ -119,7 +120,7 @@ def test_quadratic_forms_against_sums_over_pairs_of_rows(sizes, kind):
     rows, centers = RNG.normal(size=(n - 2, 2)), RNG.normal(size=(5, 2))
     labels = labels_of(place, sizes, 8)
     basis = kind.of(centers, 1.3, (ALPHA, 30.0))
-    found = quadratic_forms(basis, unit_features([basis], rows, equal(rows, 1), 1e9, 1)[0], labels)
+    found = quadratic_forms(basis, unit_features([basis], rows, equal(rows, 1), Budget(1e9, 1))[0], labels)
     if kind is Basis:
         psi = np.exp(-0.5 * cdist(rows, centers, "sqeuclidean") / 1.3**2)[place]
         H = np.exp(-0.25 * cdist(centers, centers, "sqeuclidean") / 1.3**2)
@@ -189,7 +190,7 @@ def test_contrasts_of_products_against_sums_over_rows(limit):
     z = norm.ppf((rankdata(rows[place], axis=0) - 0.5) / len(place))
     features = np.stack([*(z[:, i] * z[:, j] for i, j in products.pairs), *(z[:, :2] ** 3 - 3.0 * z[:, :2]).T], axis=1)
     features = (features - features.mean(axis=0)) / features.std(axis=0)
-    found = products.squares(units, labels, limit)
+    found = products.squares(units, labels, Budget(limit))
     for line, member in zip(found, labels.members, strict=True):
         inside = (member / labels.counts)[place]  # equal rows have equal features, so they may be shared out
         contrast = inside @ features / 6.0 - (1.0 - inside) @ features / 9.0
@@ -225,11 +226,11 @@ def test_groups_have_the_mean_features_of_their_rows():
     centers = RNG.normal(size=(4, 2))
     basis = Basis.of(centers, 0.9)
     rows = RNG.normal(size=(12, 2))
-    single = unit_features([basis], rows, equal(rows, 1), 1e9, 1)[0]
-    grouped = unit_features([basis], rows, equal(rows, 3), 1e9, 2)[0]
+    single = unit_features([basis], rows, equal(rows, 1), Budget(1e9, 1))[0]
+    grouped = unit_features([basis], rows, equal(rows, 3), Budget(1e9, 2))[0]
     np.testing.assert_allclose(grouped, single.reshape(4, 3, 4).mean(axis=1))
     with pytest.raises(ValueError, match="memory_limit"):
-        unit_features([basis], rows, equal(rows, 3), 100, 1)
+        unit_features([basis], rows, equal(rows, 3), Budget(100, 1))
 
 
 @pytest.mark.parametrize("freedom", [1, 3, 30, 300])
@@ -341,11 +342,11 @@ def test_features_of_blocks_are_means_over_their_rows():
     units = Units(np.arange(9), (2, 2), 0, np.array([1, 4, 2, 2]))
     centers, rows = RNG.normal(size=(4, 2)), RNG.normal(size=(9, 2))
     basis = Basis.of(centers, 0.9)
-    single = unit_features([basis], rows, equal(rows, 1), 1e9, 1)[0]
+    single = unit_features([basis], rows, equal(rows, 1), Budget(1e9, 1))[0]
     expected = [single[a:b].mean(axis=0) for a, b in ((0, 1), (1, 5), (5, 7), (7, 9))]
-    np.testing.assert_allclose(unit_features([basis], rows, units, 1e9, 2)[0], expected)
+    np.testing.assert_allclose(unit_features([basis], rows, units, Budget(1e9, 2))[0], expected)
     # In tiles of one unit.
-    np.testing.assert_allclose(unit_features([basis], rows, units, 8.0 * 5 * 16, 1)[0], expected)
+    np.testing.assert_allclose(unit_features([basis], rows, units, Budget(8.0 * 5 * 16, 1))[0], expected)
 
 
 def test_groups_within_strata_have_rows_of_one_stratum():

@@ -264,7 +264,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         look = FirstLook(entered.rows.shape[1], self._most_common if sampled else 0).add(entered.rows)
         seed = self._begin(look, entered.columns)
         if sampled:
-            self._fit_sample(CodedRows(entered.rows, self.verbose), look, entered.columns, seed)
+            self._fit_sample(CodedRows(entered.rows, self._budget), look, entered.columns, seed)
             return entered.finish(self)
         X = self._coded(entered)
         surprises, table, in_frame = self._fit_rule(X, entered.columns, seed)

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.parts import Add, Parts, RowSample, S
 from isopleth.core.progress import Progress
 from isopleth.core.rows import mixed, row_keys, symmetric_keys
@@ -255,8 +256,8 @@ class CodedRows(Parts):
 
     names = None
 
-    def __init__(self, rows: np.ndarray, verbose: bool | int = False) -> None:
-        self.rows, self.verbose = rows, verbose
+    def __init__(self, rows: np.ndarray, budget: Budget = DEFAULT_BUDGET) -> None:
+        self.rows, self.budget = rows, budget
         self.n_features = rows.shape[1]
 
     def sums(self, start: Callable[[], S], add: Add[S]) -> S:
@@ -264,7 +265,7 @@ class CodedRows(Parts):
         total = start()
         size = max(1, 8 * BLOCK // self.n_features)
         parts = [slice(first, first + size) for first in range(0, len(self.rows), size)]
-        with Progress(f"pass over {len(self.rows):,} rows", len(parts), self.verbose) as tick:
+        with Progress(f"pass over {len(self.rows):,} rows", len(parts), self.budget.verbose) as tick:
             for part in parts:
                 total = add(total, self.rows[part], None)
                 tick()

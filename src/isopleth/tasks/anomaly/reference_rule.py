@@ -34,7 +34,7 @@ class Conditionals:
     def fit(cls, space: CenterSpace, columns: np.ndarray, n_numeric: int, seed: int, budget: Budget) -> Self:
         """Fit to the rows of a space; its columns after the first `n_numeric` are codes."""
         z, words = space.rows[:, columns], columns >= n_numeric
-        return cls(space, columns, seed, PseudoLikelihood.fit(z, words, space.copies, seed, budget.threads))
+        return cls(space, columns, seed, PseudoLikelihood.fit(z, words, space.copies, seed, budget))
 
     def evidence(self, rows: np.ndarray, budget: Budget) -> np.ndarray:
         """Return minus the log pseudolikelihood of complete rows."""

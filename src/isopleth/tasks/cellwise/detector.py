@@ -15,8 +15,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.column_laws import CellJudgement, CellLaws
+from isopleth.conditional.forest import Growth
 from isopleth.conditional.inputs import Sample
 from isopleth.core.arrays import Backend, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.p_values import benjamini_hochberg
@@ -174,16 +176,14 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self.rules_, self._forms = find_rules(cells), WordForms.of(cells)
         how: dict[str, Any] = {
             "most": self.max_samples,
-            "trees": self.n_estimators,
-            "seed": seed,
-            "n_jobs": self.n_jobs,
             "computed": self._computed(table),
         }
         with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
+            growth = Growth(self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick)
             rows = sample.rows[sample.independent]
             first = np.unique(sample.place, return_index=True)[1]
             limits = table.limits.take(first[sample.independent])
-            self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, limits, tick=tick, **how)
+            self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, limits, growth=growth, **how)
         codes = rows[:, table.n_numeric :].T
         self._counts = [
             np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)

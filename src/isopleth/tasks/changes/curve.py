@@ -33,19 +33,19 @@ def subsequences(values: np.ndarray, length: int) -> np.ndarray:
 
 
 def distances_of_windows(
-    rows: np.ndarray, window: int, centers: np.ndarray, length_scale: float, memory_limit: float
+    rows: np.ndarray, window: int, centers: np.ndarray, length_scale: float, budget: Budget
 ) -> np.ndarray:
     r"""Compute LSDD, over the volume, between the windows of rows that begin at t and t + `window`, for all t.
 
     With :math:`M = 2G - GHG` it is :math:`(m - m')^\top M (m - m')`, of means that cumulative sums give for all windows, less its
     expectation :math:`\operatorname{tr} M (V/r + V'/r)` without a change.
     """
-    system = GaussianSystem(centers / length_scale, 0.0, Budget(memory_limit))
+    system = GaussianSystem(centers / length_scale, 0.0, budget)
     spectrum = PenalizedSpectrum.of(system.gram())
     root = spectrum.vectors * np.sqrt(spectrum.dual_weights(RIDGE))
     out = np.empty(len(rows) - 2 * window + 1)
     with ONE_BLAS_THREAD:
-        for part in slices(len(out), memory_limit / (64 * len(centers))):
+        for part in slices(len(out), budget.memory / (64 * len(centers))):
             features = system.matrix(rows[part.start : part.stop + 2 * window - 1] / length_scale) @ root
             out[part] = _contrasts(features, window)
     return out
@@ -166,5 +166,5 @@ def sliding_lsdd(
     rows = subsequences(values, subsequence)
     chosen = drawn_centers(rows, centers, rng)
     scale = float(np.median(pdist(chosen)) / np.sqrt(2.0))
-    scores = distances_of_windows(rows, window, chosen, scale, memory_limit)
+    scores = distances_of_windows(rows, window, chosen, scale, Budget(memory_limit))
     return backend.array(along_series(scores, length, subsequence, window))

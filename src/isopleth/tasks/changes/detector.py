@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_backend
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, probability
 from isopleth.core.parameters import check_memory_limit, on_host
 from isopleth.core.progress import Progress, ReportsProgress, checked_verbose
@@ -263,7 +263,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         # The matrices are small: threads of BLAS wait for one another for most of the time.
         with ONE_BLAS_THREAD, Progress("search of changes", TIME, self.verbose) as tick:
             seconds = given.grid.seconds(given.times)
-            options = {"rate": float(self.false_alarm_rate), "memory_limit": self.memory_limit, "tick": tick}
+            options = {"rate": float(self.false_alarm_rate), "budget": Budget(self.memory_limit), "tick": tick}
             ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, **options)
             self.periods_ = np.array(ready.periods)
             found = changes_of(ready, rng).of_columns(noisy)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import pdist
 
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.threads import ONE_BLAS_THREAD
 
 LANDMARKS = 100
@@ -76,7 +77,7 @@ def embedded(
     rng: np.random.Generator,
     *,
     normal: bool,
-    memory_limit: float = 2.0**30,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> np.ndarray:
     """Compute the mean embedding of the windows in each part of each block.
 
@@ -85,7 +86,7 @@ def embedded(
     """
     groups = []
     for lag in lags:
-        for means in _of_lag(values, lag, blocks, rng, normal, memory_limit):
+        for means in _of_lag(values, lag, blocks, rng, normal, budget):
             steps = np.diff(over_blocks(means, blocks.parts), axis=0)
             size = float(np.sqrt(np.sum(steps**2) / max(len(steps), 1)))
             if size > 0.0:
@@ -141,7 +142,7 @@ def _of_lag(
     blocks: Blocks,
     rng: np.random.Generator,
     normal: bool,
-    memory_limit: float,
+    budget: Budget,
 ) -> Iterator[np.ndarray]:
     """Yield means of the functions of windows of one lag, for each length scale."""
     count = len(values) - lag + 1
@@ -155,7 +156,7 @@ def _of_lag(
     middles = blocks.edges - 0.5 * (lag - 1)
     edges = np.clip(middles, 0.0, count)
     functions = _Functions(values, lag, normal, places, landmarks, scale)
-    sums = np.diff(functions.until(edges, memory_limit), axis=0)
+    sums = np.diff(functions.until(edges, budget), axis=0)
     weights = _weights(edges, places, lag, count)
     # Windows at the ends of the series are part of a cycle, and their means those of some phases only.
     whole = (np.diff(edges) > (1.0 - _ROUNDING) * np.diff(middles))[:, None]
@@ -176,10 +177,10 @@ class _Functions:
     landmarks: np.ndarray
     scale: float
 
-    def until(self, edges: np.ndarray, memory_limit: float) -> np.ndarray:
+    def until(self, edges: np.ndarray, budget: Budget) -> np.ndarray:
         """Compute sums over the windows before each edge, of shape (edges, scales, landmarks); edges need not be whole steps."""
         count, size = len(self.values) - self.lag + 1, len(self.landmarks)
-        step = int(np.clip(memory_limit / (64.0 * (size + self.landmarks.shape[1])), 256, 16384))
+        step = int(np.clip(budget.memory / (64.0 * (size + self.landmarks.shape[1])), 256, 16384))
         out = np.empty((len(edges), _SCALES, size))
         total = np.zeros((_SCALES, size))
         done = 0

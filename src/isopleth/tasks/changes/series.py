@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.progress import unheard
 from isopleth.tasks.changes.description_length import Description, logs_of_growth
 from isopleth.tasks.changes.incidents import Incident, sharp_incidents
@@ -30,7 +31,7 @@ class ObservedSeries:
     periods: tuple[float, ...] = ()  # mean lengths in steps of the seasons that were subtracted
     seasons: np.ndarray | None = None  # (n, d): what was subtracted, from logarithms where the columns grow
     columns: np.ndarray | None = None  # (n, d): what they were subtracted from, before logarithms
-    memory_limit: float = 2.0**30
+    budget: Budget = DEFAULT_BUDGET
     tick: Callable[[int], None] = unheard
     incidents: tuple[Incident, ...] = ()  # what was taken out as gaps are
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.core.arrays import to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, listed, probability, warn_user
 from isopleth.core.parameters import on_host
 from isopleth.core.progress import Progress, ReportsProgress
@@ -209,7 +209,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
         rows = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
         self.classes_, labels, counts = checked_labels(y, len(rows))
-        check_class_count(len(counts), self.memory_limit)
+        check_class_count(len(counts), Budget.of(self))
         keep = self._encoding.varying(self, rows)
         balance = (1.0 / counts)[labels]
         centred = ScaledColumns.centred(rows, keep)
@@ -220,7 +220,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         passes = 2 if self.alpha is not None else 2 + len(_SHARES_OF_RIDGE)
         bar = Progress("scores that separate the classes", passes * len(z), self.verbose)
         with ONE_BLAS_THREAD, bar as tick:  # the systems of the folds are small
-            features = Features.of(self._frame.enter(self.centers_), self.memory_limit, self.n_jobs)
+            features = Features.of(self._frame.enter(self.centers_), Budget.of(self))
             folds = stratified_folds(labels, seed)
             sums = FoldMoments.of(features, z, labels, folds, tick)
             largest = _RIDGE * float((1.0 / counts).sum()) / len(counts) ** 2

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import erfcx, softmax, stdtrit
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 
 _ROUNDS = 4
@@ -175,10 +176,10 @@ _FAR = -1e4
 _LEAST_PROBABILITY = 1e-12
 
 
-def check_class_count(classes: int, memory_limit: float) -> None:
+def check_class_count(classes: int, budget: Budget) -> None:
     """Check that the covariances of all classes fit in memory."""
     what = f"y has {classes} classes, whose covariances"
-    refuse_too_large(what, 8 * _ARRAYS * classes**3, memory_limit, "merge classes")
+    refuse_too_large(what, 8 * _ARRAYS * classes**3, budget.memory, "merge classes")
 
 
 def sum_zero_basis(classes: int) -> np.ndarray:

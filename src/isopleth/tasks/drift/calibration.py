@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import chi2
 
-from isopleth.core.budget import Budget
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.dependence import DIRECTIONS
 from isopleth.core.progress import Progress, unheard
 from isopleth.core.scales import ScaledColumns
@@ -285,7 +285,7 @@ def calibrate(
     run_length: float,
     rng: np.random.Generator,
     blocks: RowBlocks | None = None,
-    verbose: bool | int = False,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> tuple[float, np.ndarray]:
     """Return the threshold with the requested mean run length of simulated monitors, and the run lengths.
 
@@ -296,12 +296,12 @@ def calibrate(
     reference = Reference.of(values / np.sqrt(size), blocks)  # within single precision for any ridge
     count = int(np.clip(SIMULATED_ROWS / run_length, FEWEST, MOST))
     # The statistic exceeds the threshold for a few rows at a time, once in a run length.
-    with Progress("simulation of references", count, verbose) as tick:
+    with Progress("simulation of references", count, budget.verbose) as tick:
         means, scale = reference.drawn_again(count, min(0.1, 3.0 / run_length), rng, tick)
     parts = [slice(start, start + _TOGETHER) for start in range(0, count, _TOGETHER)]
     walks = [_Walks(reference, window, means[part], scale[part], part.start) for part in parts]
     steps = max(1, round((window + 0.5 * (run_length - window)) / window))
-    with Progress("simulation of streams", len(walks) * steps, verbose) as tick:
+    with Progress("simulation of streams", len(walks) * steps, budget.verbose) as tick:
         for walk in walks:
             for _ in range(steps):
                 walk.advance(rng)
@@ -310,7 +310,7 @@ def calibrate(
     beyond = np.exp(-max(elapsed, 1.0 / count) / AHEAD)
     ceiling = float(np.quantile(np.concatenate([walk.peaks for walk in walks]), min(beyond, 1.0 - 2.0 / count)))
     longest = max(1, int(run_length / (4 * window)))
-    with Progress("simulation of false alarms", count, verbose) as tick:
+    with Progress("simulation of false alarms", count, budget.verbose) as tick:
         for walk in walks:
             running = len(walk)
             walk.drop(ceiling)

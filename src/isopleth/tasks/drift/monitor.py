@@ -342,7 +342,7 @@ class DriftMonitor(StreamMonitor):
                 length = found.block(window, len(others))
                 lost = found.lost(window, length, len(others))
                 blocks = RowBlocks.of_stretches(others, length, found.period, lost)
-            threshold, self.run_lengths_ = calibrate(values, window, run_length, rng, blocks, self.verbose)
+            threshold, self.run_lengths_ = calibrate(values, window, run_length, rng, blocks, Budget.of(self))
         # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
         # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
         threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)

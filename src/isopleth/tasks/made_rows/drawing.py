@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.progress import Progress
 from isopleth.density import TableDensity
@@ -77,7 +78,7 @@ def make_rows(
     table = density if isinstance(density, TableDensity) else density._table_density()
     n_samples = whole_number("n_samples", n_samples)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
-    rows = _Maker.of(table).rows(n_samples, given, rng, complete, verbose)
+    rows = _Maker.of(table).rows(n_samples, given, rng, complete, Budget(verbose=verbose))
     return rows if density is table else density._fitted.backend.array(rows)
 
 
@@ -102,7 +103,7 @@ class _Maker:
         given: Mapping[Any, Any] | None,
         rng: np.random.Generator,
         complete: bool,
-        verbose: bool | int,
+        budget: Budget,
     ) -> Any:
         """Make rows, as many at once as fit in the cache."""
         table = self.table
@@ -112,7 +113,7 @@ class _Maker:
         maker = self if rest is table else _Maker.of(rest)
         usual = self._draws(_REFERENCE, rng)
         selection, reference, place = self._selection(usual, rng), usual.take(others), 0
-        with Progress("samples", n_samples, verbose) as tick:
+        with Progress("samples", n_samples, budget.verbose) as tick:
             while place < n_samples:
                 n = min(n_samples - place, _BATCH)
                 drawn = maker._draws(CANDIDATES * n, rng)
@@ -157,4 +158,4 @@ class _Maker:
         """Draw which cells of drawn rows are missing."""
         density, enter = self.table.density, self.table.coordinates.enter
         kernel = density.kernel.take(density.columns)
-        return self.recording.missing(kernel, enter(rows), enter(others), rng, **density.budget.limits)
+        return self.recording.missing(kernel, enter(rows), enter(others), rng, density.budget)

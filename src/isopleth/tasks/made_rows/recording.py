@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from isopleth.core.budget import Budget
 from isopleth.core.steps import TIME_STEPS, USUAL_STEPS
 from isopleth.core.threads import slices
 from isopleth.density.fitted import FitRows
@@ -107,18 +108,19 @@ class Recording:
         points: np.ndarray,
         others: np.ndarray,
         rng: np.random.Generator,
-        memory_limit: float,
-        n_jobs: int | None,
+        budget: Budget,
     ) -> np.ndarray:
         """Draw which encoded cells are missing: those of a row of the fit, drawn by the kernel at each drawn row."""
         if self.points is None or self.gaps is None or self.weights is None:
             raise ValueError("the recording has no gaps")
-        pairs = {"block": LOG_VALUE, "memory_limit": memory_limit, "n_jobs": n_jobs}
         some = np.ascontiguousarray(others[:_BALANCED])
-        log_weights = _balanced(Operator(kernel, some, self.points, **pairs).dense(), self.weights)  # type: ignore[arg-type]
+        log_weights = _balanced(
+            Operator(kernel, some, self.points, block=LOG_VALUE, budget=budget).dense(), self.weights
+        )
         donors = np.empty(len(points), dtype=np.intp)
-        for part in slices(len(points), memory_limit / (_PAIR_BYTES * len(self.points))):
-            logs = Operator(kernel, np.ascontiguousarray(points[part]), self.points, **pairs).dense()  # type: ignore[arg-type]
+        for part in slices(len(points), budget.memory / (_PAIR_BYTES * len(self.points))):
+            here = np.ascontiguousarray(points[part])
+            logs = Operator(kernel, here, self.points, block=LOG_VALUE, budget=budget).dense()
             # The largest sum of a logarithm and a Gumbel draw is a draw by the exponentials.
             logs += log_weights
             logs += rng.gumbel(size=logs.shape)

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import gammaln
 
+from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.laws import normal_scores
-from isopleth.core.progress import Progress
 from isopleth.core.scales import bounded
 from isopleth.core.threads import map_threads, slices
 from isopleth.difference.gaussian_system import PenalizedSpectrum
@@ -395,7 +395,7 @@ def choose_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np
     return rows[np.concatenate([np.sort(drawn[:count]), np.sort(drawn[count : _NARROW_CENTERS * count])])]
 
 
-def gaussian_bases(centers: np.ndarray, count: int, scales: np.ndarray, n_jobs: int) -> list[Basis]:
+def gaussian_bases(centers: np.ndarray, count: int, scales: np.ndarray, budget: Budget) -> list[Basis]:
     """Return a basis of Gaussians for each of :func:`length_scales`, of the first `count` centres.
 
     Where these are nearly dependent, as in few columns, all centres serve in `count` directions, which resolves fine detail.
@@ -407,22 +407,20 @@ def gaussian_bases(centers: np.ndarray, count: int, scales: np.ndarray, n_jobs: 
         dependent = len(out.weights[0]) < len(out.centers)
         return Basis.of(centers, scale, (_NARROW_ALPHA,), count) if step in _NARROW and dependent else out
 
-    return map_threads(basis, list(zip(_USED, scales.tolist(), strict=True)), min(n_jobs, len(_USED)))
+    return map_threads(basis, list(zip(_USED, scales.tolist(), strict=True)), min(budget.threads, len(_USED)))
 
 
-def tiles(units: int, group: int, width: int, memory_limit: float, n_jobs: int) -> list[slice]:
+def tiles(units: int, group: int, width: int, budget: Budget) -> list[slice]:
     """Split the units so that the distances of their rows from `width` centres fit in a share of the memory limit."""
     # Smaller tiles stay in the cache and balance better among threads.
-    return slices(units, min(memory_limit / (64.0 * n_jobs * group * width), 20_000 / group))
+    return slices(units, min(budget.memory / (64.0 * budget.threads * group * width), 20_000 / group))
 
 
 def unit_features(
     found: list[Basis],
     rows: np.ndarray,
     units: Units,
-    memory_limit: float,
-    n_jobs: int,
-    verbose: bool | int = False,
+    budget: Budget,
 ) -> list[np.ndarray]:
     """Return unit means of the functions, (units, b), one array a basis, whose centres are the first of the longest list.
 
@@ -435,7 +433,7 @@ def unit_features(
     count = len(ends) - 1
     needed = 8 * count * (sum(len(basis.centers) for basis in found) + 4 * len(centers))
     what = f"{count} units at {len(centers)} centers and {len(found)} length scales"
-    refuse_too_large(what, needed, memory_limit, "use fewer centers")
+    refuse_too_large(what, needed, budget.memory, "use fewer centers")
     out = [np.empty((count, len(basis.centers))) for basis in found]
     metrics = {metric: max(len(b.centers) for b in found if b.metric == metric) for metric in {b.metric for b in found}}
 
@@ -445,11 +443,9 @@ def unit_features(
         distances = {metric: cdist(some, centers[:most], metric) for metric, most in metrics.items()}
         for basis, features in zip(found, out, strict=True):
             features[part] = unit.means(basis.kernel(distances[basis.metric][:, : len(basis.centers)]))
-        tick()
 
-    parts = tiles(count, group, len(centers), memory_limit, n_jobs)
-    with Progress("kernels of the rows", len(parts), verbose) as tick:
-        map_threads(fill, parts, n_jobs)
+    parts = tiles(count, group, len(centers), budget)
+    budget.map("kernels of the rows", fill, parts)
     return out
 
 

@@ -10,12 +10,13 @@ import numpy as np
 
 from isopleth.context.forest_residuals import forest_residuals
 from isopleth.context.residuals import Residuals
+from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.laws import normal_scores_of_ranks
 from isopleth.core.progress import Progress
 from isopleth.core.rows import merge_equal
 from isopleth.core.scales import LEAST_SIZE, refuse_sizes
-from isopleth.core.threads import effective_n_jobs, map_threads, slices
+from isopleth.core.threads import slices
 from isopleth.difference.samples import TwoSamples
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import RowEncoding
@@ -68,10 +69,10 @@ class Products:
         some = normal_scores_of_ranks(pooled, np.full(len(pooled), 1.0 / len(pooled)))
         return cls(normal_scores_of_ranks(rows, share), _strongest_pairs(some, columns), np.flatnonzero(numbers))
 
-    def squares(self, units: Units, labels: Labels, memory_limit: float) -> np.ndarray:
+    def squares(self, units: Units, labels: Labels, budget: Budget) -> np.ndarray:
         """Return squared contrasts (1 + B, k + c) of pairs and of cubes: Hermite's, uncorrelated with a normal column."""
         total, out = len(self.pairs) + len(self.cubed), [np.zeros((len(labels), 0))]
-        for part in slices(total, memory_limit / (32.0 * len(self.values))):
+        for part in slices(total, budget.memory / (32.0 * len(self.values))):
             chosen = np.arange(total)[part]
             one, two = self.pairs[chosen[chosen < len(self.pairs)]].T
             single = self.values[:, self.cubed[chosen[chosen >= len(self.pairs)] - len(self.pairs)]]
@@ -154,11 +155,9 @@ class TwoSampleProblem:
     permutations: int
     centers: int
     seed: int  # seed of the units, the permutations and the centres
-    memory_limit: float
-    n_jobs: int | None
+    budget: Budget
     # number of the group of each row of each sample; groups are permuted as blocks
     groups: tuple[np.ndarray, np.ndarray] | None = None
-    verbose: bool = False  # whether to show progress bars
 
     @classmethod
     def of(cls, x: CheckedRows, y: CheckedRows, names: list[str], *, compared: bool, **options: Any) -> Self:
@@ -293,7 +292,7 @@ class TwoSampleProblem:
     @property
     def _bytes_of_labels(self) -> float:
         """Bytes of all label vectors, and of their differences of means at the length scales computed at a time."""
-        scratch = 2 * max(min(self.centers, len(self.rows)) * self.workers, self.rows.shape[1])
+        scratch = 2 * max(min(self.centers, len(self.rows)) * self.budget.threads, self.rows.shape[1])
         return 8.0 * (1 + self.permutations) * (Labels.floats(self.units.sizes) + scratch)
 
     @cached_property
@@ -302,7 +301,7 @@ class TwoSampleProblem:
         rng = np.random.default_rng([self.seed, 1])
         units = self.units
         what = f"n_resamples = {self.permutations}: the label vectors of these samples"
-        refuse_too_large(what, self._bytes_of_labels, self.memory_limit, "use fewer")
+        refuse_too_large(what, self._bytes_of_labels, self.budget.memory, "use fewer")
         if units.group == 1:
             _, place, strata = self._distinct_units
             return Labels.draw(place, units.sizes, self.permutations, rng, strata=strata)
@@ -318,32 +317,25 @@ class TwoSampleProblem:
         return np.asarray(self.rows[self._distinct_units[0]])
 
     @property
-    def workers(self) -> int:
-        """Number of threads."""
-        return effective_n_jobs(self.n_jobs)
+    def _beside_labels(self) -> Budget:
+        """What the label vectors leave of the budget."""
+        return self.budget.within(self.budget.memory - self._bytes_of_labels)
 
     @cached_property
     def bases(self) -> list[Basis]:
         """Functions of all columns: Gaussians of six length scales, and products of Laplace functions."""
         rng = np.random.default_rng([self.seed, 2])
         centers = choose_centers(self.pooled, self.centers, rng)
-        found = gaussian_bases(centers, self.centers, length_scales(self.pooled), self.workers)
+        found = gaussian_bases(centers, self.centers, length_scales(self.pooled), self.budget)
         return [*found, LaplaceBasis.of(centers[: self.centers], city_block_scale(self.pooled))]
 
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
         """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
         labels, units = self.labels, self.units
-        limit = self.memory_limit - self._bytes_of_labels
-        features = unit_features(found, rows, units, limit, self.workers, self.verbose)
+        features = unit_features(found, rows, units, self._beside_labels)
         pairs = list(zip(found, features, strict=True))
 
-        def form(pair: tuple[Basis, np.ndarray]) -> np.ndarray:
-            out = quadratic_forms(*pair, labels)
-            tick()
-            return out
-
-        with Progress("permutations", len(pairs), self.verbose) as tick:
-            forms = map_threads(form, pairs, min(self.workers, len(pairs)))
+        forms = self.budget.map("permutations", lambda pair: quadratic_forms(*pair, labels), pairs)
         return np.vstack([*forms, column_contrasts(rows, units, labels).T])
 
     @property
@@ -366,10 +358,10 @@ class TwoSampleProblem:
     @cached_property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
         """Pairs of coordinates, and squared contrasts of their products and of cubes, of shape (1 + B, k + c)."""
-        units, labels, limit = self.units, self.labels, self.memory_limit - self._bytes_of_labels
+        units, labels = self.units, self.labels
         share, numbers = shares_of_rows(units, labels), ~self.scaled[self.varying]
         found = Products.of(self.unit_rows, share, sampled_rows(self.pooled), self.columns_of_coordinates, numbers)
-        return found.pairs, found.squares(units, labels, limit)
+        return found.pairs, found.squares(units, labels, self._beside_labels)
 
     def pair_contrasts(self) -> tuple[list[tuple[int, int]], np.ndarray]:
         """Return pairs of columns, and the largest squared contrast of their products, of shape (1 + B, k)."""
@@ -434,12 +426,12 @@ class TwoSampleProblem:
             out[:, varying[0]] = self.scores.max(axis=0)
             return out
         place = np.cumsum(self.varying) - 1
-        with Progress("permutations by column", len(varying), self.verbose) as tick:
+        with Progress("permutations by column", len(varying), self.budget.verbose) as tick:
             for j in varying:
                 where = place[self.blocks[j]][self.varying[self.blocks[j]]]
                 values = merge_equal(self.pooled[:, where], np.ones(len(self.pooled)))[0]
                 some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
-                found = gaussian_bases(values[some], len(some), length_scales(values), self.workers)
+                found = gaussian_bases(values[some], len(some), length_scales(values), self.budget)
                 forms = [self._forms(found, self.unit_rows[:, where])]
                 # Differences finer than any kernel, such as readings that are all higher by their last digit.
                 forms.append(column_steps(self.unit_rows[:, where], values, self.units, self.labels).T)

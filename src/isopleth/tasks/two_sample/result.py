@@ -615,10 +615,9 @@ class TwoSampleResult(Result):
         X, Y = (rows[rng.permutation(len(rows))[:_ROWS_OF_INTERVAL]][:, keep] for rows in self.problem.given)
         model = LSDD(
             centers=_CENTERS_OF_INTERVAL,
-            memory_limit=self.problem.memory_limit,
-            n_jobs=self.problem.n_jobs,
+            **self.problem.budget.limits,
             random_state=self.problem.seed,
-            verbose=self.problem.verbose,
+            verbose=self.problem.budget.verbose,
         )
         return model.fit(X, Y)
 
@@ -790,11 +789,11 @@ class Witness:
 def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.ndarray:
     """Return the difference fitted to all rows at every distinct one, times the volume, for city-block kernels too."""
     rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
-    parts = tiles(len(rows), 1, len(basis.centers), problem.memory_limit, problem.workers)
+    parts = tiles(len(rows), 1, len(basis.centers), problem.budget)
 
     def kernel(part: slice) -> np.ndarray:
         return basis.kernel(cdist(rows[part], basis.centers, basis.metric))
 
-    h = np.sum(map_threads(lambda part: contrast[part] @ kernel(part), parts, problem.workers), axis=0)
+    h = np.sum(map_threads(lambda part: contrast[part] @ kernel(part), parts, problem.budget.threads), axis=0)
     theta = basis.vectors @ ((h @ basis.vectors) / (basis.values + alpha))
-    return np.concatenate(map_threads(lambda part: kernel(part) @ theta, parts, problem.workers))
+    return np.concatenate(map_threads(lambda part: kernel(part) @ theta, parts, problem.budget.threads))

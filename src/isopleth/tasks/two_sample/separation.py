@@ -137,7 +137,7 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
             stratified_folds(labels, problem.seed) if groups is None else _folds_of_groups(labels, groups, problem.seed)
         )
         alpha = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / 2.0
-        features = Features.of(centers, problem.memory_limit, problem.n_jobs)
+        features = Features.of(centers, problem.budget)
         fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), alpha)
         scores = fits.held_out(z, folds)
     margin = (scores[:, 1] - scores[:, 0]) * np.where(labels == 1, 1.0, -1.0)

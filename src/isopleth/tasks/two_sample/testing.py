@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, listed, probability, quoted, warn_user, whole_number
 from isopleth.core.p_values import LEVEL
 from isopleth.core.parameters import check_memory_limit
@@ -301,10 +301,8 @@ def two_sample_test(
         "permutations": permutations,
         "centers": most,
         "seed": int(check_random_state(random_state).randint(2**31)),
-        "memory_limit": memory_limit,
-        "n_jobs": n_jobs,
+        "budget": Budget(memory_limit, n_jobs, checked_verbose(verbose)),
         "groups": _checked_groups(groups, (len(x.rows), len(y.rows))),
-        "verbose": checked_verbose(verbose),
     }
     problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
     _check_assignments(problem)

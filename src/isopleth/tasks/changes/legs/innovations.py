@@ -24,7 +24,7 @@ def run(series: ObservedSeries, described: Described, rng: np.random.Generator) 
         return
     left = clipped(described.innovations)
     blocks = blocks_of(len(series), _ROWS, LEAST_BLOCKS, MOST_BLOCKS)
-    laws = embedded(left, [1], blocks, rng, normal=False, memory_limit=series.memory_limit)
+    laws = embedded(left, [1], blocks, rng, normal=False, budget=series.budget)
     scan = ContrastScan(np.concatenate([moments(left, blocks), laws], axis=1), blocks, rng, remembers=True)
     found = scan.changes(series.rate, described.found.location.changes)
     yield LegCandidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)

@@ -24,7 +24,7 @@ def run(series: ObservedSeries, described: Described, rng: np.random.Generator) 
         return
     blocks = blocks_of(len(series), _ROWS, LEAST_BLOCKS, MOST_BLOCKS)
     normal = standardised(described.shapes)
-    parts = embedded(normal, [SHAPE_LAGS[0]], blocks, rng, normal=True, memory_limit=series.memory_limit)
+    parts = embedded(normal, [SHAPE_LAGS[0]], blocks, rng, normal=True, budget=series.budget)
     scan = ContrastScan(parts, blocks, rng, remembers=True)
     found = scan.changes(series.rate, described.found.location.changes)
     yield LegCandidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
