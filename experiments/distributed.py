@@ -38,7 +38,7 @@ from isopleth.core.parts import FirstPass
 from isopleth.core.threads import processors_taken
 from isopleth.density.feature_statistics import FeatureStatistics
 from isopleth.distributed.dask_parts import FAN, DaskParts
-from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.features import RandomFeatures
 
 COLUMNS = 5
 PART = 25_000

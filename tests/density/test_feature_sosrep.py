@@ -12,7 +12,7 @@ from isopleth.density.feature_statistics import continued_log
 from isopleth.density.frame_density import ExpansionDensity
 from isopleth.expansion import KernelExpansion
 from isopleth.kernels import IMQ, SDO, Gaussian, Kernel, Sobolev, get_kernel
-from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.features import RandomFeatures
 
 KERNELS = ["gaussian", "laplacian", "matern32", "matern72", "sdo", Sobolev([0.5, 2.0, 1.0])]
 

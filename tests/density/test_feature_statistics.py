@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from isopleth.core.budget import Budget
 from isopleth.density.feature_statistics import FeatureStatistics, continued_log, newton
 from isopleth.kernels import KERNELS
-from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.features import RandomFeatures
 
 
 def rows(n, d=2, seed=0):

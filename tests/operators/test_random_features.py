@@ -6,7 +6,7 @@ import pytest
 
 from isopleth.core.budget import Budget
 from isopleth.kernels import KERNELS, SDO, Sobolev
-from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.features import RandomFeatures
 
 CASES = [*KERNELS.values(), SDO(order=4), Sobolev([0.5, 2.0, 1.0])]
 

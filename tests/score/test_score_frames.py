@@ -80,9 +80,9 @@ def test_traces_along_directions_are_those_of_the_jacobian(space, kernel):
     x, v = rng.normal(size=(4, 3)), rng.normal(size=(2, 4, 3))
     want = np.einsum("knj,nji,kni->n", v, differences(field.value, x), v)
     for room in (2**30, 1):
-        np.testing.assert_allclose(field.trace(x, v, room), want, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(field.trace(x, v, Budget(room)), want, rtol=1e-6, atol=1e-6)
     eye = np.eye(3)[:, None, :]
-    np.testing.assert_allclose(field.trace(z, eye, 2**30), field.divergence(z), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(field.trace(z, eye, Budget()), field.divergence(z), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize(

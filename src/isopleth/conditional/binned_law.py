@@ -29,8 +29,8 @@ from isopleth.core.threads import check_stopped, slices
 _BINS, _END_RANKS = 96, (0, 1, 2, 4, 8, 16)
 # Quantile of each tail from which on scores are straight, and then logarithmic.
 _TAIL = 1.0 / 32.0
-# Trees of a column, fewest rows of a leaf, share of the columns that a node compares, words that the trees tell apart.
-_TREES, _LEAF, _COLUMNS, _MOST_WORDS = 60, 3, 1.0 / 3.0, 30
+# How the trees of a column are grown, and words that they tell apart.
+OF_BINS, _MOST_WORDS = Growth(60, leaf=3, columns=1.0 / 3.0), 30
 # Share of the frequencies that is added to the shares of leaves, and rows that all bins together have beforehand. The pool has
 # the frequencies as a part of its own; a larger share here would bound how unlikely the value of another group can be.
 _PRIOR, _BEFOREHAND = 0.001, 0.02
@@ -237,12 +237,20 @@ class BinnedLaw:
     weights: np.ndarray  # of the pool
 
     @classmethod
-    def fit(cls, bins: NumberBins | WordBins, scored: np.ndarray, j: int, n_numeric: int, order: np.ndarray) -> Self:
+    def fit(
+        cls,
+        bins: NumberBins | WordBins,
+        scored: np.ndarray,
+        j: int,
+        n_numeric: int,
+        order: np.ndarray,
+        growth: Growth = OF_BINS,
+    ) -> Self:
         """Fit the law of column j to rows whose numbers are scores and whose cell of the column is known.
 
         `order` has the columns in an order that does not depend on that of the table; the rows likewise.
         """
-        return cls.fit_judging(bins, scored, j, n_numeric, order, Growth(_TREES))[0]
+        return cls.fit_judging(bins, scored, j, n_numeric, order, growth)[0]
 
     @classmethod
     def fit_judging(
@@ -267,7 +275,7 @@ class BinnedLaw:
             target = shares @ _codes_of_words(counts)
             told = shares @ codes_of_target(counts)
             inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], told, w)
-        forest, leaves = Forest.fit_placing(X, target, w, replace(growth, leaf=_LEAF, columns=_COLUMNS))
+        forest, leaves = Forest.fit_placing(X, target, w, growth)
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)
         )

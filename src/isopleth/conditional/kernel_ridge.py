@@ -13,6 +13,7 @@ import numpy as np
 
 from isopleth.core.rows import sample_places
 from isopleth.core.threads import check_stopped
+from isopleth.operators.features import GaussianFeatures
 
 # Squared lengths over twice the number of columns, and penalties in numbers of rows, that are compared.
 _LENGTHS, _PENALTIES = (0.1, 0.5, 2.5), np.geomspace(1e-10, 10.0, 22)
@@ -30,8 +31,7 @@ class KernelRidge:
 
     center: np.ndarray  # (p,): mean of each column
     scale: np.ndarray  # (p,): its deviation
-    landmarks: np.ndarray  # (M, p): in deviations
-    length: float  # squared, times 2
+    functions: GaussianFeatures  # around landmarks in deviations
     shift: np.ndarray  # (M,): means of the kernels
     slopes: np.ndarray  # (M,)
     intercept: float
@@ -62,10 +62,11 @@ class KernelRidge:
         landmarks, mean = Z[sample_places(len(Z), count)], float(share @ y)
         root, one = np.sqrt(share), 1.0 / np.maximum(copies, 1.0)
         target, best, found = root * (y - mean), np.inf, None
+        distances = GaussianFeatures(landmarks, 1.0).distances(Z)
         for factor in _LENGTHS:
             check_stopped()
-            length = 2.0 * factor * max(A.shape[1], 1)
-            features = _features(Z, landmarks, length)
+            functions = GaussianFeatures(landmarks, np.sqrt(factor * max(A.shape[1], 1)))
+            features = functions.at(distances)
             shift = share @ features
             B = root[:, None] * (features - shift)
             squares, V = np.linalg.eigh(B.T @ B)
@@ -79,17 +80,11 @@ class KernelRidge:
                 residuals = (target - U @ (shrunk * projected)) / root / left
                 if (loss := float(share @ residuals**2)) < best:
                     slopes = V @ (np.sqrt(squares) / (squares + penalty) * projected)
-                    best, found = loss, (cls(center, scale, landmarks, length, shift, slopes, mean), residuals)
+                    best, found = loss, (cls(center, scale, functions, shift, slopes, mean), residuals)
         assert found is not None
         return found
 
     def predict(self, A: np.ndarray) -> np.ndarray:
         """Return the function at rows."""
         Z = np.clip((A - self.center) / self.scale, -_FARTHEST, _FARTHEST)
-        return np.asarray(self.intercept + (_features(Z, self.landmarks, self.length) - self.shift) @ self.slopes)
-
-
-def _features(Z: np.ndarray, landmarks: np.ndarray, length: float) -> np.ndarray:
-    """Return the kernels at the landmarks."""
-    squared = (Z**2).sum(axis=1)[:, None] + (landmarks**2).sum(axis=1) - 2.0 * Z @ landmarks.T
-    return np.exp(-np.maximum(squared, 0.0) / length)
+        return np.asarray(self.intercept + (self.functions(Z) - self.shift) @ self.slopes)

@@ -38,7 +38,7 @@ from isopleth.expansion import KernelExpansion
 from isopleth.frames import BoundedMap
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.operators import Operator
-from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.features import RandomFeatures
 from isopleth.solvers import auto
 from isopleth.tables.checks import CheckedRows, varying_columns, warn_few_rows
 

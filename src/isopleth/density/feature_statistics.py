@@ -12,7 +12,7 @@ from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import Progress
 from isopleth.core.threads import ONE_BLAS_THREAD, interruptible, map_threads
-from isopleth.operators.random_features import RandomFeatures
+from isopleth.operators.features import RandomFeatures
 
 # Matrices over all pairs of features that a solution holds, including the sums.
 _MATRICES = 4

@@ -8,11 +8,11 @@ from typing import Self, TypeVar
 
 import numpy as np
 from scipy.linalg import cholesky, solve, solve_triangular
-from scipy.spatial.distance import cdist
 
 from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import unheard
+from isopleth.operators.features import LaplaceFeatures
 from isopleth.core.threads import interruptible, map_threads, slices
 
 FOLDS = 10
@@ -29,10 +29,10 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Features:
+class SpanFeatures:
     r"""Coordinates in the space of :math:`k(x, y) = \exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` spanned by the centres."""
 
-    centers: np.ndarray  # (b, d): centres of the kernels
+    functions: LaplaceFeatures
     factor: np.ndarray  # (b, b): lower Cholesky factor of the centres' kernel matrix
     budget: Budget  # its memory is for the blocks of rows of all threads
 
@@ -41,28 +41,27 @@ class Features:
         """Compute the coordinates for these centres."""
         needed = 8 * (FOLDS + _MATRICES) * len(centers) ** 2
         refuse_too_large(f"{len(centers)} centers", needed, budget.memory, "use fewer centers")
-        gram = _kernel(centers, centers)
+        functions = LaplaceFeatures(centers, LENGTH * centers.shape[1])
+        gram = functions(centers)
         gram[np.diag_indices_from(gram)] += _NUGGET
-        return cls(centers, np.asarray(cholesky(gram, lower=True)), budget)
+        return cls(functions, np.asarray(cholesky(gram, lower=True)), budget)
 
     def __call__(self, z: np.ndarray) -> np.ndarray:
         """Return the coordinates of the rows `z`, of shape (n, b)."""
-        operations = float(len(self.centers)) ** 2 * len(z)
-        half = interruptible(operations, solve_triangular, self.factor, _kernel(self.centers, z), lower=True)
+        operations = float(len(self)) ** 2 * len(z)
+        half = interruptible(operations, solve_triangular, self.factor, self.functions(z).T, lower=True)
         return np.asarray(half).T
+
+    def __len__(self) -> int:
+        return len(self.functions.centers)
 
     def blocks(self, n: int) -> list[slice]:
         """Split `n` rows into slices. They do not depend on the number of threads, so that sums over them do not either."""
-        return slices(n, min(_BLOCK, self.budget.memory / (48 * FOLDS * len(self.centers))))
+        return slices(n, min(_BLOCK, self.budget.memory / (48 * FOLDS * len(self))))
 
     def map(self, work: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Return `work` of each item, computed by at most as many threads as there are folds."""
         return map_threads(work, items, min(FOLDS, self.budget.threads))
-
-
-def _kernel(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    operations = 10.0 * len(x) * len(y) * x.shape[1]  # an estimate: cdist computes one distance at a time
-    return np.exp(interruptible(operations, cdist, x, y, "cityblock") / (-LENGTH * x.shape[1]))
 
 
 @dataclass(frozen=True)
@@ -77,14 +76,14 @@ class FoldMoments:
     @classmethod
     def of(
         cls,
-        features: Features,
+        features: SpanFeatures,
         z: np.ndarray,
         labels: np.ndarray,
         folds: np.ndarray,
         tick: Callable[[int], None] = unheard,
     ) -> Self:
         """Compute the sums over labelled rows; `tick` is called with the number of rows that were added."""
-        n_folds, classes, b = int(folds.max()) + 1, int(labels.max()) + 1, len(features.centers)
+        n_folds, classes, b = int(folds.max()) + 1, int(labels.max()) + 1, len(features)
         counts = np.zeros((n_folds, classes))
         np.add.at(counts, (folds, labels), 1.0)
         weight = 1.0 / (classes * counts.sum(axis=0))[labels]
@@ -143,12 +142,12 @@ def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
 class Fits:
     """Scores fitted without each fold; the last column, the mean kernel value, tells how typical a row is."""
 
-    features: Features  # coordinates in which the scores are linear
+    features: SpanFeatures  # coordinates in which the scores are linear
     coefficients: np.ndarray  # (b, folds, K + 1): coefficients
     offsets: np.ndarray  # (folds, K + 1): offsets
 
     @classmethod
-    def of(cls, features: Features, sums: FoldMoments, alpha: float) -> Self:
+    def of(cls, features: SpanFeatures, sums: FoldMoments, alpha: float) -> Self:
         """Fit without every fold."""
         coefficients, offsets = zip(*(sums.without(fold, alpha) for fold in range(len(sums.counts))), strict=True)
         return cls(features, np.stack(coefficients, axis=1), np.stack(offsets))

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from isopleth import ChangePointDetector
+from isopleth.core.budget import Budget
+from isopleth.operators.features import GaussianFeatures
 from isopleth.tasks.changes.autocorrelation import period_of
 from isopleth.tasks.changes.embedding import (
     Blocks,
@@ -49,8 +51,8 @@ def test_sums_of_functions_are_those_of_a_loop_over_windows():
     places = np.array([30, 350, 640])
     landmarks = np.concatenate([lag_windows(values[p : p + lag], lag, False) for p in places])
     edges = np.array([0.0, 10.25, 255.5, 256.0, 300.75, count])
-    functions = _Functions(values, lag, False, places, landmarks, 1.5)
-    sums = np.diff(functions.until(edges, 1.0), axis=0)
+    functions = _Functions(values, lag, False, places, GaussianFeatures(landmarks, 1.5))
+    sums = np.diff(functions.until(edges, Budget(1.0)), axis=0)
     weights = _weights(edges, places, lag, count)
     windows = lag_windows(values, lag, False)
     for column, place in enumerate(places):

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from isopleth import InputError
 from isopleth.core.budget import Budget
-from isopleth.tasks.classifier import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import SpanFeatures, Fits, FoldMoments, drawn_evenly, stratified_folds
 
 LIMIT = 2.0**30
 
@@ -18,7 +18,7 @@ class TestScores:
     def test_held_out_scores_are_those_of_kernel_ridge_regression_without_the_fold(self):
         z, labels = labelled((20, 20))
         folds, alpha = stratified_folds(labels, 0), 0.05
-        features = Features.of(z, Budget(LIMIT, 1))
+        features = SpanFeatures.of(z, Budget(LIMIT, 1))
         fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), alpha)
         found, new = fits.held_out(z, folds), fits(z)
         assert new.shape == (40, 10, 3)  # a score of each row for each fit and class, and how typical it is
@@ -40,18 +40,18 @@ class TestScores:
     def test_little_memory_gives_the_same(self):
         z, labels = labelled((40, 25, 30))
         folds = stratified_folds(labels, 0)
-        both = [Features.of(z[:30], Budget(limit, 1)) for limit in (LIMIT, 8.0 * 16 * 900)]
+        both = [SpanFeatures.of(z[:30], Budget(limit, 1)) for limit in (LIMIT, 8.0 * 16 * 900)]
         many, few = (Fits.of(features, FoldMoments.of(features, z, labels, folds), 0.03) for features in both)
         np.testing.assert_allclose(many.held_out(z, folds), few.held_out(z, folds), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(many(z), few(z), rtol=1e-9, atol=1e-12)
 
     def test_too_little_memory_is_refused(self):
         with pytest.raises(InputError, match=r"40 centers need .* more than memory_limit; use fewer centers"):
-            Features.of(labelled((20, 20))[0], Budget(1000.0, 1))
+            SpanFeatures.of(labelled((20, 20))[0], Budget(1000.0, 1))
 
     def test_coordinates_have_the_kernel_as_inner_product(self):
         z, _ = labelled((6, 6))
-        phi = Features.of(z, Budget(LIMIT, 1))(z)
+        phi = SpanFeatures.of(z, Budget(LIMIT, 1))(z)
         np.testing.assert_allclose(phi @ phi.T, np.exp(-cdist(z, z, "cityblock") / 6.0), atol=1e-8)
 
     @pytest.mark.parametrize(("sizes", "folds"), [((40, 25), 10), ((40, 7), 7), ((2, 90), 2)])

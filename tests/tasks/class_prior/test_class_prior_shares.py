@@ -21,7 +21,7 @@ from isopleth.tasks.class_prior.shares import (
     sum_zero_basis,
     two_shares,
 )
-from isopleth.tasks.classifier import Features, Fits, FoldMoments, stratified_folds
+from isopleth.tasks.classifier import SpanFeatures, Fits, FoldMoments, stratified_folds
 
 LIMIT = 2.0**30
 
@@ -102,7 +102,7 @@ class TestMixture:
             z, labels = labelled((20, 20), 5, 1.5, seed)
             hidden = (np.arange(500) < 500.0 * share[1]).astype(int)
             new, folds = rng.normal(size=(500, 5)) + 1.5 * np.eye(2, 5)[hidden], stratified_folds(labels, seed)
-            features = Features.of(z, Budget(LIMIT, 1))
+            features = SpanFeatures.of(z, Budget(LIMIT, 1))
             fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), 0.1)
             scores = fits.held_out(z, folds)[:, :-1]
             squash = Squash.of(scores, labels)

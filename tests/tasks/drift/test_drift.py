@@ -36,7 +36,7 @@ def stream(rows=400, dim=3, seed=1):
 def dense_statistic(fitted, window):
     """h' M h with a dense inverse, from rows."""
     features, alpha = fitted._features, fitted.alpha
-    z, centers = features.frame.enter(fitted._context.beside(window)), features.centers
+    z, centers = features.frame.enter(fitted._context.beside(window)), features.functions.centers
     psi = np.exp(-0.5 * ((z[:, None] - centers) ** 2).sum(-1)).mean(axis=0)
     H = np.exp(-0.25 * ((centers[:, None] - centers) ** 2).sum(-1))
     inverse = np.linalg.inv(H + alpha * np.eye(len(H)))

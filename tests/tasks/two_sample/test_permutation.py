@@ -11,13 +11,13 @@ from scipy.stats import chi2, norm, rankdata
 
 from isopleth.core.budget import Budget
 from isopleth.core.p_values import adjusted_p_values, permutation_pvalue
+from isopleth.operators.features import GaussianFeatures, LaplaceFeatures
 from isopleth.tasks.two_sample.groups import strata_of_groups
 from isopleth.tasks.two_sample.permutation import (
     ALPHA,
     Basis,
     ColumnUnits,
     Labels,
-    LaplaceBasis,
     Units,
     column_contrasts,
     moment_scores,
@@ -90,11 +90,6 @@ def laplace_products(centers, scale):
     return out
 
 
-def test_inner_products_of_laplace_functions_by_quadrature():
-    centers = np.random.default_rng(7).normal(size=(3, 2))
-    np.testing.assert_allclose(LaplaceBasis.inner_products(centers, 0.8), laplace_products(centers, 0.8), rtol=1e-6)
-
-
 def dense(members):
     return members if isinstance(members, np.ndarray) else members.toarray()
 
@@ -111,7 +106,7 @@ def slow_contrasts(labels, place):
         yield e
 
 
-@pytest.mark.parametrize("kind", [Basis, LaplaceBasis])
+@pytest.mark.parametrize("kind", [GaussianFeatures, LaplaceFeatures])
 @pytest.mark.parametrize("sizes", [(6, 6), (4, 11), (1, 30)])
 def test_quadratic_forms_against_sums_over_pairs_of_rows(sizes, kind):
     """Over all pairs of different units, the kernel centred at the mean of both samples; equal up to a constant."""
@@ -119,9 +114,9 @@ def test_quadratic_forms_against_sums_over_pairs_of_rows(sizes, kind):
     place = np.concatenate([np.arange(n - 2), [0, 1]])
     rows, centers = RNG.normal(size=(n - 2, 2)), RNG.normal(size=(5, 2))
     labels = labels_of(place, sizes, 8)
-    basis = kind.of(centers, 1.3, (ALPHA, 30.0))
+    basis = Basis.of(kind(centers, 1.3), (ALPHA, 30.0))
     found = quadratic_forms(basis, unit_features([basis], rows, equal(rows, 1), Budget(1e9, 1))[0], labels)
-    if kind is Basis:
+    if kind is GaussianFeatures:
         psi = np.exp(-0.5 * cdist(rows, centers, "sqeuclidean") / 1.3**2)[place]
         H = np.exp(-0.25 * cdist(centers, centers, "sqeuclidean") / 1.3**2)
     else:
@@ -224,7 +219,7 @@ def test_rank_scores_follow_the_ranks_and_break_ties_by_moments():
 
 def test_groups_have_the_mean_features_of_their_rows():
     centers = RNG.normal(size=(4, 2))
-    basis = Basis.of(centers, 0.9)
+    basis = Basis.of(GaussianFeatures(centers, 0.9))
     rows = RNG.normal(size=(12, 2))
     single = unit_features([basis], rows, equal(rows, 1), Budget(1e9, 1))[0]
     grouped = unit_features([basis], rows, equal(rows, 3), Budget(1e9, 2))[0]
@@ -341,7 +336,7 @@ def test_long_and_short_groups_change_places_among_their_like_and_lonely_ones_ar
 def test_features_of_blocks_are_means_over_their_rows():
     units = Units(np.arange(9), (2, 2), 0, np.array([1, 4, 2, 2]))
     centers, rows = RNG.normal(size=(4, 2)), RNG.normal(size=(9, 2))
-    basis = Basis.of(centers, 0.9)
+    basis = Basis.of(GaussianFeatures(centers, 0.9))
     single = unit_features([basis], rows, equal(rows, 1), Budget(1e9, 1))[0]
     expected = [single[a:b].mean(axis=0) for a, b in ((0, 1), (1, 5), (5, 7), (7, 9))]
     np.testing.assert_allclose(unit_features([basis], rows, units, Budget(1e9, 2))[0], expected)

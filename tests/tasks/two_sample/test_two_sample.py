@@ -10,11 +10,12 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binomtest, ks_2samp, norm
 
 from isopleth import DataWarning, InputError, two_sample_test
+from isopleth.operators.features import GaussianFeatures
 from isopleth.tables.kinds import Column
 from isopleth.tasks.classifier import Fits, stratified_folds
 from isopleth.tasks.column_changes import ColumnSummary, share_that_differs
 from isopleth.tasks.two_sample.given_others import contrasts
-from isopleth.tasks.two_sample.permutation import Basis, ColumnUnits, Units, column_contrasts
+from isopleth.tasks.two_sample.permutation import ColumnUnits, Units, column_contrasts
 from isopleth.tasks.two_sample.separation import held_out_answers
 
 FEW = {"n_resamples": 99, "random_state": 0, "n_jobs": 1}
@@ -86,10 +87,10 @@ def test_the_witness_is_the_difference_that_lsdd_fits(result):
     """The same system, solved densely over all rows."""
     problem = result.problem
     basis, alpha = problem.kernels[result.best]
-    assert isinstance(basis, Basis)
-    assert basis.metric == "sqeuclidean"
-    rows = [problem.enter(rows) / basis.length_scale for rows in problem.given]
-    centers = basis.centers / basis.length_scale
+    assert isinstance(basis.functions, GaussianFeatures)
+    scale = basis.functions.length_scale
+    rows = [problem.enter(rows) / scale for rows in problem.given]
+    centers = basis.functions.centers / scale
 
     def kernel(z, half):
         return np.exp(-half * ((z[:, None] - centers[None]) ** 2).sum(axis=-1))
@@ -333,8 +334,8 @@ def test_scales_and_centres_do_not_depend_on_labels(result):
     both = np.concatenate([X, Y])[np.random.default_rng(1).permutation(140)]
     other = two_sample_test(both[:80], both[80:], **FEW).problem
     for one, same in zip(result.problem.bases, other.bases, strict=True):
-        np.testing.assert_array_equal(one.centers, same.centers)
-        assert one.length_scale == same.length_scale
+        np.testing.assert_array_equal(one.functions.centers, same.functions.centers)
+        assert one.functions.length_scale == same.functions.length_scale
 
 
 def test_one_column_of_a_hundred_is_found_and_named():

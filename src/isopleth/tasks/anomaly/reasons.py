@@ -6,13 +6,13 @@ row, by which wrong cells are found, too. The laws are fitted when the first row
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.conditional.binned_law import OF_BINS, BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
 from isopleth.conditional.column_laws import CellJudgement, without_each
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.core.budget import Budget
@@ -220,8 +220,8 @@ class Reasons:
             known, bins = ~np.isnan(self.rows[:, j]), self.bins[j]
             assert bins is not None
             share = min(max(1.0 / 3.0, _COLUMNS / max(len(orders[j]) - 1, 1)), 1.0)
-            how: dict[str, Any] = {"trees": _TREES, "columns": share, "seed": seed}
-            return BinnedLaw.fit(bins, scored[known], j, self.n_numeric, orders[j], **how)
+            growth = replace(OF_BINS, trees=_TREES, columns=share, seed=seed)
+            return BinnedLaw.fit(bins, scored[known], j, self.n_numeric, orders[j], growth)
 
         for j, law in zip(missing, budget.map("laws of columns", fit_one, missing), strict=True):
             self.laws[str(j)] = law

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from isopleth.conditional.binned_law import OF_BINS
 from isopleth.conditional.column_laws import CellJudgement, CellLaws
-from isopleth.conditional.forest import Growth
 from isopleth.conditional.inputs import Sample
 from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.budget import Budget
@@ -179,7 +179,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             "computed": self._computed(table),
         }
         with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
-            growth = Growth(self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick)
+            growth = replace(OF_BINS, trees=self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick)
             rows = sample.rows[sample.independent]
             first = np.unique(sample.place, return_index=True)[1]
             limits = table.limits.take(first[sample.independent])

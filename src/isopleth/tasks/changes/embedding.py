@@ -10,6 +10,7 @@ from scipy.spatial.distance import pdist
 
 from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.threads import ONE_BLAS_THREAD
+from isopleth.operators.features import GaussianFeatures
 
 LANDMARKS = 100
 # Lengths of the windows whose shape is compared, as far as they fit in a block: longer ones would make neighbouring blocks alike.
@@ -155,7 +156,7 @@ def _of_lag(
     scale = WIDEST * float(np.median(distances))
     middles = blocks.edges - 0.5 * (lag - 1)
     edges = np.clip(middles, 0.0, count)
-    functions = _Functions(values, lag, normal, places, landmarks, scale)
+    functions = _Functions(values, lag, normal, places, GaussianFeatures(landmarks, scale))
     sums = np.diff(functions.until(edges, budget), axis=0)
     weights = _weights(edges, places, lag, count)
     # Windows at the ends of the series are part of a cycle, and their means those of some phases only.
@@ -174,13 +175,12 @@ class _Functions:
     lag: int
     normal: bool
     places: np.ndarray
-    landmarks: np.ndarray
-    scale: float
+    landmarks: GaussianFeatures  # of the largest scale
 
     def until(self, edges: np.ndarray, budget: Budget) -> np.ndarray:
         """Compute sums over the windows before each edge, of shape (edges, scales, landmarks); edges need not be whole steps."""
-        count, size = len(self.values) - self.lag + 1, len(self.landmarks)
-        step = int(np.clip(budget.memory / (64.0 * (size + self.landmarks.shape[1])), 256, 16384))
+        count, size = len(self.values) - self.lag + 1, len(self.landmarks.centers)
+        step = int(np.clip(budget.memory / (64.0 * (size + self.landmarks.centers.shape[1])), 256, 16384))
         out = np.empty((len(edges), _SCALES, size))
         total = np.zeros((_SCALES, size))
         done = 0
@@ -202,9 +202,11 @@ class _Functions:
 
     def _at(self, start: int, stop: int) -> np.ndarray:
         windows = lag_windows(self.values[start : stop + self.lag - 1], self.lag, self.normal)
-        squares = np.einsum("ij,ij->i", windows, windows)[:, None] - 2.0 * windows @ self.landmarks.T
-        squares += np.einsum("ij,ij->i", self.landmarks, self.landmarks)
-        functions = np.exp(np.maximum(squares, 0.0) * (-0.5 / self.scale**2))
+        centers = self.landmarks.centers
+        # By a product: windows have many numbers, and are in units in which these are small.
+        squares = np.einsum("ij,ij->i", windows, windows)[:, None] - 2.0 * windows @ centers.T
+        squares += np.einsum("ij,ij->i", centers, centers)
+        functions = self.landmarks.at(np.maximum(squares, 0.0))
         # Windows that overlap a landmark are left out, because they share values with it.
         for column in np.flatnonzero((self.places > start - self.lag) & (self.places < stop + self.lag)):
             low, high = self.places[column] - self.lag + 1 - start, self.places[column] + self.lag - start

@@ -37,7 +37,7 @@ from isopleth.tasks.class_prior.shares import (
     held_out_losses,
     strangeness,
 )
-from isopleth.tasks.classifier import Features, Fits, FoldMoments, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import SpanFeatures, Fits, FoldMoments, drawn_evenly, stratified_folds
 
 # Largest ridge that is tried, over the number of labelled rows for classes of equal size, and the smaller ones as shares of
 # it. With few rows a large ridge has less noise; classes that only a combination of columns separates need a small one.
@@ -220,7 +220,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         passes = 2 if self.alpha is not None else 2 + len(_SHARES_OF_RIDGE)
         bar = Progress("scores that separate the classes", passes * len(z), self.verbose)
         with ONE_BLAS_THREAD, bar as tick:  # the systems of the folds are small
-            features = Features.of(self._frame.enter(self.centers_), Budget.of(self))
+            features = SpanFeatures.of(self._frame.enter(self.centers_), Budget.of(self))
             folds = stratified_folds(labels, seed)
             sums = FoldMoments.of(features, z, labels, folds, tick)
             largest = _RIDGE * float((1.0 / counts).sum()) / len(counts) ** 2

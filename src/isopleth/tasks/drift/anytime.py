@@ -8,12 +8,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from scipy.spatial.distance import pdist
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from isopleth.core.errors import InputError
 from isopleth.core.rows import row_keys
+from isopleth.operators.features import GaussianFeatures
 from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
@@ -212,9 +213,8 @@ class AnytimeDriftMonitor(StreamMonitor):
             b.start for c, b in zip(encoding.cells, encoding.blocks, strict=True) if c.kind != "categorical"
         ]
         self._middle = np.median(first[:, self._numbers], axis=0)
-        self._centers = first[:_CENTERS]
-        distances = cdist(self._centers / self._unit, self._centers / self._unit, "sqeuclidean")
-        self._half_inverse = 0.5 / max(float(np.median(distances[np.triu_indices(len(distances), 1)])), 1e-300)
+        centers = first[:_CENTERS] / self._unit
+        self._functions = GaussianFeatures(centers, max(float(np.sqrt(np.median(pdist(centers, "sqeuclidean")))), 1e-150))
         levels = np.linspace(0.0, 1.0, _BINS + 1)[1:-1]
         self._edges = np.quantile(self._scores(part, alone=True), levels, axis=0).T.copy()
         bins = self._bins(X[compared])
@@ -229,10 +229,9 @@ class AnytimeDriftMonitor(StreamMonitor):
     def _scores(self, X: np.ndarray, *, alone: bool = False) -> np.ndarray:
         """Return scores of rows: columns, gaps, mean kernel value and products; with `alone`, centres do not count themselves."""
         rows = self._encoding(X)
-        kernel = np.exp(-self._half_inverse * cdist(rows / self._unit, self._centers / self._unit, "sqeuclidean"))
-        typical = kernel.sum(axis=1)
+        typical = self._functions(rows / self._unit).sum(axis=1)
         if alone:
-            typical[: len(self._centers)] -= 1.0
+            typical[: len(self._functions.centers)] -= 1.0
         numbers = rows[:, self._numbers]
         # Ranks of products of columns in units of the reference change with their dependence.
         one, other = np.triu_indices(numbers.shape[1] if numbers.shape[1] <= _MOST_IN_PAIRS else 0, 1)

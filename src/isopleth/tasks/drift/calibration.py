@@ -17,6 +17,7 @@ from isopleth.core.progress import Progress, unheard
 from isopleth.core.scales import ScaledColumns
 from isopleth.core.threads import interruptible
 from isopleth.difference.gaussian_system import GaussianSystem, PenalizedSpectrum
+from isopleth.operators.features import GaussianFeatures
 
 SIMULATED_ROWS = 1e6
 # Simulated monitors: as many as the rows allow. The standard error of the mean run length of 300 is about 6 %.
@@ -388,7 +389,7 @@ class DriftFeatures:
     """
 
     frame: ScaledColumns  # frame in which the length scale is 1
-    centers: np.ndarray  # (b, d): centres in the frame
+    functions: GaussianFeatures  # around centres in the frame
     projection: np.ndarray  # (b, r): `M^{1/2}` times a rotation
     mean: np.ndarray  # (r,): mean over the reference
 
@@ -409,12 +410,12 @@ class DriftFeatures:
         inner = interruptible(2.0 * values.size * values.shape[1], np.matmul, values.T, values)
         turn = interruptible(9.0 * len(inner) ** 3, np.linalg.eigh, inner)[1][:, ::-1]
         projection = root @ turn
-        return cls(frame, system.centers, projection, psi.mean(axis=0) @ projection), values @ turn
+        return cls(
+            frame, GaussianFeatures(system.centers, 1.0), projection, psi.mean(axis=0) @ projection
+        ), values @ turn
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return the values at rows of shape (n, n_features), of shape (n, r)."""
-        z = np.ascontiguousarray(self.frame.enter(X))
-        cross = np.matmul(z[:, None, :], self.centers.T)[:, 0]
-        squares = (z * z).sum(axis=1)[:, None] + (self.centers * self.centers).sum(axis=1) - 2.0 * cross
-        psi = np.exp(-0.5 * np.maximum(squares, 0.0))
+        psi = self.functions(self.frame.enter(X))
+        # Not one product of matrices, whose last digits depend on how many rows are given at once.
         return np.matmul(psi[:, None, :], self.projection)[:, 0] - self.mean

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 from scipy.special import gammaln
 
 from isopleth.core.budget import Budget
@@ -17,6 +17,7 @@ from isopleth.core.laws import normal_scores
 from isopleth.core.scales import bounded
 from isopleth.core.threads import map_threads, slices
 from isopleth.difference.gaussian_system import PenalizedSpectrum
+from isopleth.operators.features import CenterFeatures, GaussianFeatures
 from isopleth.tasks.two_sample.groups import strata_of_groups
 
 # Smallest number of groups; from twice as many rows in both samples, groups are permuted instead of rows.
@@ -239,7 +240,6 @@ _LOST = 1e-6
 # Statistics leave out eigenvalues below this share of the ridge: most of the time is spent on these, to no effect.
 _NEGLIGIBLE = 0.01
 _ROWS_OF_DISTANCES = 400
-_FACTORS = 16
 _SMALLEST, _LARGEST = 0.05, 0.95
 # Largest ratio of the 95th percentile to the smallest scale: nearly equal rows must not spread the scales too far.
 _WIDEST = 200.0
@@ -324,69 +324,33 @@ def city_block_scale(rows: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Functions around centres at one length scale, in the coordinates where their inner products are diagonal."""
+    """Functions around centres in the coordinates where their inner products H are diagonal."""
 
-    centers: np.ndarray  # (b, d): centres, in units of the columns
-    length_scale: float  # length scale of the kernel, in units of the columns
+    functions: CenterFeatures  # in units of the columns
     values: np.ndarray  # (r,): eigenvalues of H
     vectors: np.ndarray  # (b, r): eigenvectors
     alphas: tuple[float, ...] = (ALPHA,)  # ridges over the volume of the kernel
     start: int = 0  # first of the directions that statistics use, in ascending order of the eigenvalues
 
-    metric = "sqeuclidean"
-
     @classmethod
-    def of(
-        cls, centers: np.ndarray, length_scale: float, alphas: tuple[float, ...] = (ALPHA,), most: int | None = None
-    ) -> Self:
+    def of(cls, functions: CenterFeatures, alphas: tuple[float, ...] = (ALPHA,), most: int | None = None) -> Self:
         """Diagonalise the inner products of the functions, over the volume; statistics use at most `most` directions."""
-        spectrum = PenalizedSpectrum.of(cls.inner_products(centers, length_scale))
+        spectrum = PenalizedSpectrum.of(functions.inner_products())
         kept = spectrum.values > _LOST
         values, vectors = spectrum.values[kept], spectrum.vectors[:, kept]
         start = int(np.searchsorted(values, _NEGLIGIBLE * min(alphas)))
         if most is not None:
             start = max(start, len(values) - most)
-        return cls(centers, length_scale, values, vectors, alphas, start)
+        return cls(functions, values, vectors, alphas, start)
 
-    @staticmethod
-    def inner_products(centers: np.ndarray, length_scale: float) -> np.ndarray:
-        r"""Return :math:`e^{-|c - c'|^2 / (4 \sigma^2)}`, the inner products of Gaussians over their volume."""
-        return np.asarray(np.exp(cdist(centers, centers, "sqeuclidean") / (-4.0 * length_scale**2)))
-
-    def kernel(self, distances: np.ndarray) -> np.ndarray:
-        """Return the functions at these distances (of :attr:`metric`) from the centres."""
-        return np.asarray(np.exp(distances * (-0.5 / self.length_scale**2)))
+    def __len__(self) -> int:
+        return len(self.functions.centers)
 
     @property
     def weights(self) -> np.ndarray:
         """Eigenvalues of M for every ridge and direction that statistics use, of shape (k, r)."""
         alphas, values = np.array(self.alphas)[:, None], self.values[self.start :]
         return np.asarray((values + 2.0 * alphas) / (values + alphas) ** 2)
-
-
-class LaplaceBasis(Basis):
-    r"""Basis of products of Laplace functions, :math:`\psi_l(x) = e^{-|x - c_l|_1 / s}`."""
-
-    metric = "cityblock"
-
-    @staticmethod
-    def inner_products(centers: np.ndarray, length_scale: float) -> np.ndarray:
-        r"""Return :math:`\prod_j (1 + e_j) e^{-e_j}`, :math:`e_j = |c_j - c'_j| / s`."""
-        log = pdist(centers, "cityblock") / -length_scale
-        one, other = np.triu_indices(len(centers), 1)
-        # A logarithm takes longer than a product; products of so few factors, each below 1e19, do not overflow.
-        for start in range(0, centers.shape[1], _FACTORS):
-            product = np.ones(len(log))
-            for column in centers.T[start : start + _FACTORS] / length_scale:
-                product *= 1.0 + np.minimum(np.abs(column[one] - column[other]), 1e18)
-            log += np.log(product)
-        out = np.eye(len(centers))
-        out[one, other] = out[other, one] = np.exp(log)
-        return out
-
-    def kernel(self, distances: np.ndarray) -> np.ndarray:
-        """Return the functions at these city-block distances from the centres."""
-        return np.asarray(np.exp(distances * (-1.0 / self.length_scale)))
 
 
 def choose_centers(rows: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -403,9 +367,11 @@ def gaussian_bases(centers: np.ndarray, count: int, scales: np.ndarray, budget: 
 
     def basis(pair: tuple[int, float]) -> Basis:
         step, scale = pair
-        out = Basis.of(centers[:count], scale, (ALPHA, _LARGE_ALPHA) if step == _AT_STEP else (ALPHA,))
-        dependent = len(out.weights[0]) < len(out.centers)
-        return Basis.of(centers, scale, (_NARROW_ALPHA,), count) if step in _NARROW and dependent else out
+        few = GaussianFeatures(centers[:count], scale)
+        out = Basis.of(few, (ALPHA, _LARGE_ALPHA) if step == _AT_STEP else (ALPHA,))
+        if step not in _NARROW or len(out.weights[0]) == len(out):
+            return out
+        return Basis.of(GaussianFeatures(centers, scale), (_NARROW_ALPHA,), count)
 
     return map_threads(basis, list(zip(_USED, scales.tolist(), strict=True)), min(budget.threads, len(_USED)))
 
@@ -427,24 +393,24 @@ def unit_features(
     Distances serve all scales: one :class:`~isopleth.operators.Operator` a scale takes 1 to 1.6 times as long, and there is none
     for city-block distances.
     """
-    centers, lengths = max((basis.centers for basis in found), key=len), units.lengths
+    most, lengths = max(map(len, found)), units.lengths
     group = units.group if lengths is None else int(lengths.max())
     ends = group * np.arange(1 + len(rows) // group) if lengths is None else np.concatenate([[0], np.cumsum(lengths)])
     count = len(ends) - 1
-    needed = 8 * count * (sum(len(basis.centers) for basis in found) + 4 * len(centers))
-    what = f"{count} units at {len(centers)} centers and {len(found)} length scales"
+    needed = 8 * count * (sum(map(len, found)) + 4 * most)
+    what = f"{count} units at {most} centers and {len(found)} length scales"
     refuse_too_large(what, needed, budget.memory, "use fewer centers")
-    out = [np.empty((count, len(basis.centers))) for basis in found]
-    metrics = {metric: max(len(b.centers) for b in found if b.metric == metric) for metric in {b.metric for b in found}}
+    out = [np.empty((count, len(basis))) for basis in found]
+    longest = {basis.functions.metric: basis.functions for basis in sorted(found, key=len)}
 
     def fill(part: slice) -> None:
         some = rows[ends[part.start] : ends[part.stop]]
         unit = units if lengths is None else replace(units, lengths=lengths[part])
-        distances = {metric: cdist(some, centers[:most], metric) for metric, most in metrics.items()}
+        distances = {metric: functions.distances(some) for metric, functions in longest.items()}
         for basis, features in zip(found, out, strict=True):
-            features[part] = unit.means(basis.kernel(distances[basis.metric][:, : len(basis.centers)]))
+            features[part] = unit.means(basis.functions.at(distances[basis.functions.metric][:, : len(basis)]))
 
-    parts = tiles(count, group, len(centers), budget)
+    parts = tiles(count, group, most, budget)
     budget.map("kernels of the rows", fill, parts)
     return out
 

@@ -20,12 +20,12 @@ from isopleth.core.threads import slices
 from isopleth.difference.samples import TwoSamples
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import RowEncoding
+from isopleth.operators.features import LaplaceFeatures
 from isopleth.tasks.two_sample.given_others import contrasts, fitted_residuals
 from isopleth.tasks.two_sample.permutation import (
     Basis,
     ColumnUnits,
     Labels,
-    LaplaceBasis,
     Units,
     choose_centers,
     city_block_scale,
@@ -327,7 +327,7 @@ class TwoSampleProblem:
         rng = np.random.default_rng([self.seed, 2])
         centers = choose_centers(self.pooled, self.centers, rng)
         found = gaussian_bases(centers, self.centers, length_scales(self.pooled), self.budget)
-        return [*found, LaplaceBasis.of(centers[: self.centers], city_block_scale(self.pooled))]
+        return [*found, Basis.of(LaplaceFeatures(centers[: self.centers], city_block_scale(self.pooled)))]
 
     def _forms(self, found: list[Basis], rows: np.ndarray) -> np.ndarray:
         """Return quadratic forms and column contrasts by statistic and label vector, of shape (k + d, 1 + B)."""
@@ -411,10 +411,8 @@ class TwoSampleProblem:
     @property
     def score_names(self) -> list[str]:
         """Names of the statistics behind :attr:`scores`."""
-        names = {"sqeuclidean": "Gaussian", "cityblock": "Laplace"}
-        kernels = [
-            f"{names[b.metric]}, length scale {b.length_scale:.3g}, ridge {alpha:g}" for b, alpha in self.kernels
-        ]
+        found = [(basis.functions, alpha) for basis, alpha in self.kernels]
+        kernels = [f"{one.name}, length scale {one.length_scale:.3g}, ridge {alpha:g}" for one, alpha in found]
         context = "distribution function of the column" if self._is_of_one_column else "column given the others"
         return [*kernels, "mean and spread of a column", context, "product of two columns, or cube of one"]
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from isopleth.core.errors import InputError, probability, warn_user
 from isopleth.core.p_values import LEVEL, adjusted_p_values, normal_quantile, permutation_pvalue
@@ -125,7 +124,7 @@ class TwoSampleResult(Result):
         statistics = scores.max(axis=0)
         best = int(np.argmax(scores[: len(problem.kernels), 0]))
         scale = np.full(len(problem.varying), np.nan)
-        scale[problem.varying] = problem.column_units.scale * problem.kernels[best][0].length_scale
+        scale[problem.varying] = problem.column_units.scale * problem.kernels[best][0].functions.length_scale
         return cls(
             float(statistics[0]),
             permutation_pvalue(statistics),
@@ -789,11 +788,8 @@ class Witness:
 def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.ndarray:
     """Return the difference fitted to all rows at every distinct one, times the volume, for city-block kernels too."""
     rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
-    parts = tiles(len(rows), 1, len(basis.centers), problem.budget)
+    parts = tiles(len(rows), 1, len(basis), problem.budget)
 
-    def kernel(part: slice) -> np.ndarray:
-        return basis.kernel(cdist(rows[part], basis.centers, basis.metric))
-
-    h = np.sum(map_threads(lambda part: contrast[part] @ kernel(part), parts, problem.budget.threads), axis=0)
+    h = np.sum(map_threads(lambda part: contrast[part] @ basis.functions(rows[part]), parts, problem.budget.threads), axis=0)
     theta = basis.vectors @ ((h @ basis.vectors) / (basis.values + alpha))
-    return np.concatenate(map_threads(lambda part: kernel(part) @ theta, parts, problem.budget.threads))
+    return np.concatenate(map_threads(lambda part: basis.functions(rows[part]) @ theta, parts, problem.budget.threads))

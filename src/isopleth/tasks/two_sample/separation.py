@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.core.errors import InputError
 from isopleth.core.p_values import normal_quantile
 from isopleth.core.threads import ONE_BLAS_THREAD
-from isopleth.tasks.classifier import FOLDS, Features, Fits, FoldMoments, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import FOLDS, SpanFeatures, Fits, FoldMoments, drawn_evenly, stratified_folds
 from isopleth.tasks.column_changes import Share, changes, share_that_differs, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
@@ -137,7 +137,7 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
             stratified_folds(labels, problem.seed) if groups is None else _folds_of_groups(labels, groups, problem.seed)
         )
         alpha = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / 2.0
-        features = Features.of(centers, problem.budget)
+        features = SpanFeatures.of(centers, problem.budget)
         fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), alpha)
         scores = fits.held_out(z, folds)
     margin = (scores[:, 1] - scores[:, 0]) * np.where(labels == 1, 1.0, -1.0)

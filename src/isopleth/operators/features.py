@@ -1,20 +1,22 @@
-"""Random Fourier features: a kernel as an inner product of T features, so that sums over n rows cost n T operations."""
+"""Features of rows: random ones, whose inner products are a kernel, and functions around centres."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
+from scipy.spatial.distance import cdist, pdist
 
 from isopleth.core.arrays import Array, namespace, overwrite
 from isopleth.core.budget import DEFAULT_BUDGET, Budget
-from isopleth.core.threads import map_threads, slices
+from isopleth.core.threads import interruptible, map_threads, slices
 from isopleth.kernels import Kernel
 
-# Largest number of arrays of the features of a block of rows that a thread holds at once.
+# Largest number of arrays of random features of a block of rows that a thread holds at once.
 _COPIES = 4
 
 # Largest number of rows of a block; more do not make products faster.
@@ -104,3 +106,78 @@ class RandomFeatures:
             return of(x)
         workers = min(self.budget.threads, len(blocks))
         return namespace(x).concat(map_threads(lambda block: of(x[block, :]), blocks, workers))
+
+
+# Factors of a product that cannot overflow, each below 1e19.
+_FACTORS, _MOST = 16, 1e18
+
+
+@dataclass(frozen=True, eq=False)
+class CenterFeatures(ABC):
+    """Functions of rows around centres, which fall with the distance from these.
+
+    Distances are computed pair by pair: values of a row do not depend on the rows beside it, nor lose digits far from the
+    origin. Where many functions share them, or there is a cheaper way, :meth:`at` takes the distances.
+    """
+
+    centers: np.ndarray  # (b, d): centres
+    length_scale: float  # length scale, in the units of the centres
+
+    metric: ClassVar[Literal["sqeuclidean", "cityblock"]]
+    name: ClassVar[str]  # in sentences
+
+    @abstractmethod
+    def at(self, distances: np.ndarray) -> np.ndarray:
+        """Return the functions at these distances (of :attr:`metric`) from the centres."""
+
+    @abstractmethod
+    def inner_products(self) -> np.ndarray:
+        """Return the integrals of products of the functions over that of the square of one, of shape (b, b)."""
+
+    def distances(self, rows: np.ndarray) -> np.ndarray:
+        """Return the distances of rows from the centres, of shape (n, b)."""
+        operations = 10.0 * len(rows) * self.centers.size  # an estimate: one distance is computed at a time
+        return np.asarray(interruptible(operations, cdist, rows, self.centers, self.metric))
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Return the functions at rows, of shape (n, b)."""
+        return self.at(self.distances(rows))
+
+
+class GaussianFeatures(CenterFeatures):
+    r"""Gaussians, :math:`\psi_l(x) = e^{-|x - c_l|^2 / (2 \sigma^2)}`."""
+
+    metric, name = "sqeuclidean", "Gaussian"
+
+    def at(self, distances: np.ndarray) -> np.ndarray:
+        """Return the functions at these squared distances from the centres."""
+        return np.asarray(np.exp(distances * (-0.5 / self.length_scale**2)))
+
+    def inner_products(self) -> np.ndarray:
+        r"""Return :math:`e^{-|c - c'|^2 / (4 \sigma^2)}`."""
+        return np.asarray(np.exp(self.distances(self.centers) / (-4.0 * self.length_scale**2)))
+
+
+class LaplaceFeatures(CenterFeatures):
+    r"""Products of Laplace functions of each column, :math:`\psi_l(x) = e^{-|x - c_l|_1 / \sigma}`."""
+
+    metric, name = "cityblock", "Laplace"
+
+    def at(self, distances: np.ndarray) -> np.ndarray:
+        """Return the functions at these city-block distances from the centres."""
+        return np.asarray(np.exp(distances * (-1.0 / self.length_scale)))
+
+    def inner_products(self) -> np.ndarray:
+        r"""Return :math:`\prod_j (1 + e_j) e^{-e_j}`, :math:`e_j = |c_j - c'_j| / \sigma`."""
+        centers = self.centers
+        log = pdist(centers, self.metric) / -self.length_scale
+        one, other = np.triu_indices(len(centers), 1)
+        # A logarithm takes longer than a product; products of so few factors, each below 1e19, do not overflow.
+        for start in range(0, centers.shape[1], _FACTORS):
+            product = np.ones(len(log))
+            for column in centers.T[start : start + _FACTORS] / self.length_scale:
+                product *= 1.0 + np.minimum(np.abs(column[one] - column[other]), _MOST)
+            log += np.log(product)
+        out = np.eye(len(centers))
+        out[one, other] = out[other, one] = np.exp(log)
+        return out
