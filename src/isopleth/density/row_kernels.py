@@ -8,7 +8,6 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 from isopleth.core.arrays import Backend
-from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError
 from isopleth.core.fitted_attributes import FromFit
 from isopleth.core.laws import weighted_quantile
@@ -200,7 +199,7 @@ class RowKernelDensity(DensityEstimator):
         """
         given = Given.of(X)
         table, density = self._checked(given), self._table_density()
-        filled = density.fill(table.rows, strategy, random_state, Budget.of(self), limits=table.limits)
+        filled = density.fill(table.rows, strategy, random_state, self.verbose, limits=table.limits)
         return density.write(given.table, table.rows, filled, table.backend)
 
     def level_set(self, mass: Any) -> Any:

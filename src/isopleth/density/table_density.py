@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from isopleth.core.arrays import Backend
-from isopleth.core.budget import DEFAULT_BUDGET, Budget
+from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability, quoted, warn_user, whole_number
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.parameters import on_host
@@ -148,12 +148,12 @@ class TableDensity(ColumnAnswers):
         rows: np.ndarray,
         strategy: str,
         random_state: Any,
-        budget: Budget = DEFAULT_BUDGET,
+        verbose: bool | int = False,
         *,
         of_fit: bool = True,
         limits: IntervalCells | None = None,
     ) -> np.ndarray:
-        """Encoded rows with their gaps filled; see :meth:`impute`.
+        """Encoded rows with their gaps filled; see :meth:`impute`. With `verbose`, progress is shown.
 
         With `of_fit`, rows may be rows of the fit, which are not filled by their own centres. Cells with `limits` are filled
         first, and count as known for the others.
@@ -165,7 +165,7 @@ class TableDensity(ColumnAnswers):
             rows = self.rows.within(rows, limits, rng if strategy == "draw" else None)
         points, gaps = self._checked_points(rows), np.isnan(rows)
         own = self.density.own_centers(points) if of_fit else None
-        with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), budget.verbose) as tick:
+        with Progress("filling of gaps", int(np.isnan(points).any(axis=1).sum()), verbose) as tick:
             found = self.density.impute(points, strategy, rng, own, tick)
         found = self._known_words(points, found, strategy, rng, own)
         filled = self.coordinates.leave(found)
