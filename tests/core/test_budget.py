@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from isopleth import KDE, AnomalyDetector
-from isopleth.core.budget import Budget
+from isopleth import KDE, AnomalyDetector, DensityImputer
+from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.threads import processors_taken
 
 
@@ -25,6 +27,15 @@ def test_threads_are_counted_where_the_work_is_done():
 @pytest.mark.parametrize("workers", [1, 4])
 def test_computations_that_run_at_once_share_the_memory(workers):
     assert Budget(8e6, 4, True).shared(workers) == Budget(8e6 / workers, 1, True)
+
+
+def test_a_part_of_a_computation_has_another_limit_or_one_thread():
+    assert Budget(8e6, 4, True).within(1e6) == Budget(1e6, 4, True)
+    assert Budget(8e6, 4, True).alone == Budget(8e6, 1, True)
+
+
+def test_an_estimator_without_a_limit_of_memory_has_the_usual_one():
+    assert Budget.of(DensityImputer(n_jobs=2)) == replace(DEFAULT_BUDGET, n_jobs=2)
 
 
 def test_blocks_of_all_threads_fit_in_the_memory():

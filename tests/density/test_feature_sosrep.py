@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from isopleth import SOSREP, DataWarning, InputError, RandomFeatureSOSREP, Search
+from isopleth.core.budget import Budget
 from isopleth.core.rows import distinct_rows
 from isopleth.density import feature_sosrep
 from isopleth.density.feature_sosrep import FeatureDensity
@@ -64,7 +65,7 @@ def test_the_normaliser_in_many_columns(kernel, d):
     fitted = model(kernel=kernel, length_scale="auto").fit(X)
     features, z = fitted._fitted.density.features, fitted._fitted.coordinates.enter(X)
     alpha = continued_log(features.value(z, fitted.coef_), features.noise)[1] / 200
-    sums = KernelExpansion(fitted._fitted.recipe.kernel, z, alpha, 2**30, 1)
+    sums = KernelExpansion(fitted._fitted.recipe.kernel, z, alpha, Budget(2**30, 1))
     square = ExpansionDensity(sums, squared=True).log_normalizer
     assert fitted.log_normalizer_ - fitted._fitted.coordinates.frame.log_volume == pytest.approx(square, abs=1.5)
 

@@ -35,7 +35,7 @@ class SolverTemplate(RowSolver):
         Rows and weights are of any array library. Products with the kernel matrix stay within the memory limit, and `matrix` is
         this matrix where it is known already. Facts of the fit, such as the residual reached, are fitted attributes.
         """
-        op = Operator(kernel, z, **self.budget.limits)
+        op = Operator(kernel, z, budget=self.budget)
         op = op.store() if matrix is None else op.keep(matrix)
         alpha = shares
         for _ in range(self.steps):
