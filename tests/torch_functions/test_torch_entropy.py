@@ -8,6 +8,7 @@ from scipy.optimize import nnls
 from scipy.special import softmax
 
 from isopleth import KDE, InputError, KernelScore, Search
+from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ
 from isopleth.score import Stein, Tikhonov
 from isopleth.score.spaces import CurlFree
@@ -24,7 +25,7 @@ from isopleth.torch import (  # noqa: E402
 )
 from isopleth.torch import stacked_score as stacking  # noqa: E402
 
-MEMORY = 2**30
+BUDGET = Budget(2**30, 1)
 RNG = np.random.default_rng(7)
 
 
@@ -38,7 +39,7 @@ def rows_of(n, d, seed=0):
 
 
 def score_of(rows, **given):
-    return stacking.stacked_score(rows, None, MEMORY, 1, **given)[0]
+    return stacking.stacked_score(rows, None, BUDGET, **given)[0]
 
 
 def separated(n, d, seed):
@@ -103,7 +104,7 @@ def test_each_model_is_that_of_the_other_rows(n, dim):
     rho = float(stacking._shrinkage(rows, share, covariance, np.trace(covariance) / dim, dim))
     varying = np.ones(dim, dtype=bool)
     values, divergences = stacking._elliptical(rows, varying, share)
-    kernels = stacking._kernel_estimates(rows, varying, tuple(range(1, 7)), MEMORY, 1)
+    kernels = stacking._kernel_estimates(rows, varying, tuple(range(1, 7)), BUDGET)
     fitted = [*zip(values, divergences, strict=True), *zip(*kernels, strict=True)]
     for i in range(n):
         literal = [literal_elliptical(rows, i, *shape) for shape in shapes_of(rho)]
@@ -134,7 +135,7 @@ def test_models_in_the_smooth_frame_are_pulled_back():
     rho = float(stacking._shrinkage(t - t.mean(axis=0), share, covariance, size, 2))
     share_of_size = min(1.0, rho + stacking._WHITENING * 2 / 9)
     root = np.linalg.cholesky(np.linalg.inv((1.0 - share_of_size) * covariance + share_of_size * size * np.eye(2)))
-    elliptical, kernels = stacking._in_smooth_frame(rows, varying, share, quantiles, (1, 3), MEMORY, 1)
+    elliptical, kernels = stacking._in_smooth_frame(rows, varying, share, quantiles, (1, 3), BUDGET)
     fitted = [*zip(*elliptical, strict=True), *zip(*kernels, strict=True)]
     for i in (0, 4):
         inside = [literal_elliptical(t, i, *shape) for shape in shapes_of(rho)]
@@ -172,7 +173,7 @@ def test_a_fit_at_landmarks_is_that_of_the_other_rows(n, dim):
     delta = np.stack([space.divergence(rows / 1.3, points / 1.3, unit) / 1.3 for unit in units], axis=1)
     penalty = np.stack([space.operator(points / 1.3).matvec(unit).ravel() for unit in units], axis=1)
     penalty += 1e-6 * np.eye(points.size)
-    for room in (MEMORY, 8 * 8 * points.size * dim * 7):  # at once, and by seven rows
+    for room in (BUDGET, 8 * 8 * points.size * dim * 7):  # at once, and by seven rows
         fits = landmark_models.landmark_scores(
             rows, (base, np.arange(n)), np.asarray(1.3), (0.1, 0.01), np.asarray(dim), room
         )
@@ -217,14 +218,14 @@ def test_weights_minimise_the_loss_over_nonnegative_ones(seed):
 def test_models_that_do_not_help_have_no_weight():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(500, 3))
-    _, stack, models = stacking.stacked_score(x, None, MEMORY, 1)
+    _, stack, models = stacking.stacked_score(x, None, BUDGET)
     shares = stack.weights * models.sizes(np.full(500, 1 / 500))
     first = stacking._ELLIPTICAL + len(stack.kernels)
     elliptical = np.r_[: stacking._ELLIPTICAL, first : first + stacking._ELLIPTICAL]
     assert shares[elliptical].sum() > 0.9 * shares.sum()
     kept = stack.without_negligible(models)
     assert len(kept.kernels) + len(kept.smooth or ()) < 6
-    again = stacking.stacked_score(x, kept, MEMORY, 1)[0]
+    again = stacking.stacked_score(x, kept, BUDGET)[0]
     np.testing.assert_allclose(again, score_of(x), rtol=1e-3, atol=1e-3)
 
 
@@ -292,7 +293,9 @@ def test_correlated_normal_rows_have_nearly_the_error_of_a_fitted_normal(d, draw
 def test_little_memory_and_several_threads_change_nothing():
     x = rows_of(90, 3)
     want = score_of(x)
-    np.testing.assert_allclose(stacking.stacked_score(x, None, 8 * 90 * 4 * 7, 3)[0], want, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        stacking.stacked_score(x, None, Budget(8 * 90 * 4 * 7, 3))[0], want, rtol=1e-9, atol=1e-11
+    )
 
 
 def test_equal_rows_are_no_evidence_for_narrow_kernels():
@@ -317,8 +320,8 @@ class Waits(TorchDispatchMode):
 def test_torch_has_the_same_scores_and_never_waits_for_a_device():
     x = rows_of(70, 5)
     with Waits():
-        got, stack, _ = stacking.stacked_score(torch.as_tensor(x), None, MEMORY, 1)
-        kept, _, _ = stacking.stacked_score(torch.as_tensor(x), stack, MEMORY, 1)
+        got, stack, _ = stacking.stacked_score(torch.as_tensor(x), None, BUDGET)
+        kept, _, _ = stacking.stacked_score(torch.as_tensor(x), stack, BUDGET)
     np.testing.assert_allclose(got.numpy(), score_of(x), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(kept.numpy(), got.numpy(), rtol=1e-12)
     with pytest.raises(AssertionError, match="waits"), Waits():
