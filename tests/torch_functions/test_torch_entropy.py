@@ -173,7 +173,7 @@ def test_a_fit_at_landmarks_is_that_of_the_other_rows(n, dim):
     delta = np.stack([space.divergence(rows / 1.3, points / 1.3, unit) / 1.3 for unit in units], axis=1)
     penalty = np.stack([space.operator(points / 1.3).matvec(unit).ravel() for unit in units], axis=1)
     penalty += 1e-6 * np.eye(points.size)
-    for room in (BUDGET, 8 * 8 * points.size * dim * 7):  # at once, and by seven rows
+    for room in (BUDGET, Budget(8 * 8 * points.size * dim * 7)):  # at once, and by seven rows
         fits = landmark_models.landmark_scores(
             rows, (base, np.arange(n)), np.asarray(1.3), (0.1, 0.01), np.asarray(dim), room
         )
