@@ -30,7 +30,7 @@ _LEAF_ROWS = 32
 
 @dataclass(frozen=True)
 class Growth:
-    """How the trees of a forest are grown."""
+    """Number and kind of the trees of a forest."""
 
     trees: int = 100  # number of trees
     leaf: int = 2  # fewest rows of a leaf

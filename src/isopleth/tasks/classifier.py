@@ -12,8 +12,8 @@ from scipy.linalg import cholesky, solve, solve_triangular
 from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import unheard
-from isopleth.operators.features import LaplaceFeatures
 from isopleth.core.threads import interruptible, map_threads, slices
+from isopleth.operators.features import LaplaceFeatures
 
 FOLDS = 10
 # Length scale of the kernel, in mean absolute differences of standardised columns.

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from isopleth import InputError
 from isopleth.core.budget import Budget
-from isopleth.tasks.classifier import SpanFeatures, Fits, FoldMoments, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import Fits, FoldMoments, SpanFeatures, drawn_evenly, stratified_folds
 
 LIMIT = 2.0**30
 

@@ -21,7 +21,7 @@ from isopleth.tasks.class_prior.shares import (
     sum_zero_basis,
     two_shares,
 )
-from isopleth.tasks.classifier import SpanFeatures, Fits, FoldMoments, stratified_folds
+from isopleth.tasks.classifier import Fits, FoldMoments, SpanFeatures, stratified_folds
 
 LIMIT = 2.0**30
 

@@ -37,7 +37,7 @@ from isopleth.tasks.class_prior.shares import (
     held_out_losses,
     strangeness,
 )
-from isopleth.tasks.classifier import SpanFeatures, Fits, FoldMoments, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import Fits, FoldMoments, SpanFeatures, drawn_evenly, stratified_folds
 
 # Largest ridge that is tried, over the number of labelled rows for classes of equal size, and the smaller ones as shares of
 # it. With few rows a large ridge has less noise; classes that only a combination of columns separates need a small one.

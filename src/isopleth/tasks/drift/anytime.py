@@ -214,7 +214,9 @@ class AnytimeDriftMonitor(StreamMonitor):
         ]
         self._middle = np.median(first[:, self._numbers], axis=0)
         centers = first[:_CENTERS] / self._unit
-        self._functions = GaussianFeatures(centers, max(float(np.sqrt(np.median(pdist(centers, "sqeuclidean")))), 1e-150))
+        self._functions = GaussianFeatures(
+            centers, max(float(np.sqrt(np.median(pdist(centers, "sqeuclidean")))), 1e-150)
+        )
         levels = np.linspace(0.0, 1.0, _BINS + 1)[1:-1]
         self._edges = np.quantile(self._scores(part, alone=True), levels, axis=0).T.copy()
         bins = self._bins(X[compared])

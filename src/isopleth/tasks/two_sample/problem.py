@@ -18,9 +18,9 @@ from isopleth.core.rows import merge_equal
 from isopleth.core.scales import LEAST_SIZE, refuse_sizes
 from isopleth.core.threads import slices
 from isopleth.difference.samples import TwoSamples
+from isopleth.operators.features import LaplaceFeatures
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.operators.features import LaplaceFeatures
 from isopleth.tasks.two_sample.given_others import contrasts, fitted_residuals
 from isopleth.tasks.two_sample.permutation import (
     Basis,
@@ -318,7 +318,7 @@ class TwoSampleProblem:
 
     @property
     def _beside_labels(self) -> Budget:
-        """What the label vectors leave of the budget."""
+        """Budget without the memory of the label vectors."""
         return self.budget.within(self.budget.memory - self._bytes_of_labels)
 
     @cached_property

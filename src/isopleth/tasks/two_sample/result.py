@@ -790,6 +790,8 @@ def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.nd
     rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
     parts = tiles(len(rows), 1, len(basis), problem.budget)
 
-    h = np.sum(map_threads(lambda part: contrast[part] @ basis.functions(rows[part]), parts, problem.budget.threads), axis=0)
+    h = np.sum(
+        map_threads(lambda part: contrast[part] @ basis.functions(rows[part]), parts, problem.budget.threads), axis=0
+    )
     theta = basis.vectors @ ((h @ basis.vectors) / (basis.values + alpha))
     return np.concatenate(map_threads(lambda part: basis.functions(rows[part]) @ theta, parts, problem.budget.threads))

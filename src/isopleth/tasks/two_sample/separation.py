@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.core.errors import InputError
 from isopleth.core.p_values import normal_quantile
 from isopleth.core.threads import ONE_BLAS_THREAD
-from isopleth.tasks.classifier import FOLDS, SpanFeatures, Fits, FoldMoments, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import FOLDS, Fits, FoldMoments, SpanFeatures, drawn_evenly, stratified_folds
 from isopleth.tasks.column_changes import Share, changes, share_that_differs, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
