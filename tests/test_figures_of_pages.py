@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import re
 import tomllib
@@ -64,3 +65,31 @@ def test_figures_of_the_readme_are_those_of_the_files(row):
     assert set(figures) <= known
     said = re.search(r"\(version ([\d.]+)\)", row)
     assert (said[1] if said else version) == records()[name]["version"]
+
+
+# Paragraphs beneath these also quote published figures, lines through measured ones and versions of libraries.
+WITH_OTHERS = {"change_points_results.txt", "scale_results.txt", "coming_from_results.txt"}
+
+
+def guides() -> list[tuple[str, str, str]]:
+    """Each block of results with the paragraph that follows it: page, file of results, paragraph."""
+    found = []
+    for path in sorted((ROOT / "docs").rglob("*.rst")):
+        parts = re.split(r"\n\s*\n", path.read_text(encoding="utf-8"))
+        for block, paragraph in itertools.pairwise(parts):
+            name = re.match(r"\s*\.\. measured:: (?:\.\./)?(\w+_results\.txt)", block)
+            if name and name[1] not in WITH_OTHERS and not paragraph.lstrip().startswith(".."):
+                found.append((path.stem, name[1], paragraph))
+    return found
+
+
+@pytest.mark.parametrize(("page", "name", "paragraph"), guides() if README.exists() else [])
+def test_the_paragraph_beneath_a_table_says_what_the_table_says(page, name, paragraph):
+    """A paragraph that names a command of its own is of other figures."""
+    if "python -m" in paragraph or "``--" in paragraph:
+        return
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    known = {abs(float(number)) for number in NUMBER.findall(text)}
+    for figure in re.findall(r"(?<![\w.])\d*\.\d+(?![\w.])", re.sub(r":\w+:`[^`]*`|``[^`]*``", "", paragraph)):
+        digits = len(figure.partition(".")[2])
+        assert any(round(number, digits) == float(figure) for number in known), (page, figure)
