@@ -85,7 +85,7 @@ def test_the_gradient_of_the_log_density_is_the_score(regularizer, base):
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
 @pytest.mark.parametrize("space", SMOOTH)
 def test_the_divergence_by_differences(regularizer, space):
-    for name in SMOOTH[space]:
+    for name in SMOOTH[space] if regularizer is REGULARIZERS[0] else SMOOTH[space][:1]:
         model = scale_score(name, space, regularizer, length_scale=3.0, base=None).fit(rows())
         x = rows(6, seed=1)
         want = np.trace(jacobian(model, x), axis1=1, axis2=2)

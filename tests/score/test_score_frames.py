@@ -115,7 +115,7 @@ def test_whitened_scores_are_equivariant_under_affine_maps(make):
 def test_streamed_scores_follow_shifts_and_units_of_the_columns():
     """The folds too, by which the ridge is chosen."""
     ways = ((np.ones(3), 0.0), (np.array([1e3, 1.0, 1e-2]), 0.5), (np.array([3.0, 0.7, 90.0]), 0.0))
-    for seed in range(5):
+    for seed in range(2):
         X, found = np.exp(0.4 * np.random.default_rng(seed).normal(size=(90, 3))), []
         for unit, shift in ways:
             model = NystromKEF(landmarks=10, random_state=0)
