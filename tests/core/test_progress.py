@@ -230,7 +230,7 @@ LONG = {
     ),
     "ChangePointDetector": (
         lambda X, Y, v: ChangePointDetector(random_state=0, verbose=v).fit(np.vstack([X[:30], Y[:30]])).p_values_,
-        ["search of changes"],
+        ["search of seasons", "search of changes"],
     ),
     "ClassPriorEstimator": (
         lambda X, Y, v: ClassPriorEstimator(random_state=0, verbose=v).fit(X, labels(X)).estimate(Y).priors,

@@ -169,7 +169,12 @@ def logs_of_growth(values: np.ndarray, of: np.ndarray | None = None) -> np.ndarr
 
 def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
     """Describe a series by changes or by shocks, whichever is cheaper."""
-    return or_shocks(in_stages(_cleaned(logs_of_growth(values)), surcharges))
+    return or_shocks(segments_of(values, surcharges))
+
+
+def segments_of(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
+    """Describe a series by segments, whose changes may be shocks."""
+    return in_stages(_cleaned(logs_of_growth(values)), surcharges)
 
 
 def or_shocks(found: Description) -> Description:
@@ -226,30 +231,38 @@ def tail_gain(innovations: np.ndarray) -> float:
 def cost_of_shocks(column: np.ndarray, most_lags: int) -> float:
     """Return the cost of a column as one autoregression with Student's innovations, by reweighted least squares."""
     floor = float(rounding_variance(column))
-    return min(
-        _of_order(column, degree, order, freedom, floor)
-        for degree in (0, 1)
-        for order in range(most_lags + 1)
-        for freedom in FREEDOMS
-    )
+    return min(_of_order(column, degree, order, floor) for degree in (0, 1) for order in range(most_lags + 1))
 
 
-def _of_order(column: np.ndarray, degree: int, order: int, freedom: float, floor: float) -> float:
-    """Return the description length of a column as a polynomial with autoregressive errors of this order."""
+def _of_order(column: np.ndarray, degree: int, order: int, floor: float) -> float:
+    """Return the description length of a column as a polynomial with autoregressive errors of this order.
+
+    Each number of degrees of freedom begins with the weights of the one before, which are nearly its own.
+    """
     n = len(column) - order
     terms = [np.ones(n), *[np.linspace(-1.0, 1.0, n)] * degree, *(column[order - i : -i] for i in range(1, order + 1))]
-    design, values = np.column_stack(terms), column[order:]
-    weight, variance = np.ones(n), np.inf
+    design, values = np.array(terms), column[order:]
+    fixed = order * (np.log(2.0 * np.pi * column.var()) + 1.0) + (len(design) + 2) * np.log(len(column))
+    weight, costs = np.ones(n), []
+    for freedom in FREEDOMS[::-1]:  # the first is nearly normal, with equal weights
+        left, variance, weight = _reweighted(design, values, freedom, weight, floor)
+        costs.append(_minus_twice_likelihood(left, freedom, variance))
+    return min(costs) + float(fixed)
+
+
+def _reweighted(
+    design: np.ndarray, values: np.ndarray, freedom: float, weight: np.ndarray, floor: float
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return residuals, variance and weights of a regression with Student's errors; `design` has a row for each coefficient."""
+    variance = np.inf
     for _ in range(_REWEIGHTED):
-        weighted, before = design * weight[:, None], variance
-        coefficients = np.linalg.lstsq(weighted.T @ design, weighted.T @ values, rcond=None)[0]
-        left = values - design @ coefficients
-        variance = max(float(np.mean(weight * left**2)), floor)
+        weighted, before = design * weight, variance
+        left = values - np.linalg.lstsq(weighted @ design.T, weighted @ values, rcond=None)[0] @ design
+        variance = max(float(weight @ left**2) / len(left), floor)
         if abs(variance - before) < _CONVERGED * variance:
             break
         weight = (freedom + 1.0) / (freedom + left**2 / variance)
-    first = order * (np.log(2.0 * np.pi * column.var()) + 1.0)
-    return _minus_twice_likelihood(left, freedom, variance) + first + (design.shape[1] + 2) * np.log(len(column))
+    return left, variance, weight
 
 
 # Simulated series without a change.

@@ -24,6 +24,7 @@ from isopleth.tasks.changes.periods import check_period
 from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
 from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.search import NOTHING, TIME, Changes, changes_of
+from isopleth.tasks.changes.seasons_beside import TIME as SEASONS
 from isopleth.tasks.changes.series import prepared, scaled, without_seasons
 from isopleth.tasks.changes.steps import Grid, grid_of, split_times
 from isopleth.tasks.changes.zones import stored_times
@@ -261,12 +262,14 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         sought = np.where(missing, np.nan, values)
         columns, known = scaled(values[:, noisy], None if known is None else known[:, noisy])
         # The matrices are small: threads of BLAS wait for one another for most of the time.
-        with ONE_BLAS_THREAD, Progress("search of changes", TIME, self.verbose) as tick:
+        with ONE_BLAS_THREAD:
             seconds = given.grid.seconds(given.times)
-            options = {"rate": float(self.false_alarm_rate), "budget": Budget(self.memory_limit), "tick": tick}
-            ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, **options)
+            options = {"rate": float(self.false_alarm_rate), "budget": Budget(self.memory_limit)}
+            with Progress("search of seasons", SEASONS, self.verbose) as tick:
+                ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, tick=tick, **options)
             self.periods_ = np.array(ready.periods)
-            found = changes_of(ready, rng).of_columns(noisy)
+            with Progress("search of changes", TIME, self.verbose) as tick:
+                found = changes_of(replace(ready, tick=tick), rng).of_columns(noisy)
         if ready.seasons is not None and ready.columns is not None:
             own, units = values[:, noisy], np.abs(values[:, noisy]).max(axis=0)
             plain = without_seasons(own / units, ready.columns, ready.seasons) * units

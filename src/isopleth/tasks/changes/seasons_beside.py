@@ -7,19 +7,22 @@ a season may have another size in each long segment. An alternative is taken if 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from isopleth.tasks.changes.description_length import Description, describe, varying_roots
+from isopleth.core.progress import unheard
+from isopleth.tasks.changes.description_length import Description, describe, or_shocks, segments_of, varying_roots
 from isopleth.tasks.changes.periods import Seasons, lines_of, seasonal, seasons_of, with_weeks
 from isopleth.tasks.changes.preparation import TO_SIGMA, filled_gaps
 from isopleth.tasks.changes.segments import STABLE
 
+# Time of a search in a progress bar, in descriptions of the series: as many as it takes where steps and seasons hide each other.
+TIME = 40
 # Range of what a season leaves, relative to that of the series, which is rounding.
 _ROUNDING = 1e-9
 # Times that seasons and segments are fitted in turn.
@@ -41,6 +44,12 @@ class Seasonal:
     found: Description  # of the rest
     cost: float  # twice the length of the description and of the seasons in nats
 
+    @cached_property
+    def or_shocks(self) -> Seasonal:
+        """The same, or without changes if heavy-tailed shocks describe what is left more cheaply than these."""
+        found = or_shocks(self.found)
+        return self if found is self.found else replace(self, found=found, cost=self.cost + found.cost - self.found.cost)
+
     @property
     def lines(self) -> np.ndarray:
         """Constants or lines of the segments."""
@@ -59,9 +68,10 @@ class SeasonSearch:
     cells: np.ndarray
     seconds: np.ndarray | None
     rng: np.random.Generator
+    tick: Callable[[int], None] = unheard
 
     def fitted(self, seasons: Seasons, season: np.ndarray, freedom: int = 0) -> Iterator[Seasonal]:
-        """Yield the description of what a season leaves, if that is more than rounding.
+        """Yield the description of what a season leaves by segments, if that is more than rounding.
 
         `freedom` is the number of coefficients of the season beyond those of the cycles.
         """
@@ -70,7 +80,8 @@ class SeasonSearch:
         if (np.ptp(rest, axis=0) <= _ROUNDING * extents).any():
             return
         rest = rest - rest.mean(axis=0)
-        found = describe(rest)
+        found = segments_of(rest)
+        self.tick(1)
         freedom += sum(cycle.freedom for cycles in seasons for cycle in cycles)
         yield Seasonal(seasons, season, rest, found, found.cost + freedom * float(np.log(len(rest))))
 
@@ -78,16 +89,16 @@ class SeasonSearch:
         """Return the cheapest of the alternatives that have no more changes than `first`, or `first`."""
         if not first.changes or not varying_roots(first.found.innovations).size:  # without noise, rounding has seasons
             return first
-        preference = partial(_preference, most=first.changes)
-        best = min([first, *self._sized(first)], key=preference)
+        best = _best_of(first, self._sized(first), first.changes)
         for seasons, lines in self._others(first):
             for _ in range(_ROUNDS):
                 fits = [*self.fitted(seasons, seasonal(self.cells - lines, seasons))]
-                found = min([best, *fits, *(sized for fit in fits for sized in self._sized(fit))], key=preference)
+                every = (one for fit in fits for one in (fit, *self._sized(fit)))
+                found = _best_of(best, every, first.changes)
                 if found is best:
                     break
-                best, lines = found, fits[0].lines
-        return min([best, *self._trimmed(best)], key=preference)
+                best, lines = found, fits[0].or_shocks.lines
+        return _best_of(best, self._trimmed(best), first.changes)
 
     def _others(self, first: Seasonal) -> Iterator[tuple[Seasons, np.ndarray]]:
         """Yield seasons other than those of `first`, with the lines beside which they were found."""
@@ -95,6 +106,7 @@ class SeasonSearch:
         for lines in self._lines(first):
             cells = self.cells - lines
             seasons = seasons_of(cells, "auto", self.seconds)
+            self.tick(1)
             for one in (seasons, *with_weeks(seasons, cells, self.seconds)):
                 if any(one) and _key(one) not in seen:
                     seen.add(_key(one))
@@ -154,12 +166,17 @@ class SizedSeason:
     def of(cls, column: np.ndarray, wave: np.ndarray, places: np.ndarray, least: float) -> SizedSeason:
         """Choose bounds among places, at least `least` steps apart, one after the other while that lowers the cost."""
         n, bounds = len(column), [0, len(column)]
-        cost, fits = _cost_of_sizes(column, wave, bounds)
+
+        @cache
+        def fit(start: int, end: int) -> _SizeFit:
+            return _fit_of_size(column[start:end], wave[start:end])
+
+        cost, fits = _cost_of_sizes(fit, bounds)
         while len(bounds) <= _MOST_BOUNDS:
             options = [
                 sorted([*bounds, int(place)]) for place in places if min(abs(place - b) for b in bounds) >= least
             ]
-            tried = [(*_cost_of_sizes(column, wave, option), option) for option in options]
+            tried = [(*_cost_of_sizes(fit, option), option) for option in options]
             best = min(tried, key=lambda one: one[0], default=None)
             if best is None or best[0] >= cost:
                 break
@@ -170,19 +187,24 @@ class SizedSeason:
         return cls(bounds, sizes / unit if n else sizes, levels)
 
 
+# Sum of squared prediction errors, their number, the level and the size of a season in a segment.
+_SizeFit = tuple[float, int, float, float]
+
+
 def _cost_of_sizes(
-    column: np.ndarray, wave: np.ndarray, bounds: Sequence[int]
+    fit: Callable[[int, int], _SizeFit], bounds: Sequence[int]
 ) -> tuple[float, list[tuple[float, float]]]:
     """Return the BIC of a season with a level and a size, 1 or 0 or free, in each segment, and these."""
     squares, count, fits, freedom = 0.0, 0, [], 0
     for start, end in pairwise(bounds):
-        square, rows, level, size = _fit_of_size(column[start:end], wave[start:end])
+        square, rows, level, size = fit(start, end)
         squares, count, freedom = squares + square, count + rows, freedom + 2
         fits.append((level, size))
-    return count * float(np.log(max(squares, 1e-300))) + (freedom + 2 * len(bounds)) * float(np.log(len(column))), fits
+    length = bounds[-1]
+    return count * float(np.log(max(squares, 1e-300))) + (freedom + 2 * len(bounds)) * float(np.log(length)), fits
 
 
-def _fit_of_size(column: np.ndarray, wave: np.ndarray) -> tuple[float, int, float, float]:
+def _fit_of_size(column: np.ndarray, wave: np.ndarray) -> _SizeFit:
     """Return the sum of squared prediction errors, their number, the level and the size of a season in a segment."""
     known = ~np.isnan(column)
     y, x = column[known], wave[known]
@@ -202,9 +224,18 @@ def _fit_of_size(column: np.ndarray, wave: np.ndarray) -> tuple[float, int, floa
     return left, len(after), float(y.mean() - size * x.mean()), size
 
 
-def _preference(fit: Seasonal, most: int) -> tuple[bool, float]:
-    """Return what is least for the best fit: at most so many changes, then the cost."""
-    return fit.changes > most, fit.cost
+def _best_of(best: Seasonal, fits: Iterable[Seasonal], most: int) -> Seasonal:
+    """Return the cheapest fit that has at most so many changes, which the one before has.
+
+    Shocks take long to compare. They cost more than the segments that they replace, so they need not be compared with those of a
+    fit that is dearer already.
+    """
+    for fit in fits:
+        if fit.cost < best.cost:
+            judged = fit.or_shocks
+            if judged.changes <= most and judged.cost < best.cost:
+                best = judged
+    return best
 
 
 def _strongest(rest: np.ndarray, places: np.ndarray) -> np.ndarray:

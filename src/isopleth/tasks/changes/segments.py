@@ -136,9 +136,11 @@ class SegmentCosts:
         degree: int,
         precision: np.ndarray,
         extents: np.ndarray | None = None,
+        floors: np.ndarray | None = None,
     ) -> None:
         columns = np.ascontiguousarray(values.T)
         n = columns.shape[1]
+        self._floors = floors
         self.n, self.noises, self.degree = n, noises, degree
         self.coefficients = degree + 1
         self._log_dets = np.array([[noise.log_det] for noise in noises])
@@ -157,8 +159,8 @@ class SegmentCosts:
 
     @cached_property
     def floors(self) -> np.ndarray:
-        """Variance of the rounding errors of each column, of shape (d,)."""
-        return rounding_variance(self._terms[-1])
+        """Variance of the rounding errors of each column, of shape (d,); it takes a sort, so searches hand it on."""
+        return rounding_variance(self._terms[-1]) if self._floors is None else self._floors
 
     def _pairs(self, rows: list[np.ndarray]) -> np.ndarray:
         """Return products in the order 11, 1t, 1y, tt, ty, yy."""
@@ -203,7 +205,12 @@ class SegmentCosts:
 
     def fit(self, start: np.ndarray, end: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
         """Fit segments; return level at 0, slope, residuals squared and log det of the equations, each of shape (d, m)."""
-        moments = self._moments(start, end)
+        return self._fitted(self._moments(start, end), end - start)
+
+    def _fitted(
+        self, moments: np.ndarray, length: np.ndarray
+    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
+        """Fit segments of which the moments are known."""
         if not self.degree:
             one, first, square = moments
             level = first / one
@@ -211,7 +218,7 @@ class SegmentCosts:
         one, by_time, first, time, slope_part, square = moments
         middle = by_time / one
         # In short segments, differences of long sums lose digits.
-        spread = np.maximum(time - by_time * middle, _LEAST_SPREAD * one * ((end - start) / self.n) ** 2)
+        spread = np.maximum(time - by_time * middle, _LEAST_SPREAD * one * (length / self.n) ** 2)
         co_moment = slope_part - first * middle
         slope, level = co_moment / spread, first / one
         rss = square - first * level - slope * co_moment
@@ -219,8 +226,22 @@ class SegmentCosts:
 
     def parts(self, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return residual sums of squares, with rounding errors added, and the part of the cost without the variance."""
-        _, rss, log_information = self.fit(start, end)
-        length = end - start
+        return self._parts(self._moments(start, end), end - start)
+
+    def parts_beside(self, start: int, places: range, end: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the parts of the segments from `start` to each place, and of those from there to `end`.
+
+        Consecutive places are slices of the sums, which takes less time than to gather them.
+        """
+        here = slice(places.start, places.stop)
+        before = self._from_start[:, :, start, None] + self._until_end[:, :, here]
+        after = self._from_start[:, :, here] + self._until_end[:, :, end, None]
+        steps = np.arange(places.start, places.stop)
+        return self._parts(np.concatenate([before, after], axis=2), np.concatenate([steps - start, end - steps]))
+
+    def _parts(self, moments: np.ndarray, length: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the parts of segments of which the moments are known."""
+        _, rss, log_information = self._fitted(moments, length)
         volume = self._log_ranges + (self.degree * (self._log_ranges + np.log(self.n / length)))
         cost = log_information + 2.0 * volume - self.coefficients * _LOG_TWO_PI + self._log_dets
         return np.maximum(rss, 0.0) + self.floors[:, None] * length, cost
@@ -298,7 +319,10 @@ class SegmentationSearch:
 
     def of_segments(self, start: np.ndarray, end: np.ndarray, variances: np.ndarray) -> np.ndarray:
         """Return the costs of segments for each row of `variances` of shape (k, d)."""
-        rss, cost = self.costs.parts(start, end)
+        return self._priced(*self.costs.parts(start, end), variances)
+
+    def _priced(self, rss: np.ndarray, cost: np.ndarray, variances: np.ndarray) -> np.ndarray:
+        """Return the costs of segments by their parts, for each row of `variances`."""
         logs = self.costs.coefficients * np.log(variances)
         out = np.zeros((len(variances), rss.shape[1]))
         for some in slices(len(rss), _AT_ONCE // out.size):
@@ -328,9 +352,16 @@ class SegmentationSearch:
                 best[:, j] = total[rows, before[:, j]]
         return [places[_path(previous)] for previous in before]
 
-    def refined(self, bounds: np.ndarray) -> np.ndarray:
-        """Move each change to its best place between its neighbours, and remove changes where that lowers the cost."""
-        for _ in range(_SWEEPS):
+    def refined(self, bounds: np.ndarray, seen: dict[bytes, int]) -> np.ndarray:
+        """Move each change to its best place between its neighbours, and remove changes where that lowers the cost.
+
+        `seen` has the bounds from which an earlier refinement went on, and how far: where they lead is known.
+        """
+        for left in range(_SWEEPS, 0, -1):
+            key = bounds.tobytes()
+            if seen.get(key, 0) >= left:
+                break
+            seen[key] = left
             moved = self._moved(bounds)
             shorter = self._without_superfluous(moved)
             if np.array_equal(shorter, bounds):
@@ -346,15 +377,13 @@ class SegmentationSearch:
         # In a long series, trying all places between distant neighbours would take too long.
         reach = self.n if self.n <= LONG else 2 * -(-self.n // MOST_PLACES)
         for j in range(1, len(out) - 1):
-            low = max(out[j - 1] + self.shortest, out[j] - reach)
-            high = min(out[j + 1] - self.shortest, out[j] + reach)
-            place = np.arange(low, high + 1)
+            low = int(max(out[j - 1] + self.shortest, out[j] - reach))
+            high = int(min(out[j + 1] - self.shortest, out[j] + reach))
             # Segments on both sides in one call, which takes longer than its numbers.
-            start = np.concatenate([np.full(len(place), out[j - 1]), place])
-            end = np.concatenate([place, np.full(len(place), out[j + 1])])
-            cost = self.of_segments(start, end, variance)[0].reshape(2, -1).sum(axis=0)
+            parts = self.costs.parts_beside(int(out[j - 1]), range(low, high + 1), int(out[j + 1]))
+            cost = self._priced(*parts, variance)[0].reshape(2, -1).sum(axis=0)
             if cost.min() < cost[out[j] - low]:
-                out[j] = place[cost.argmin()]
+                out[j] = low + cost.argmin()
         return out
 
     def _without_superfluous(self, bounds: np.ndarray) -> np.ndarray:
@@ -399,7 +428,8 @@ class SegmentationSearch:
         found = self.among(places)
         distinct = {tuple(bounds): bounds for bounds in found}
         few = sorted(distinct.values(), key=self.total)[:_FEW]
-        candidates = [whole, *(self.refined(bounds) for bounds in few)]
+        seen: dict[bytes, int] = {}
+        candidates = [whole, *(self.refined(bounds, seen) for bounds in few)]
         totals = [self.total(bounds) for bounds in candidates]
         return candidates[int(np.argmin(totals))], min(totals)
 
@@ -477,6 +507,7 @@ def _tried(
     most_lags, shortest, surcharge, moving = options
     lags = min(most_lags, len(z) // 10)
     least = max(shortest, lags + degree + 3)
+    floors = rounding_variance(np.ascontiguousarray(z.T))
     seen: set[tuple[Noise, ...]] = set()
     for noises in _starting_noises(z, degree, weights, lags):
         for _ in range(_ROUNDS):
@@ -484,7 +515,7 @@ def _tried(
             if rounded in seen:
                 break
             seen.add(rounded)
-            search = SegmentationSearch(SegmentCosts(z, noises, degree, weights), least, surcharge, moving)
+            search = SegmentationSearch(SegmentCosts(z, noises, degree, weights, floors=floors), least, surcharge, moving)
             bounds, cost = search.best(MOST_PLACES)
             yield cost, bounds, search
             noises = _fitted(search.costs, bounds, weights, lags)

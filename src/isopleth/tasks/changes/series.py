@@ -100,7 +100,8 @@ def _prepared(
 ) -> ObservedSeries:
     """Subtract the seasons."""
     level = logs_of_growth(values)
-    fit = _without_seasons(np.where(missing, np.nan, level), period, seconds, rng)
+    search = SeasonSearch(np.where(missing, np.nan, level), seconds, rng, options.get("tick", unheard))
+    fit = _without_seasons(search, period)
     if fit is None or not any(fit.seasons):
         # Gaps are filled anew by the search of seasons; otherwise its description is that of the series.
         first = None if fit is None or missing.any() else fit.found
@@ -129,21 +130,22 @@ def _reference(values: np.ndarray, reference: np.ndarray, seasons: Seasons) -> n
     return reference - seasonal(reference, [[one.over(n) for one in own if 2 * one.period <= n] for own in seasons])
 
 
-def _without_seasons(
-    cells: np.ndarray, period: Any, seconds: np.ndarray | None, rng: np.random.Generator
-) -> Seasonal | None:
+def _without_seasons(search: SeasonSearch, period: Any) -> Seasonal | None:
     """Return the seasons of cells, NaN where unknown, and what they leave; None if that is rounding, or none are sought."""
-    search = SeasonSearch(cells, seconds, rng)
-    seasons = seasons_of(cells, period, seconds)
+    cells = search.cells
+    seasons = seasons_of(cells, period, search.seconds)
+    search.tick(1)
     season = np.zeros_like(cells)
     if any(seasons):
 
         def fill(columns: np.ndarray) -> np.ndarray:
-            return np.column_stack([filled_gaps(column, rng) for column in columns.T])
+            return np.column_stack([filled_gaps(column, search.rng) for column in columns.T])
 
         season = season_beside_levels(cells, seasons, fill)
+        search.tick(1)
     elif period is None:
         return None
-    for first in search.fitted(seasons, season):
+    for fit in search.fitted(seasons, season):
+        first = fit.or_shocks
         return search.best(first) if isinstance(period, str) and period == "auto" else first
     return None
