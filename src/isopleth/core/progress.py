@@ -176,6 +176,23 @@ class Progress:
             _write(f"{self._label}: done in {time.monotonic() - self._start:.1f} s\n")
 
 
+class AtMost:
+    """Steps of a computation whose number is not known beforehand: `most` are counted, the rest of these at the end."""
+
+    def __init__(self, most: int, tick: Callable[[int], None]) -> None:
+        self._left, self._tick = most, tick
+
+    def __call__(self, steps: int = 1) -> None:
+        """Count steps that are done, as far as there are any left."""
+        counted = min(steps, self._left)
+        self._left -= counted
+        self._tick(counted)
+
+    def end(self) -> None:
+        """Count the steps that were not needed."""
+        self(self._left)
+
+
 def unheard(steps: int = 1) -> None:
     """Ignore steps that are done, where nothing is to be reported."""
 

@@ -14,7 +14,7 @@ from isopleth.core.arrays import Array, Backend, to_backend
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, probability
 from isopleth.core.parameters import check_memory_limit, on_host
-from isopleth.core.progress import Progress, ReportsProgress, checked_verbose
+from isopleth.core.progress import AtMost, Progress, ReportsProgress, checked_verbose
 from isopleth.core.rows import without_rounding
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tables.checks import enter
@@ -266,7 +266,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             seconds = given.grid.seconds(given.times)
             options = {"rate": float(self.false_alarm_rate), "budget": Budget(self.memory_limit)}
             with Progress("search of seasons", SEASONS, self.verbose) as tick:
-                ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, tick=tick, **options)
+                steps = AtMost(SEASONS, tick)
+                ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, tick=steps, **options)
+                steps.end()
             self.periods_ = np.array(ready.periods)
             with Progress("search of changes", TIME, self.verbose) as tick:
                 found = changes_of(replace(ready, tick=tick), rng).of_columns(noisy)

@@ -154,17 +154,24 @@ class SegmentCosts:
         self._until_end = self._later_steps(precision)
         self._from_start = self._first_steps(precision)
         for order, chosen in self._of_order.items():
-            after = np.minimum(np.arange(n + 1) + order, n)
-            self._from_start[:, chosen] -= self._until_end[:, chosen[:, None], after]
+            own = self._view(chosen)
+            self._from_start[:, own, : n + 1 - order] -= self._until_end[:, own, order:]
+            self._from_start[:, own, n + 1 - order :] -= self._until_end[:, own, n:]
 
     @cached_property
     def floors(self) -> np.ndarray:
         """Variance of the rounding errors of each column, of shape (d,); it takes a sort, so searches hand it on."""
         return rounding_variance(self._terms[-1]) if self._floors is None else self._floors
 
-    def _pairs(self, rows: list[np.ndarray]) -> np.ndarray:
-        """Return products in the order 11, 1t, 1y, tt, ty, yy."""
-        return np.array([rows[i] * rows[j] for i in range(len(rows)) for j in range(i, len(rows))])
+    def _view(self, chosen: np.ndarray) -> Any:
+        """Return the index of the chosen columns, of which all are a view and no copy."""
+        return slice(None) if len(chosen) == len(self.noises) else chosen
+
+    def _pairs(self, rows: list[np.ndarray]) -> Iterator[np.ndarray]:
+        """Yield products in the order 11, 1t, 1y, tt, ty, yy."""
+        for i in range(len(rows)):
+            for j in range(i, len(rows)):
+                yield rows[i] * rows[j]
 
     def _filtered(self, filters: np.ndarray, chosen: np.ndarray, first: int) -> list[np.ndarray]:
         """Apply to the terms of each chosen column its row of `filters`, from step `first` on, where all lags exist."""
@@ -187,7 +194,8 @@ class SegmentCosts:
             spreads = np.sqrt([self.noises[c].variances[i] for c in chosen])
             weights = precision[i:] / spreads[:, None]
             rows = [left * weights for left in self._filtered(filters, chosen, i)]
-            out[:, chosen, : self.n - i] += self._pairs(rows)
+            for sums, products in zip(out, self._pairs(rows), strict=True):
+                sums[self._view(chosen), : self.n - i] += products
         return out
 
     def _later_steps(self, precision: np.ndarray) -> np.ndarray:
@@ -197,7 +205,8 @@ class SegmentCosts:
         for order, chosen in self._of_order.items():
             filters = np.array([self.noises[c].predictors[-1] for c in chosen])
             rows = [precision[order:] * left for left in self._filtered(filters, chosen, order)]
-            out[:, chosen, order + 1 :] = np.cumsum(self._pairs(rows), axis=2)
+            for sums, products in zip(out, self._pairs(rows), strict=True):
+                sums[self._view(chosen), order + 1 :] = np.cumsum(products, axis=1)
         return out
 
     def _moments(self, start: np.ndarray, end: np.ndarray) -> np.ndarray:
@@ -352,39 +361,42 @@ class SegmentationSearch:
                 best[:, j] = total[rows, before[:, j]]
         return [places[_path(previous)] for previous in before]
 
-    def refined(self, bounds: np.ndarray, seen: dict[bytes, int]) -> np.ndarray:
+    def refined(self, bounds: np.ndarray, settled: set[tuple[int, ...]]) -> np.ndarray:
         """Move each change to its best place between its neighbours, and remove changes where that lowers the cost.
 
-        `seen` has the bounds from which an earlier refinement went on, and how far: where they lead is known.
+        `settled` has the changes that are at their best places between their neighbours, of earlier refinements too.
         """
-        for left in range(_SWEEPS, 0, -1):
-            key = bounds.tobytes()
-            if seen.get(key, 0) >= left:
-                break
-            seen[key] = left
-            moved = self._moved(bounds)
+        if self.n > LONG:  # most of the changes that are superfluous were so before they are moved, which takes long
+            bounds = self._without_superfluous(bounds)
+        for _ in range(_SWEEPS):
+            moved = self._moved(bounds, settled)
             shorter = self._without_superfluous(moved)
             if np.array_equal(shorter, bounds):
                 break
             bounds = shorter
         return bounds
 
-    def _moved(self, bounds: np.ndarray) -> np.ndarray:
+    def _moved(self, bounds: np.ndarray, settled: set[tuple[int, ...]]) -> np.ndarray:
         """Return bounds, each moved to its best place between its neighbours."""
         out = bounds.copy()
         rss, _ = self.costs.parts(bounds[:-1], bounds[1:])
         variance = rss.sum(axis=1)[None] / max(1, self._freedom(len(bounds) - 1))
+        for j in range(1, len(out) - 1):
+            if tuple(out[j - 1 : j + 2].tolist()) not in settled:
+                out[j] = self._best_place(*out[j - 1 : j + 2].tolist(), variance)
+                settled.add(tuple(out[j - 1 : j + 2].tolist()))
+        return out
+
+    def _best_place(self, before: int, place: int, after: int, variance: np.ndarray) -> int:
+        """Return the best place of a change between two others."""
         # In a long series, trying all places between distant neighbours would take too long.
         reach = self.n if self.n <= LONG else 2 * -(-self.n // MOST_PLACES)
-        for j in range(1, len(out) - 1):
-            low = int(max(out[j - 1] + self.shortest, out[j] - reach))
-            high = int(min(out[j + 1] - self.shortest, out[j] + reach))
-            # Segments on both sides in one call, which takes longer than its numbers.
-            parts = self.costs.parts_beside(int(out[j - 1]), range(low, high + 1), int(out[j + 1]))
-            cost = self._priced(*parts, variance)[0].reshape(2, -1).sum(axis=0)
-            if cost.min() < cost[out[j] - low]:
-                out[j] = low + cost.argmin()
-        return out
+        low = max(before + self.shortest, place - reach)
+        high = min(after - self.shortest, place + reach)
+        # Segments on both sides in one call, which takes longer than its numbers.
+        parts = self.costs.parts_beside(before, range(low, high + 1), after)
+        cost = self._priced(*parts, variance)[0].reshape(2, -1).sum(axis=0)
+        return low + int(cost.argmin()) if cost.min() < cost[place - low] else place
 
     def _without_superfluous(self, bounds: np.ndarray) -> np.ndarray:
         """Return bounds without those whose removal shortens the description."""
@@ -428,8 +440,8 @@ class SegmentationSearch:
         found = self.among(places)
         distinct = {tuple(bounds): bounds for bounds in found}
         few = sorted(distinct.values(), key=self.total)[:_FEW]
-        seen: dict[bytes, int] = {}
-        candidates = [whole, *(self.refined(bounds, seen) for bounds in few)]
+        settled: set[tuple[int, ...]] = set()
+        candidates = [whole, *(self.refined(bounds, settled) for bounds in few)]
         totals = [self.total(bounds) for bounds in candidates]
         return candidates[int(np.argmin(totals))], min(totals)
 
@@ -509,7 +521,7 @@ def _tried(
     least = max(shortest, lags + degree + 3)
     floors = rounding_variance(np.ascontiguousarray(z.T))
     seen: set[tuple[Noise, ...]] = set()
-    for noises in _starting_noises(z, degree, weights, lags):
+    for noises in _starting_noises(z, degree, weights, lags, least):
         for _ in range(_ROUNDS):
             rounded = tuple(Noise(tuple(round(r, 2) for r in noise.reflections)) for noise in noises)
             if rounded in seen:
@@ -544,13 +556,16 @@ def _fitted(costs: SegmentCosts, bounds: np.ndarray, weights: np.ndarray, lags: 
     return fitted_noises(costs.residuals(bounds) * weights, bounds, lags)
 
 
-def _starting_noises(z: np.ndarray, degree: int, weights: np.ndarray, lags: int) -> list[tuple[Noise, ...]]:
+def _starting_noises(z: np.ndarray, degree: int, weights: np.ndarray, lags: int, least: int) -> list[tuple[Noise, ...]]:
     """Return the noises from which the search begins."""
     dim = z.shape[1]
     white = (Noise(),) * dim
     if not lags:
         return [white]
-    unbroken = _fitted(SegmentCosts(z, white, degree, weights), np.array([0, len(z)]), weights, lags)
-    # A long series determines its noise well, so one start is enough.
-    starts = STARTS if len(z) <= LONG else STARTS[:1]
-    return [*((Noise((start,) if start else ()),) * dim for start in starts), unbroken]
+    costs = SegmentCosts(z, white, degree, weights)
+    unbroken = _fitted(costs, np.array([0, len(z)]), weights, lags)
+    if len(z) <= LONG:
+        return [*((Noise((start,) if start else ()),) * dim for start in STARTS), unbroken]
+    # A long series determines its noise well between the places of a grid, so one start more is enough.
+    grid = np.append(np.arange(0, len(z) - least + 1, -(-len(z) // MOST_PLACES)), len(z))
+    return [_fitted(costs, grid, weights, lags), unbroken]
