@@ -55,11 +55,15 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     hill = peaks[(peaks >= first) & (peaks < (first + fallen[0] if len(fallen) else len(found)))]
     lag = int(hill[found[hill].argmax()])
     before, at, after = found[lag - 1 : lag + 2]
+    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), _statistic(rest, lag)
+
+
+def _statistic(rest: np.ndarray, lag: int) -> float:
+    """Return the test statistic of a period: the mean of products one period apart over its standard error, as N(0, 1)."""
     products = np.sum(rest[:-lag] * rest[lag:], axis=1)
     sums = products[: len(products) // lag * lag].reshape(-1, lag).sum(axis=1)
     ratio = float(sums.mean()) / max(float(sums.std(ddof=1)) / np.sqrt(len(sums)), 1e-300)
-    statistic = -float(ndtri(stdtr(len(sums) - 1, -ratio)))
-    return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), statistic
+    return -float(ndtri(stdtr(len(sums) - 1, -ratio)))
 
 
 def cycle_of(values: np.ndarray, season: float | None = None) -> float | None:

@@ -470,8 +470,7 @@ def _criterion(design: np.ndarray, rows: np.ndarray, weights: np.ndarray, order:
     n = len(rows)
     total, coefficients = 0.0, []
     floors = rounding_variance(rows.T)
-    both = _differenced(np.column_stack([design, rows]), order)
-    design, rows = both[:, : design.shape[1]], both[:, design.shape[1] :]
+    design, rows = np.split(_differenced(np.column_stack([design, rows]), order), [design.shape[1]], axis=1)
     for column, floor in zip(rows.T, floors, strict=True):
         phi = 0.0
         for _ in range(_FIT_ROUNDS):

@@ -25,7 +25,7 @@ from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
 from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.search import NOTHING, TIME, Changes, changes_of
 from isopleth.tasks.changes.seasons_beside import TIME as SEASONS
-from isopleth.tasks.changes.series import prepared, scaled, without_seasons
+from isopleth.tasks.changes.series import ObservedSeries, prepared, scaled, without_seasons
 from isopleth.tasks.changes.steps import Grid, grid_of, split_times
 from isopleth.tasks.changes.zones import stored_times
 
@@ -261,23 +261,34 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             return NOTHING
         sought = np.where(missing, np.nan, values)
         columns, known = scaled(values[:, noisy], None if known is None else known[:, noisy])
-        # The matrices are small: threads of BLAS wait for one another for most of the time.
-        with ONE_BLAS_THREAD:
-            seconds = given.grid.seconds(given.times)
-            options = {"rate": float(self.false_alarm_rate), "budget": Budget(self.memory_limit)}
-            with Progress("search of seasons", SEASONS, self.verbose) as tick:
-                steps = AtMost(SEASONS, tick)
-                ready = prepared(columns, missing[:, noisy], known, self.period, seconds, rng, tick=steps, **options)
-                steps.end()
-            self.periods_ = np.array(ready.periods)
-            with Progress("search of changes", TIME, self.verbose) as tick:
-                found = changes_of(replace(ready, tick=tick), rng).of_columns(noisy)
+        ready, found = self._searched(columns, missing[:, noisy], known, given.grid.seconds(given.times), rng)
+        self.periods_ = np.array(ready.periods)
+        found = found.of_columns(noisy)
         if ready.seasons is not None and ready.columns is not None:
             own, units = values[:, noisy], np.abs(values[:, noisy]).max(axis=0)
             plain = without_seasons(own / units, ready.columns, ready.seasons) * units
             # Absurd values are clipped, and their columns rescaled: these stay as they are.
             sought[:, noisy] = np.where(missing[:, noisy], np.nan, np.where(columns == own / units, plain, own))
         return found if ready.seasons is None and not given.totals else replace(found, searched=sought)
+
+    def _searched(
+        self,
+        columns: np.ndarray,
+        missing: np.ndarray,
+        known: np.ndarray | None,
+        seconds: np.ndarray | None,
+        rng: np.random.Generator,
+    ) -> tuple[ObservedSeries, Changes]:
+        """Subtract the seasons of columns, and search for changes in what they leave; both report their progress."""
+        options = {"rate": float(self.false_alarm_rate), "budget": Budget(self.memory_limit)}
+        # The matrices are small: threads of BLAS wait for one another for most of the time.
+        with ONE_BLAS_THREAD:
+            with Progress("search of seasons", SEASONS, self.verbose) as tick:
+                steps = AtMost(SEASONS, tick)
+                ready = prepared(columns, missing, known, self.period, seconds, rng, tick=steps, **options)
+                steps.end()
+            with Progress("search of changes", TIME, self.verbose) as tick:
+                return ready, changes_of(replace(ready, tick=tick), rng)
 
     def _check_missing(self, missing: np.ndarray) -> None:
         """Refuse a column of which less than half of the values are known."""

@@ -126,10 +126,8 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return column
     out = column.copy()
     known = np.flatnonzero(~missing)
-    starts = np.flatnonzero(missing & ~np.concatenate([[False], missing[:-1]]))
-    ends = np.flatnonzero(missing & ~np.concatenate([missing[1:], [False]])) + 1
     phi, spread = _autoregression(column)
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+    for start, end in _runs(missing):
         place = int(np.searchsorted(known, start))
         before, after = column[known[max(0, place - _NEAR) : place]], column[known[place : place + _NEAR]]
         enough = min(_FEW, max(len(before), len(after)))
@@ -139,6 +137,12 @@ def filled_gaps(column: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         right = float(after[0]) - line[-1] if len(after) else None
         out[start:end] = line[1:-1] + _bridge(end - start, left, right, phi, spread, rng)
     return out
+
+
+def _runs(mask: np.ndarray) -> list[tuple[int, int]]:
+    """Return first and last step, the latter exclusive, of each run of true values."""
+    edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0)).tolist()
+    return list(zip(edges[::2], edges[1::2], strict=True))
 
 
 def _autoregression(column: np.ndarray) -> tuple[float, float]:

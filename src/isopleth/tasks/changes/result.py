@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import cycle, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 
-from isopleth.results.charts import Chart, Series, thinned
+from isopleth.results.charts import Chart
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.text_types import as_datetime, axis_of, time_words
-from isopleth.tasks.changes.beside import height_of_incident, means, numbers_beside
+from isopleth.tasks.changes.beside import height_of_incident, numbers_beside
 from isopleth.tasks.changes.changed_season import changed_part
+from isopleth.tasks.changes.charts import charts
 from isopleth.tasks.changes.zones import in_zone
 
-_MOST_CURVES = 6
 # Time of a day at which it begins, in words.
 _MIDNIGHT = " 00:00:00"
 # Seconds of seasons that have names, and largest relative difference.
@@ -399,59 +398,3 @@ class ChangePoints(Result):
             * bool(len(self.incidents)),
             f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
         ] * bool(len(self))
-
-
-def charts(found: ChangePoints) -> list[Chart]:
-    """Return each column of the series with its changes, their intervals and the means between them."""
-    dim = found.series.shape[1]
-    names = found.names or (["value"] if dim == 1 else [f"column {j}" for j in range(dim)])
-    noun, where = found.steps
-    axis, moments, dates = found.axis()
-    when = np.full(len(moments), "")
-    if found.times is not None:
-        when = np.array([f" ({found.words_of_time(step)})" for step in range(len(moments))])
-    borders = [_border(moments, place) for place in found.change_points]
-    lines = [
-        (border, f"{noun} {where[place]}{when[place]}, {kind}")
-        for place, kind, border in zip(found.change_points, found.kinds, borders, strict=True)
-    ]
-    # A change between two rows that a gap separates may be anywhere in the gap.
-    half = 0.5 * float(np.median(np.diff(moments)))
-    bands = [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in found.intervals]
-    title = counted(found.count, "change") if len(found) else "no change"
-    out = []
-    for j in range(min(dim, _MOST_CURVES)):
-        steps, values = thinned(found.series[:, j])
-        notes = [f"{noun} {where[s]}{when[s]}: {v:.6g}" for s, v in zip(steps, values, strict=True)]
-        curve = Series(names[j], moments[steps], values, "line", "blue", notes)
-        series = [curve, *_means(found, j, moments, borders)]
-        about = "Vertical bands: 90 % intervals of the changes." * bool(bands)
-        about += f" {_MOST_CURVES} of {dim} columns are shown." * (j == 0 and dim > _MOST_CURVES)
-        how: dict[str, Any] = {"lines": lines, "bands": bands, "times": "x" * dates, "wide": True}
-        out.append(Chart(f"{names[j]}: {title}", axis, names[j], series, about.strip(), **how))
-    return out
-
-
-def _border(moments: np.ndarray, place: int) -> float:
-    """Return the middle between a step and the one before it."""
-    return float(0.5 * (moments[place] + moments[max(place - 1, 0)]))
-
-
-def _means(found: ChangePoints, column: int, moments: np.ndarray, borders: list[float]) -> list[Series]:
-    """Return the mean of each segment, unless slopes, frequencies or relations changed, which it does not describe."""
-    if not len(found) or not set(found.kinds) <= {"level", "incident", "scatter", "shape"}:
-        return []
-    bounds = [0, *found.change_points.tolist(), len(found.series)]
-    ends = [moments[0], *borders, moments[-1]]
-    states = found.segment_states
-    judged = found.series if found.searched is None or column in found.totals else found.searched
-    # One colour, unless a state comes back.
-    returns = len(np.unique(states)) < len(states)
-    out: dict[str, tuple[list[float], list[float]]] = {}
-    for (a, b), (start, stop), state in zip(pairwise(bounds), pairwise(ends), states, strict=True):
-        mean = float(means(judged[a:b, [column]])[0])
-        x, y = out.setdefault(f"mean, state {state}" if returns else "mean of the segment", ([], []))
-        x += [start, stop, stop]
-        y += [mean, mean, np.nan]
-    colours = cycle(("text", "vermillion", "grey"))
-    return [Series(name, x, y, "line", next(colours), strong=True) for name, (x, y) in out.items()]

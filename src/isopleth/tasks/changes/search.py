@@ -152,21 +152,35 @@ def _placed(
     series: ObservedSeries, model: Described, changes: list[Candidate], named: list[tuple[str, tuple[int, ...]]]
 ) -> Changes:
     """Move the changes that scans place roughly, and add the intervals of all."""
-    kinds = np.array([kind for kind, _ in named], dtype="<U9")
-    columns = [some for _, some in named]
     steps = np.array([one.step for one in changes], dtype=int)
-    quantities = np.array([one.quantity for one in changes], dtype="<U8")
+    kinds = np.array([kind for kind, _ in named], dtype="<U9")
     places = by_windows(model.shapes, steps, np.isin(kinds, ["shape", "frequency"]), model.cycle)
+    rough = Changes(
+        places,
+        kinds,
+        np.array([one.pvalue for one in changes]),
+        [columns for _, columns in named],
+        np.empty((len(changes), 2), dtype=int),
+        np.arange(len(changes) + 1),
+    )
+    quantities = np.array([one.quantity for one in changes], dtype="<U8")
+    steps, intervals = _positions(series, model, rough, quantities)
+    return replace(rough, steps=steps, intervals=intervals)
+
+
+def _positions(
+    series: ObservedSeries, model: Described, changes: Changes, quantities: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return steps and intervals of changes, each in the quantity that was compared."""
     # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.
-    rough = (quantities == "shape") & np.isin(kinds, ["scatter", "relation"]) & (model.cycle is None)
-    lines = (kinds == "slope") | (model.found.location.degree > 0)
+    blockwise = (quantities == "shape") & np.isin(changes.kinds, ["scatter", "relation"]) & (model.cycle is None)
+    lines = (changes.kinds == "slope") | (model.found.location.degree > 0)
     plain = logs_of_growth(series.values) - (0.0 if model.curve is None else model.curve)
     used = ~series.missing & ~np.column_stack([spikes(column) for column in plain.T])
-    intervals = np.empty((len(changes), 2), dtype=int)
+    steps, intervals = changes.steps.copy(), changes.intervals.copy()
     for source, own in ((plain, ["location"]), (model.shapes, ["scatter", "shape"]), (model.residuals, ["given"])):
         chosen = np.isin(quantities, own)
         if source is not None and chosen.any():
-            moved, ends = positions_of(source, places, columns, lines, rough, COVERAGE, used)
-            steps, intervals[chosen] = np.where(chosen, moved, steps), ends[chosen]
-    p_values = np.array([one.pvalue for one in changes])
-    return Changes(steps, kinds, p_values, columns, intervals, np.arange(len(changes) + 1))
+            moved, ends = positions_of(source, changes.steps, changes.columns, lines, blockwise, COVERAGE, used)
+            steps[chosen], intervals[chosen] = moved[chosen], ends[chosen]
+    return steps, intervals

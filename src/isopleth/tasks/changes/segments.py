@@ -91,17 +91,21 @@ def fitted_noises(residuals: np.ndarray, bounds: np.ndarray, most: int) -> tuple
         inside = position[lag:] >= lag
         if np.count_nonzero(inside) < 4:
             break
-        ahead, behind = forward[:, 1:] * inside, backward[:, :-1] * inside
-        power = np.einsum("ij,ij->i", ahead, ahead) + np.einsum("ij,ij->i", behind, behind)
-        moving = power > 0.0
-        shared = 2.0 * np.einsum("ij,ij->i", ahead, behind) / np.where(moving, power, 1.0)
-        reflection = np.minimum(np.maximum(shared, -STABLE), STABLE)
-        forward, backward = ahead - reflection[:, None] * behind, behind - reflection[:, None] * ahead
+        reflection, moving, forward, backward = _next_lag(forward[:, 1:] * inside, backward[:, :-1] * inside)
         found.append(reflection)
         criterion = criterion + n * np.log1p(-(reflection**2)) + np.log(n)
         better = moving & (criterion < best)
         best, order = np.where(better, criterion, best), np.where(better, lag, order)
     return tuple(Noise(tuple(float(own[i]) for own in found[: order[i]])) for i in range(rows))
+
+
+def _next_lag(ahead: np.ndarray, behind: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return the reflection coefficient of each row, which rows have any residuals, and the prediction errors that it leaves."""
+    power = np.einsum("ij,ij->i", ahead, ahead) + np.einsum("ij,ij->i", behind, behind)
+    moving = power > 0.0
+    shared = 2.0 * np.einsum("ij,ij->i", ahead, behind) / np.where(moving, power, 1.0)
+    reflection = np.minimum(np.maximum(shared, -STABLE), STABLE)
+    return reflection, moving, ahead - reflection[:, None] * behind, behind - reflection[:, None] * ahead
 
 
 def rounding_variance(columns: np.ndarray) -> np.ndarray:
@@ -361,7 +365,7 @@ class SegmentationSearch:
                 best[:, j] = total[rows, before[:, j]]
         return [places[_path(previous)] for previous in before]
 
-    def refined(self, bounds: np.ndarray, settled: set[tuple[int, ...]]) -> np.ndarray:
+    def refined(self, bounds: np.ndarray, settled: set[tuple[int, int, int]]) -> np.ndarray:
         """Move each change to its best place between its neighbours, and remove changes where that lowers the cost.
 
         `settled` has the changes that are at their best places between their neighbours, of earlier refinements too.
@@ -376,15 +380,16 @@ class SegmentationSearch:
             bounds = shorter
         return bounds
 
-    def _moved(self, bounds: np.ndarray, settled: set[tuple[int, ...]]) -> np.ndarray:
+    def _moved(self, bounds: np.ndarray, settled: set[tuple[int, int, int]]) -> np.ndarray:
         """Return bounds, each moved to its best place between its neighbours."""
         out = bounds.copy()
         rss, _ = self.costs.parts(bounds[:-1], bounds[1:])
         variance = rss.sum(axis=1)[None] / max(1, self._freedom(len(bounds) - 1))
         for j in range(1, len(out) - 1):
-            if tuple(out[j - 1 : j + 2].tolist()) not in settled:
-                out[j] = self._best_place(*out[j - 1 : j + 2].tolist(), variance)
-                settled.add(tuple(out[j - 1 : j + 2].tolist()))
+            before, place, after = out[j - 1 : j + 2].tolist()
+            if (before, place, after) not in settled:
+                out[j] = self._best_place(before, place, after, variance)
+                settled.add((before, int(out[j]), after))
         return out
 
     def _best_place(self, before: int, place: int, after: int, variance: np.ndarray) -> int:
@@ -440,7 +445,7 @@ class SegmentationSearch:
         found = self.among(places)
         distinct = {tuple(bounds): bounds for bounds in found}
         few = sorted(distinct.values(), key=self.total)[:_FEW]
-        settled: set[tuple[int, ...]] = set()
+        settled: set[tuple[int, int, int]] = set()
         candidates = [whole, *(self.refined(bounds, settled) for bounds in few)]
         totals = [self.total(bounds) for bounds in candidates]
         return candidates[int(np.argmin(totals))], min(totals)
@@ -493,7 +498,7 @@ def segment(
     moving: int | None = None,
 ) -> Segmentation:
     """Find the cheapest segments over degrees and noises, from several starts, as changes and correlation look alike."""
-    n, dim = values.shape
+    n = len(values)
     weights = np.ones(n) if precision is None else precision
     scale = values.std(axis=0)
     z = (values - values.mean(axis=0)) / scale
@@ -506,7 +511,7 @@ def segment(
     if MOST_PLACES < n <= _FINE:
         bounds, cost = min((bounds, cost), search.best(_FINE), key=lambda found: found[1])
     innovations, extents = _standard_innovations(search.costs, bounds, z, weights)
-    units = 2.0 * n * np.log(scale).sum() - 2.0 * dim * np.log(weights).sum()
+    units = 2.0 * n * np.log(scale).sum() - 2.0 * values.shape[1] * np.log(weights).sum()
     total, without_each = search.totals_without_each(bounds) if len(bounds) > 2 else (0.0, np.empty(0))
     costs, gains = search.costs, without_each - total + surcharge
     return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, cost + float(units), gains)
@@ -527,7 +532,9 @@ def _tried(
             if rounded in seen:
                 break
             seen.add(rounded)
-            search = SegmentationSearch(SegmentCosts(z, noises, degree, weights, floors=floors), least, surcharge, moving)
+            search = SegmentationSearch(
+                SegmentCosts(z, noises, degree, weights, floors=floors), least, surcharge, moving
+            )
             bounds, cost = search.best(MOST_PLACES)
             yield cost, bounds, search
             noises = _fitted(search.costs, bounds, weights, lags)
