@@ -27,7 +27,7 @@ def charts(found: ChangePoints) -> list[Chart]:
 
 
 class _ChangeCharts:
-    """What the charts of all columns have in common."""
+    """Charts of the columns of a series, which have lines, bands and words in common."""
 
     def __init__(self, found: ChangePoints) -> None:
         self._found = found

@@ -46,7 +46,7 @@ class Seasonal:
 
     @cached_property
     def or_shocks(self) -> Seasonal:
-        """The same, or without changes if heavy-tailed shocks describe what is left more cheaply than these."""
+        """Same fit, or one without changes if heavy-tailed shocks describe what is left more cheaply than these."""
         found = or_shocks(self.found)
         return (
             self if found is self.found else replace(self, found=found, cost=self.cost + found.cost - self.found.cost)
