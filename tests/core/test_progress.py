@@ -29,7 +29,7 @@ from isopleth import (
     stein_test,
     two_sample_test,
 )
-from isopleth.core.progress import Progress
+from isopleth.core.progress import AtMost, Progress
 from isopleth.core.threads import map_threads
 from isopleth.kernels import ProductLaplacian
 from isopleth.score import SSGE, NuMethod
@@ -113,6 +113,17 @@ def test_searches_report_when_asked(at_once, capsys, model, label):
     assert capsys.readouterr().err == ""
     model.set_params(verbose=True).fit(rows)
     assert label in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("taken", [0, 2, 9])
+def test_an_unknown_number_of_steps_is_counted_up_to_the_total_and_filled_at_the_end(taken):
+    counted: list[int] = []
+    steps = AtMost(5, counted.append)
+    for _ in range(taken):
+        steps(1)
+    assert sum(counted) == min(taken, 5)
+    steps.end()
+    assert sum(counted) == 5
 
 
 def test_computations_inside_one_that_reports_are_silent(at_once, capsys):

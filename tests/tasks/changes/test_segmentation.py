@@ -311,3 +311,31 @@ def test_the_step_in_which_values_are_recorded_is_found():
         assert step_of_repeats(none) == 0.0
     stuck = np.concatenate([np.zeros(50), values[:100], np.full(50, 0.7)])
     assert step_of_repeats(stuck) == 0.0
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_parts_beside_consecutive_places_are_those_of_the_segments(degree):
+    y = np.random.default_rng(4).normal(size=(60, 3))
+    costs = SegmentCosts(y, (Noise(), Noise((0.6,)), Noise((0.7, -0.4))), degree, np.ones(60))
+    places = np.arange(20, 41)
+    start, end = np.concatenate([np.full(21, 3), places]), np.concatenate([places, np.full(21, 55)])
+    for beside, gathered in zip(costs.parts_beside(3, range(20, 41), 55), costs.parts(start, end), strict=True):
+        np.testing.assert_array_equal(beside, gathered)
+
+
+def test_each_change_of_a_long_series_is_at_its_best_place_between_its_neighbours():
+    rng = np.random.default_rng(5)
+    n, true = 6000, np.array([611, 650, 2500, 4313])
+    y = np.repeat([0.0, 2.0, 1.0, -1.0, 0.0], np.diff([0, *true, n])) + rng.normal(size=n)
+    search = SegmentationSearch(costs_of(y, Noise(), 0), 3)
+    bounds, cost = search.best(200)
+    assert len(bounds) == len(true) + 2
+    assert np.abs(bounds[1:-1] - true).max() <= 8
+    for j in range(1, len(bounds) - 1):
+        for step in (-40, -7, -2, -1, 1, 2, 7):
+            moved = bounds.copy()
+            moved[j] += step
+            if (np.diff(moved) >= 3).all():
+                assert search.total(moved) >= cost
+    for j in range(1, len(bounds) - 1):
+        assert search.total(np.delete(bounds, j)) > cost
