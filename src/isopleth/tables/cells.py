@@ -30,6 +30,8 @@ MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "N
 # Words that count as missing as well, in columns where nearly all other cells are numbers, times or truth values.
 MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing", "NAN"})
 
+MISSING_IN_NUMBERS = MISSING_WORDS | MISSING_NUMBERS
+
 # Cells that count as missing in frames and in files of typed cells, which have missing cells of their own: NA is a word there.
 NO_WORD = frozenset({""})
 
@@ -313,12 +315,13 @@ class Cells:
         """Return the first row that holds a word."""
         return int(np.argmax(self.values == self.words.index(word)))
 
-    def numbers(self, missing: frozenset[str] = MISSING_WORDS | MISSING_NUMBERS) -> np.ndarray:
-        """Return cells as numbers; the words `missing` mean missing ones."""
+    def numbers(self, missing: frozenset[str] | None = None) -> np.ndarray:
+        """Return cells as numbers; the words `missing`, the usual ones if None, mean missing ones."""
         if self.form == "text":
             if self.is_truth:
                 return np.where(self.values < 0, np.nan, self.values)
-            numbers = np.array([self._number(word, missing) for word in self.words], dtype=float)
+            gaps = MISSING_IN_NUMBERS if missing is None else missing
+            numbers = np.array([self._number(word, gaps) for word in self.words], dtype=float)
             return np.append(numbers, np.nan)[self.values]
         if self.exact is not None:
             row = next(i for i, v in enumerate(self.exact) if v is not None and int(float(v)) != v)

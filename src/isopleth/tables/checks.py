@@ -48,7 +48,7 @@ class CheckedRows:
     limits: IntervalCells = field(default_factory=lambda: IntervalCells.none(0))
 
     def __post_init__(self) -> None:
-        if not len(self.limits):
+        if len(self.limits.upper) != len(self.rows) and not len(self.limits):
             object.__setattr__(self, "limits", IntervalCells.none(len(self.rows)))
 
     @property

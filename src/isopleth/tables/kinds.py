@@ -10,7 +10,7 @@ import numpy as np
 
 from isopleth.core.errors import Hint, InputError, Message, quoted
 from isopleth.tables.cells import (
-    MISSING_NUMBERS,
+    MISSING_IN_NUMBERS,
     MISSING_WORDS,
     NO_WORD,
     TRUTH,
@@ -121,7 +121,7 @@ class KindRule:
         if cells.other is not None and self.named:
             return f"values of type {cells.other}"
         if self.wanted == "numeric" or (not self.named and cells.form != "text"):
-            cells.numbers(self.missing_numbers)
+            cells.numbers(self.missing)
             return Column(cells.name, "numeric")
         if self.wanted == "time":
             return _time(cells, cells.times(cells.zone))
@@ -140,11 +140,6 @@ class KindRule:
             return self._number(cells, notes)
         return self._words(cells, notes)
 
-    @property
-    def missing_numbers(self) -> frozenset[str]:
-        """Words that mean a missing cell in a column of numbers."""
-        return MISSING_WORDS | MISSING_NUMBERS if self.missing is None else self.missing
-
     def _number(self, cells: Cells, notes: list[Message]) -> Column | str:
         labels = self.first and (self.unnamed or has_no_name(cells.name))
         if not self.keep_identifiers and _is_identifier(cells, notes, labels):
@@ -160,7 +155,7 @@ class KindRule:
         code, written = cells.code, self.written or cells.mixed
         if written and code is None and (found := self._as_numbers(cells, notes)) is not None:
             return self._number(found, notes)
-        numbers = [] if written else [w for w in cells.words if w not in MISSING_WORDS | MISSING_NUMBERS]
+        numbers = [] if written else [w for w in cells.words if w not in MISSING_IN_NUMBERS]
         alike = looking_like_numbers(numbers)
         few = len(numbers) <= FEW_WORDS and len(alike) < len(numbers)  # as 0, 1, 2 and 3+
         numbers = alike if len(alike) >= NEARLY_ALL * len(numbers) and not few else []
@@ -182,12 +177,13 @@ class KindRule:
     def _as_numbers(self, cells: Cells, notes: list[Message]) -> Cells | None:
         """Return numbers where all words are numbers or stand for missing ones, as if another table holds only the latter."""
         strange = [word for word in cells.words if parsed_number(word) is None]
-        if len(strange) == len(cells.words) or not self.missing_numbers.issuperset(strange):
+        missing = MISSING_IN_NUMBERS if self.missing is None else self.missing
+        if len(strange) == len(cells.words) or not missing.issuperset(strange):
             return None
         if strange:
             text = f"{{column}}: {quoted(sorted(strange))} among numbers counts as missing."
             notes.append(Message(text, column=cells.name, value=sorted(strange)))
-        numbers = cells.numbers(self.missing_numbers)
+        numbers = cells.numbers(missing)
         whole = np.all(np.mod(numbers[np.isfinite(numbers)], 1.0) == 0.0)
         return Cells(cells.name, "whole" if whole else "real", numbers)
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from isopleth.core.errors import InputError, Message, quoted
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.tables.cells import (
-    MISSING_NUMBERS,
+    MISSING_IN_NUMBERS,
     MISSING_WORDS,
     NO_WORD,
     TRUTH,
@@ -427,7 +427,7 @@ class Schema:
             return np.where(codes < 0, np.nan, codes)
         if column.kind == "time":
             return cells.times(column.zone) - column.origin
-        return cells.numbers(self._gaps["numeric"])
+        return cells.numbers(self.missing)
 
     def _refuse_other_columns(self, table: SourceTable) -> None:
         """Refuse a table that lacks a column, or the names of columns."""
@@ -450,14 +450,6 @@ class Schema:
             np.isnan(self._encoded(column, cells)).any() for column, cells in zip(self.columns, read, strict=True)
         )
 
-    @property
-    def _gaps(self) -> dict[str, frozenset[str]]:
-        """Words that mean a missing cell, by the kind of the column."""
-        if self.missing is not None:
-            return dict.fromkeys(("categorical", "numeric", "time", "truth"), self.missing)
-        times = NO_WORD | MISSING_WORDS
-        return {"categorical": NO_WORD, "numeric": times | MISSING_NUMBERS, "time": times, "truth": times}
-
     def _cells_of(self, table: SourceTable) -> list[Cells]:
         """Return the cells of the columns: those by which the schema was decided, others read as the kind of their column."""
         forms = {"numeric": ("whole", "real"), "categorical": ("text",), "time": ("time",)}
@@ -470,11 +462,12 @@ class Schema:
         }
         others = [column for column in self.columns if column.name not in read]
         if others:
-            gaps, numerals = self._gaps, self.numerals
+            gaps, numerals = {"categorical": NO_WORD, "numeric": MISSING_IN_NUMBERS}, self.numerals
             if numerals.ordinary:
                 numerals = table.numerals([column.name for column in self.columns if column.kind == "numeric"])
             for column in others:
-                rule = TextRule(gaps[column.wanted], numerals, column.day_first, column.wanted)
+                missing = gaps.get(column.wanted, MISSING_WORDS) if self.missing is None else self.missing
+                rule = TextRule(missing, numerals, column.day_first, column.wanted)
                 read[column.name] = table.cells(column.name, rule)
         return [read[column.name] for column in self.columns]
 
