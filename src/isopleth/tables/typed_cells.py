@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from types import ModuleType
 from typing import Any, cast
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from isopleth.tables import arrow_columns, pandas_columns, polars_columns
 from isopleth.tables.cells import TRUTH, is_missing, word_of
 from isopleth.tables.forms import form_of
 from isopleth.tables.given import Given
 from isopleth.tables.intervals import with_numbers
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, decode_cells
-from isopleth.tables.usual_types import holds_intervals, in_usual_type
+from isopleth.tables.usual_types import holds_intervals
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY = 86400.0
@@ -49,104 +47,27 @@ def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -
                 for row, cell in zip(rows, cells, strict=True):  # at once, NumPy would take a list of lists for rows
                     out[row, place] = cell
         return out
-    written = {}
+    library, written = _library(X), {}
     for j, column in enumerate(columns.columns):
-        if gaps[:, j].any():
-            name = column.name if columns.named else frame.columns[int(column.name)]  # a frame of complete numbers
-            old = frame.get_column(name)
-            native = _own_column(X, name, old)
-            if holds_intervals(old.dtype):
-                written[name] = with_numbers(native, old, np.flatnonzero(gaps[:, j]), filled[gaps[:, j], j])
-                continue
+        rows = np.flatnonzero(gaps[:, j])
+        if not len(rows):
+            continue
+        name = column.name if columns.named else frame.columns[int(column.name)]  # a frame of complete numbers
+        old, native = frame.get_column(name), X[name]
+        if holds_intervals(old.dtype):
+            written[name] = with_numbers(native, old, rows, filled[rows, j])
+        else:
             kind = str(getattr(native, "dtype", getattr(native, "type", "")))
             cells = _new_cells(column, filled[:, j], gaps[:, j], old.to_list(), kind)
-            written[name] = _with_cells(native, np.flatnonzero(gaps[:, j]), cells)
-    return _with_columns(X, frame, written)
+            written[name] = library.with_cells(native, rows, cells)
+    return library.with_columns(X, written)
 
 
-def _own_column(X: Any, name: Any, old: Any) -> Any:
-    """Return a column as its library has it, before periods became times."""
-    kind = old.implementation
-    return X[name] if kind.is_pandas() or kind.is_polars() or isinstance(X, pa.Table) else old.to_native()
-
-
-def _with_columns(X: Any, frame: Any, written: dict[Any, Any]) -> Any:
-    """Return a copy of a frame with other columns in the place of its own."""
-    if frame.implementation.is_pandas():
-        out = X.copy(deep=False)
-        for name, column in written.items():
-            out[name] = column
-        return out
-    if frame.implementation.is_polars():
-        return X.with_columns(**written)
-    if isinstance(X, pa.Table):
-        for name, column in written.items():
-            X = X.set_column(X.column_names.index(name), name, column)
-        return X
-    new = [nw.from_native(column, series_only=True).alias(cast(str, name)) for name, column in written.items()]
-    return frame.with_columns(*new).to_native() if new else frame.to_native()
-
-
-def _with_cells(native: Any, rows: np.ndarray, cells: list[Any]) -> Any:
-    """Return a copy of a column of pandas, polars or pyarrow with other cells in some rows, of the same type."""
-    if isinstance(native, pa.ChunkedArray):
-        return _with_arrow_cells(native, rows, cells)
-    name = type(native.dtype).__name__
-    if name == "ArrowDtype":
-        return _as_pandas(_with_arrow_cells(pa.chunked_array(pa.array(native.array)), rows, cells), native)
-    if hasattr(native, "iloc"):
-        new = native.copy()
-        if name == "CategoricalDtype":
-            lacking = [cell for cell in dict.fromkeys(cells) if cell not in new.cat.categories]
-            new = new.cat.add_categories(lacking) if lacking else new
-        kind = type(native)
-        added = kind(cells).dt.to_period(new.dtype.freq) if name == "PeriodDtype" else kind(cells, dtype=new.dtype)
-        new.iloc[rows] = added.array
-        return new
-    if name in ("Categorical", "Enum"):
-        text = native.cast(type(native)([""]).dtype).scatter(rows.tolist(), cells)
-        if name == "Categorical":
-            return text.cast(native.dtype)
-        known = native.dtype.categories.to_list()
-        return text.cast(type(native.dtype)([*known, *(c for c in dict.fromkeys(cells) if c not in known)]))
-    return native.clone().scatter(rows.tolist(), type(native)(native.name, cells, dtype=native.dtype))
-
-
-def _as_pandas(arrow: Any, like: Any) -> Any:
-    """Return an Arrow column as one of pandas, whose type it is, with the index of another."""
-    found = arrow.to_pandas(
-        types_mapper=type(like.dtype) if type(like.dtype).__name__ == "ArrowDtype" else _arrow_dtype()
-    )
-    return found.set_axis(like.index).rename(like.name)
-
-
-def _arrow_dtype() -> Any:
-    import pandas
-
-    return pandas.ArrowDtype
-
-
-def _with_arrow_cells(native: Any, rows: np.ndarray, cells: list[Any]) -> Any:
-    """Return an Arrow column with other cells in some rows."""
-    known = _unpacked(native)
-    chunks = known.chunks
-    place = np.arange(len(native))
-    place[rows] = len(native) + np.arange(len(rows))
-    return _packed(pa.chunked_array([*chunks, pa.array(cells, known.type)]).take(pa.array(place)), native.type)
-
-
-def _unpacked(column: Any) -> Any:
-    """Return an Arrow column of codes, runs or views as one of plain cells."""
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else in_usual_type(column)
-
-
-def _packed(column: Any, kind: Any) -> Any:
-    """Return plain cells as an Arrow column of codes, runs or views."""
-    if pa.types.is_run_end_encoded(kind):
-        return pc.run_end_encode(column.cast(kind.value_type), run_end_type=kind.run_end_type)
-    if pa.types.is_dictionary(kind):
-        return column.cast(kind.value_type).dictionary_encode().cast(kind)
-    return column.cast(kind, safe=False)
+def _library(frame: Any) -> ModuleType:
+    """Return the module of columns of the library of a frame."""
+    if isinstance(frame, pa.Table):
+        return arrow_columns
+    return pandas_columns if hasattr(frame, "iloc") else polars_columns
 
 
 def _new_cells(column: Column, values: np.ndarray, gaps: np.ndarray, others: list[Any], kind: str) -> list[Any]:
@@ -205,21 +126,25 @@ def _times(column: Column, values: np.ndarray, known: Sequence[Any], like: Any, 
 
 def _number(value: float, like: Any, whole: bool, kind: str) -> Any:
     """Return a number as the type of another cell of its column."""
-    unit = _UNIT.search(kind)
-    step = _SECONDS[unit[1]] if unit else 1e-6
-    if isinstance(like, timedelta):
-        return timedelta(seconds=round(value / step) * step)
-    if isinstance(like, np.timedelta64):
-        return np.timedelta64(round(value * 1e6), "us")
-    if isinstance(like, Decimal) and not whole:
+    if isinstance(like, timedelta | np.timedelta64):
+        unit = _UNIT.search(kind)
+        step = _SECONDS[unit[1]] if unit else 1e-6
+        length = timedelta(seconds=round(value / step) * step)
+        return length if isinstance(like, timedelta) else np.timedelta64(length, "us")
+    if whole:
+        return _whole(value, kind)
+    if isinstance(like, Decimal):
         return round(Decimal(value), max(0, -cast(int, like.as_tuple().exponent)))
-    if not whole:
-        return value
-    if (held := _WHOLE.match(kind)) is None:
+    return value
+
+
+def _whole(value: float, kind: str) -> int:
+    """Return a whole number that its type can hold."""
+    held = _WHOLE.match(kind)
+    if held is None:
         return round(value)
-    bits = int(held[2])
-    least, most = (0, 2**bits - 1) if held[1] else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-    return min(max(round(value), least), most)
+    bits = int(held[2]) - (not held[1])
+    return min(max(round(value), 0 if held[1] else -(2**bits)), 2**bits - 1)
 
 
 def _is_whole_day(cell: Any) -> bool:
@@ -232,13 +157,17 @@ def _is_whole_day(cell: Any) -> bool:
 def _time(seconds: float, like: Any) -> Any:
     """Return seconds since 1970 as the type of another cell of its column."""
     moment = _EPOCH + timedelta(seconds=float(seconds))
-    if isinstance(like, datetime):
-        return moment.astimezone(like.tzinfo) if like.tzinfo else moment.replace(tzinfo=None)
-    if isinstance(like, date):
-        return moment.date()
-    if isinstance(like, time):
-        return moment.time()
-    return np.datetime64(moment.replace(tzinfo=None), "us")
+    zone = getattr(like, "tzinfo", None) if isinstance(like, datetime) else None
+    moment = moment.astimezone(zone) if zone is not None else moment.replace(tzinfo=None)
+    return next((said(moment) for kind, said in _CLOCKS if isinstance(like, kind)), np.datetime64(moment, "us"))
+
+
+# Parts of a time that cells of a type hold; a datetime is a date, too.
+_CLOCKS: tuple[tuple[type, Callable[[datetime], Any]], ...] = (
+    (datetime, lambda moment: moment),
+    (date, datetime.date),
+    (time, datetime.time),
+)
 
 
 # ---- new rows in the types of others ------------------------------------------------------------------------------------
@@ -254,159 +183,23 @@ def types_of(X: Any) -> dict[str, str]:
             return {}
         frame = nw.from_native(pa.table(X))
     native = frame.to_native()
-    return {str(name): _type_of(native, name) for name in frame.columns}
+    return {str(name): _library(native).type_of(native, name) for name in frame.columns}
 
 
-def _type_of(native: Any, name: Any) -> str:
-    """Return the type of a column; categories with their words, objects of pandas with the type of their first cell."""
-    if isinstance(native, pa.Table):
-        return _arrow_text(native.schema.field(name).type)
-    column = native[name]
-    kind, dtype = str(column.dtype), type(column.dtype).__name__
-    if dtype == "ArrowDtype":
-        return _arrow_text(column.dtype.pyarrow_dtype)
-    if dtype == "CategoricalDtype":
-        categories = column.cat.categories.tolist()
-        if all(isinstance(word, str | int | float) for word in categories):
-            return f"category{json.dumps([categories, bool(column.cat.ordered)])}"
-    if dtype == "Enum":
-        return f"Enum{json.dumps(column.dtype.categories.to_list())}"
-    if kind == "object":
-        first = next((cell for cell in column if not is_missing(cell)), None)
-        places = f":{max(0, -cast(int, first.as_tuple().exponent))}" if isinstance(first, Decimal) else ""
-        return f"object:{type(first).__name__}{places}"
-    return kind
-
-
-def _arrow_text(kind: Any) -> str:
-    return _ARROW + base64.b64encode(pa.schema([("x", kind)]).serialize()).decode()
-
-
-_ARROW = "arrow:"
+def in_types(frame: Any, types: dict[str, str]) -> Any:
+    """Return a frame of numbers, words and times with the types of other rows, where these can hold its gaps."""
+    return _library(frame).in_types(frame, types)
 
 
 def is_whole(kind: str) -> bool:
     """Tell whether a type holds whole numbers."""
-    if kind.startswith(_ARROW):
-        return bool(pa.types.is_integer(_arrow_type(kind)))
+    if kind.startswith(arrow_columns.PREFIX):
+        return bool(pa.types.is_integer(arrow_columns.type_of_text(kind)))
     return _WHOLE.match(kind) is not None or kind == "object:int"
 
 
 def is_length_of_time(kind: str) -> bool:
     """Tell whether a type holds durations."""
-    if kind.startswith(_ARROW):
-        return bool(pa.types.is_duration(_arrow_type(kind)))
+    if kind.startswith(arrow_columns.PREFIX):
+        return bool(pa.types.is_duration(arrow_columns.type_of_text(kind)))
     return kind.startswith(("timedelta", "Duration", "object:timedelta"))
-
-
-def _arrow_type(kind: str) -> Any:
-    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(kind.removeprefix(_ARROW)))).field(0).type
-
-
-def in_types(frame: Any, types: dict[str, str]) -> Any:
-    """Return a frame of numbers, words and times with the types of other rows, where these can hold its gaps."""
-    if isinstance(frame, pa.Table):
-        kinds = [(name, types.get(name)) for name in frame.column_names]
-        columns = [_in_arrow(frame.column(n), k) if k and k.startswith(_ARROW) else frame.column(n) for n, k in kinds]
-        return pa.table(columns, names=frame.column_names)
-    if hasattr(frame, "iloc"):
-        return frame.assign(**{name: _in_pandas(frame[name], types[name]) for name in frame.columns if name in types})
-    return frame.with_columns([_in_polars(frame[name], types[name]) for name in frame.columns if name in types])
-
-
-def _in_arrow(column: Any, text: str) -> Any:
-    """Return a column with the Arrow type of that name."""
-    kind = _arrow_type(text)
-    value = getattr(kind, "value_type", kind)
-    if pa.types.is_floating(column.type):  # with gaps in the place of NaN
-        column = pa.chunked_array([pa.array(column.to_numpy(), from_pandas=True)])
-    if pa.types.is_time(value):
-        column = pa.chunked_array([pa.array([cell and cell.time() for cell in column.to_pylist()], pa.time64("us"))])
-    if pa.types.is_duration(value):
-        column = _rounded_arrow(column, _SECONDS_IN[value.unit]).cast(pa.int64())
-    if pa.types.is_decimal(value):
-        step = Decimal(1).scaleb(-value.scale)
-        cells = [None if cell is None else Decimal(repr(cell)).quantize(step) for cell in column.to_pylist()]
-        return pa.chunked_array([pa.array(cells, value)])
-    if pa.types.is_integer(value) and pa.types.is_floating(column.type):
-        column = _rounded_arrow(column, 1)
-    return _packed(column, kind)
-
-
-_SECONDS_IN = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-
-
-def _rounded_arrow(column: Any, times: int) -> Any:
-    return pc.round(pc.multiply(column, float(times)))
-
-
-def _in_pandas(column: Any, kind: str) -> Any:
-    """Return a column of pandas with a type; as it is where the type cannot hold its gaps."""
-    if kind.startswith(_ARROW):
-        return _as_pandas(_in_arrow(pa.chunked_array([pa.array(column, from_pandas=True)]), kind), column)
-    if kind.startswith("category["):
-        categories, ordered = json.loads(kind.removeprefix("category"))
-        cells = column.map({word_of(word): word for word in categories})
-        return cells.astype("category").cat.set_categories(categories, ordered=ordered)
-    if kind.startswith("object"):
-        return _objects_of_pandas(column, kind.removeprefix("object:"))
-    if kind.startswith("timedelta"):
-        return _durations_of_pandas(column).astype(kind)
-    if kind.startswith("period["):
-        return column.dt.to_period(kind[len("period[") : -1])
-    if _WHOLE.match(kind) and column.dtype.kind == "f":
-        column = column.round()
-        if column.isna().any() and kind == kind.lower():  # NumPy has no whole numbers with gaps
-            kind = kind.replace("int", "Int").replace("uI", "UI")
-    with suppress(ValueError, TypeError):
-        return column.astype(kind)
-    return column
-
-
-def _durations_of_pandas(column: Any) -> Any:
-    import pandas
-
-    return pandas.to_timedelta(column, unit="s").dt.round("us")
-
-
-def _objects_of_pandas(column: Any, kind: str) -> Any:
-    """Return a column of pandas as objects of the type of its first cell, such as dates; others as they are."""
-    name, _, places = kind.partition(":")
-    if name == "Decimal":
-        step = Decimal(1).scaleb(-int(places))
-        cells = [None if is_missing(cell) else Decimal(repr(cell)).quantize(step) for cell in column]
-    elif name == "timedelta":
-        cells = [None if is_missing(cell) else cell.to_pytimedelta() for cell in _durations_of_pandas(column)]
-    elif name in ("date", "time", "datetime") and column.dtype.kind == "M":
-        times = [None if is_missing(cell) else cell.to_pydatetime() for cell in column]
-        cells = times if name == "datetime" else [cell and getattr(cell, name)() for cell in times]
-    else:
-        return column if column.dtype.kind in "fM" else column.astype(object)
-    return type(column)(cells, index=column.index, name=column.name, dtype=object)
-
-
-def _in_polars(column: Any, kind: str) -> Any:
-    """Return a column of polars with a type; as it is if the text says none that is known."""
-    import polars
-
-    name, _, more = kind.partition("(")
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-    unit = next(iter(re.findall(r"time_unit='(\w+)'", more)), "us")
-    if name == "Duration":
-        return (column * _SECONDS_IN[unit]).round().cast(polars.Int64).cast(polars.Duration(cast(Any, unit)))
-    if name == "Datetime":
-        zone = next(iter(re.findall(r"time_zone='([^']+)'", more)), None)
-        if zone is not None and column.dtype == polars.Object:
-            column = polars.Series(column.name, column.to_list(), polars.Datetime("us", zone))
-        return column.cast(polars.Datetime(cast(Any, unit), zone))
-    if kind.startswith("Enum["):
-        return column.cast(polars.Enum(json.loads(kind.removeprefix("Enum"))))
-    if name == "Decimal":
-        precision, scale = (int(number) for number in re.findall(r"\d+", more)[:2])
-        return column.round(scale).cast(polars.Decimal(precision, scale))
-    whole = _WHOLE.match(kind) is not None
-    known = getattr(polars, name, None)
-    if known is None or name in ("Object", "Null", "Unknown", "Binary"):
-        return column
-    return (column.round() if whole and column.dtype.is_float() else column).cast(known)
