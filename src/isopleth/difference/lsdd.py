@@ -32,7 +32,7 @@ from isopleth.difference.samples import (
 from isopleth.difference.statistics import DifferenceStatistics, DifferenceSystem, SampleSums, deviation_factor
 from isopleth.tables.checks import CheckedRows, TakesKinds, column_names, enter, warn_of_new_beginning
 from isopleth.tables.given import Given
-from isopleth.tables.row_encoding import RowEncoding
+from isopleth.tables.row_encoding import RowEncoding, WordEncoding
 
 # Seed of the numbers that take the place of missing ones.
 _SEED_OF_GAPS = 20
@@ -568,7 +568,7 @@ def _categories(encoding: RowEncoding, keep: np.ndarray) -> CategoryCoordinates 
         if not keep[block].any():
             continue
         first = int(place[block.start])
-        if cell.kind == "categorical":
+        if isinstance(cell, WordEncoding):
             blocks.append(slice(first, first + cell.width))
             sizes.append(cell.width)
             distances.append(float(np.sqrt(2.0)) * cell.unit)

@@ -81,7 +81,7 @@ _CLASSES = {
     "tables.relations": "Relation",
     "tables.unread": "UnreadCells",
     "tables.kinds": "Column",
-    "tables.row_encoding": "CellEncoding RowEncoding",
+    "tables.row_encoding": "NumberEncoding RowEncoding WordEncoding",
     "tables.schema": "Schema",
     "tables.numerals": "Numerals",
     "tasks.anomaly.certificate": "SplitScores",

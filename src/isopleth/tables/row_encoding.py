@@ -29,17 +29,61 @@ _FAR = 1000.0
 
 @dataclass(frozen=True, eq=False)
 class CellEncoding:
-    """Encoding of one column: independent words are 2 squared units apart on average, as numbers of deviation 1.
-
-    Where some words occur once, others do not occur at all, and they are no farther from the rest than rare ones.
-    """
+    """Encoding of one column: independent words are 2 squared units apart on average, as numbers of deviation 1."""
 
     name: str
     kind: str  # "numeric", "time" or "categorical"
     place: int  # place in the rows of CheckedRows
+    # Known cells in order, or some at equal steps, from which missing cells that are not compared can be drawn.
+    known: np.ndarray = field(default_factory=lambda: np.empty(0), kw_only=True)
+    gap: float = 0.0  # value of the indicator of a missing number; 0 without such a coordinate
+
+
+@dataclass(frozen=True, eq=False)
+class NumberEncoding(CellEncoding):
+    """Encoding of a column of numbers or times: the number, and an indicator of a missing one where some are missing."""
+
     center: float = 0.0  # median, in place of a missing number
     absent: float = 0.0  # what a missing number becomes if none was missing among the rows that chose
-    gap: float = 0.0  # value of the indicator of a missing number; 0 without such a coordinate
+
+    @classmethod
+    def of(cls, name: str, kind: str, place: int, cells: np.ndarray, compared: bool, far: bool) -> Self:
+        """Choose the encoding of numbers, some of which may be missing."""
+        known = cells[~np.isnan(cells)]
+        if not len(known):
+            return cls(name, kind, place)
+        center = float(np.median(known))
+        span = float(known.max() / 2.0 - known.min() / 2.0) or abs(center) or 1.0
+        share = 1.0 - len(known) / len(cells)
+        gap = _unit(np.array([share, 1.0 - share])) if compared and share else 0.0
+        absent = center + far * _FAR * span
+        # An indicator has one coordinate, and two categories have two.
+        return cls(name, kind, place, float(np.sqrt(2.0)) * gap, center, absent, known=_steps(known, compared))
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return 1 + (self.gap > 0.0)
+
+    @property
+    def scaled(self) -> np.ndarray:
+        """Mask of the coordinates whose scale is 1: the indicator."""
+        return np.arange(self.width) > 0
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        """Return the coordinates, (n, width), of cells of shape (n,), NaN where one is missing."""
+        missing = np.isnan(cells)
+        filled = np.where(missing, self.center if self.gap else self.absent, cells)
+        return np.column_stack([filled, np.where(missing, self.gap, 0.0)][: self.width])
+
+
+@dataclass(frozen=True, eq=False)
+class WordEncoding(CellEncoding):
+    """Encoding of a column of words: a coordinate for each frequent word, one for all others and one for missing cells.
+
+    Where some words occur once, others do not occur at all, and they are no farther from the rest than rare ones.
+    """
+
     # Categories with coordinates of their own. Others share one more, and missing cells, if compared, have the last.
     codes: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     # Categories without one among those seen by the rows that chose, if unseen ones have one more.
@@ -49,25 +93,9 @@ class CellEncoding:
     lost: float = 1.0  # that of missing cells; both are larger than `unit` if there were none
     # Coordinates of a missing category that is not compared, the mean of all known ones; empty if it is compared.
     shares: np.ndarray = field(default_factory=lambda: np.empty(0))
-    # Known cells in order, or some at equal steps, from which missing cells that are not compared can be drawn.
-    known: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @classmethod
-    def of_numbers(cls, name: str, kind: str, place: int, cells: np.ndarray, compared: bool, far: bool) -> Self:
-        """Choose the encoding of numbers, some of which may be missing."""
-        known = cells[~np.isnan(cells)]
-        if not len(known):
-            return cls(name, kind, place, gap=0.0)
-        center = float(np.median(known))
-        span = float(known.max() / 2.0 - known.min() / 2.0) or abs(center) or 1.0
-        share = 1.0 - len(known) / len(cells)
-        gap = _unit(np.array([share, 1.0 - share])) if compared and share else 0.0
-        absent = center + _FAR * span if far else center
-        # An indicator has one coordinate, and two categories have two.
-        return cls(name, kind, place, center, absent, float(np.sqrt(2.0)) * gap, known=_steps(known, compared))
-
-    @classmethod
-    def of_words(cls, name: str, place: int, codes: np.ndarray, unseen: int, compared: bool, far: bool) -> Self:
+    def of(cls, name: str, place: int, codes: np.ndarray, unseen: int, compared: bool, far: bool) -> Self:
         """Choose the encoding of categories, NaN where a cell is missing; `unseen` is the code of words that are not known."""
         known = codes[~np.isnan(codes)].astype(np.intp)
         counts = np.bincount(known, minlength=unseen + 1).astype(np.float64)
@@ -80,48 +108,38 @@ class CellEncoding:
         shares = weights / max(weights.sum(), 1.0)
         unit = _unit(shares)
         other, lost = (unit * _FAR if far and not count else unit for count in (weights[len(kept)], weights[-1]))
-        return cls(
-            name,
-            "categorical",
-            place,
-            codes=kept,
-            rare=rare,
-            unit=unit,
-            other=other,
-            lost=lost,
-            shares=np.empty(0) if compared else unit * shares,
-            known=_steps(known, compared),
-        )
+        mean = np.empty(0) if compared else unit * shares
+        return cls(name, "categorical", place, 0.0, kept, rare, unit, other, lost, mean, known=_steps(known, compared))
 
     @property
     def width(self) -> int:
         """Number of coordinates."""
-        if self.kind != "categorical":
-            return 1 + (self.gap > 0.0)
         return len(self.shares) or len(self.codes) + 2 + min(len(self.rare), 1)
 
+    @property
+    def scaled(self) -> np.ndarray:
+        """Mask of the coordinates whose scale is 1: all of them."""
+        return np.ones(self.width, dtype=bool)
+
     def __call__(self, cells: np.ndarray) -> np.ndarray:
-        """Return the coordinates of cells of shape (n,), NaN where one is missing."""
+        """Return the coordinates, (n, width), of cells of shape (n,), NaN where one is missing."""
         missing = np.isnan(cells)
-        if self.kind != "categorical":
-            filled = np.where(missing, self.center if self.gap else self.absent, cells)
-            return np.column_stack([filled, np.where(missing, self.gap, 0.0)]) if self.gap else filled[:, None]
+        place = self._places(np.where(missing, 0, cells).astype(np.intp))
+        values = np.where(place == len(self.codes), self.other, self.unit)
+        place[missing], values[missing] = self.width - 1, self.lost
         out = np.zeros((len(cells), self.width))
-        codes = np.where(missing, -1, cells).astype(np.intp)
-        places = np.full(
-            max(codes.max(initial=0), self.codes.max(initial=0), self.rare.max(initial=0)) + 1, len(self.codes)
-        )
-        if len(self.rare):
-            places += 1
-            places[self.rare] -= 1
-        places[self.codes] = np.arange(len(self.codes))
-        at = np.where(missing, self.width - 1, places[codes])
-        values = np.where(at == len(self.codes), self.other, self.unit)
-        values[missing] = self.lost
-        out[np.arange(len(cells)), at] = values
+        out[np.arange(len(cells)), place] = values
         if len(self.shares):
             out[missing] = self.shares
         return out
+
+    def _places(self, codes: np.ndarray) -> np.ndarray:
+        """Return the coordinate of each category."""
+        last = max(int(part.max(initial=0)) for part in (codes, self.codes, self.rare))
+        places = np.full(last + 1, len(self.codes) + min(len(self.rare), 1))
+        places[self.rare] = len(self.codes)
+        places[self.codes] = np.arange(len(self.codes))
+        return places[codes]
 
 
 def _steps(known: np.ndarray, compared: bool) -> np.ndarray:
@@ -140,7 +158,7 @@ def _unit(shares: np.ndarray) -> float:
 class RowEncoding:
     """Encoding of rows as complete rows of numbers: words as corners of a simplex, gaps as medians with an indicator."""
 
-    cells: tuple[CellEncoding, ...]  # one a column, in the order of the table
+    cells: tuple[NumberEncoding | WordEncoding, ...]  # one a column, in the order of the table
     columns: Schema | None  # kinds of the columns, where there are others than numbers
     compared: bool  # whether a missing cell differs from all others; otherwise it is at the centre of its column
 
@@ -160,13 +178,13 @@ class RowEncoding:
         order = columns.order if columns is not None else np.arange(rows.shape[1])
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
-        found = []
+        found: list[NumberEncoding | WordEncoding] = []
+        chosen = slice(None) if words_from is None else words_from
         for name, column, j in zip(names, kinds, place.tolist(), strict=True):
             if column.kind == "categorical":
-                cells = rows[:, j] if words_from is None else rows[words_from, j]
-                found.append(CellEncoding.of_words(name, j, cells, len(column.levels), compared, far))
+                found.append(WordEncoding.of(name, j, rows[chosen, j], len(column.levels), compared, far))
             else:
-                found.append(CellEncoding.of_numbers(name, column.kind, j, rows[:, j], compared, far and compared))
+                found.append(NumberEncoding.of(name, column.kind, j, rows[:, j], compared, far and compared))
         return cls(tuple(found), columns, compared)
 
     @property
@@ -187,10 +205,7 @@ class RowEncoding:
     @property
     def scaled(self) -> np.ndarray:
         """Mask of the coordinates of words and indicators, whose scale is 1; the others have the units of their columns."""
-        flags = [
-            np.arange(cell.width) > 0 if cell.kind != "categorical" else np.ones(cell.width) for cell in self.cells
-        ]
-        return np.concatenate(flags).astype(bool)
+        return np.concatenate([cell.scaled for cell in self.cells])
 
     @property
     def of_words(self) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from isopleth.context.residuals import Residuals
 from isopleth.core.p_values import LEVEL, adjusted_p_values
+from isopleth.tables.row_encoding import NumberEncoding
 from isopleth.tasks.two_sample.permutation import (
     column_contrasts,
     moment_scores,
@@ -104,7 +105,7 @@ class GivenOthers:
         """Return what a coordinate is about: a word, a gap, or nothing more than its column."""
         block, cell, kind = problem.blocks[column], problem.encoding.cells[column], problem.encoding.kinds[column]
         coordinate = int(np.flatnonzero(problem.varying[block])[place])
-        if cell.kind != "categorical":
+        if isinstance(cell, NumberEncoding):
             return "" if coordinate == 0 else MISSING
         if coordinate < len(cell.codes):
             return repr(kind.levels[cell.codes[coordinate]])

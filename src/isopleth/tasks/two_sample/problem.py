@@ -20,7 +20,7 @@ from isopleth.core.threads import slices
 from isopleth.difference.samples import TwoSamples
 from isopleth.operators.features import LaplaceFeatures
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.row_encoding import RowEncoding
+from isopleth.tables.row_encoding import NumberEncoding, RowEncoding
 from isopleth.tasks.two_sample.given_others import contrasts, fitted_residuals
 from isopleth.tasks.two_sample.permutation import (
     Basis,
@@ -196,7 +196,7 @@ class TwoSampleProblem:
         both = encoding.in_order(np.vstack(self.tables))
         for column, cell, j in zip(both.T, encoding.cells, range(both.shape[1]), strict=True):
             missing = np.isnan(column)
-            column[missing] = len(encoding.kinds[j].levels) + 1 if cell.kind == "categorical" else cell.center
+            column[missing] = cell.center if isinstance(cell, NumberEncoding) else len(encoding.kinds[j].levels) + 1
             if cell.kind == "categorical":
                 column += rng.uniform(-_SPREAD_OF_WORDS, _SPREAD_OF_WORDS, len(column))
         return both[: self.sizes[0]], both[self.sizes[0] :]
