@@ -38,7 +38,7 @@ def read_intervals(name: Any, column: Any) -> tuple[np.ndarray, CensoredCells | 
     if not len(rows):
         return values, None
     texts = tuple(interval_text(low, high) for low, high in zip(lower[rows], upper[rows], strict=True))
-    return values, CensoredCells(rows, lower[rows], upper[rows], texts, declared=True)
+    return values, CensoredCells(rows, texts, lower[rows], upper[rows], declared=True)
 
 
 def stretch_text(low: float, high: float) -> str:

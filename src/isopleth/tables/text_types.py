@@ -383,7 +383,7 @@ def _censored(texts: Texts, amounts: Sequence[Amount | None], limits: np.ndarray
     below = np.array([amount is not None and amount.side == "below" for amount in cells], dtype=bool)
     values = np.array([amount.value for amount in cells if amount is not None])
     words = tuple(texts.words[i] for i in texts.codes[rows])
-    return CensoredCells(rows, np.where(below, -np.inf, values), np.where(below, values, np.inf), words)
+    return CensoredCells(rows, words, np.where(below, -np.inf, values), np.where(below, values, np.inf))
 
 
 def _as_days(name: str, values: Any, wanted: str | None) -> TypedCells:

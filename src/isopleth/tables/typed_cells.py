@@ -159,7 +159,7 @@ def _time(seconds: float, like: Any) -> Any:
     moment = _EPOCH + timedelta(seconds=float(seconds))
     zone = getattr(like, "tzinfo", None) if isinstance(like, datetime) else None
     moment = moment.astimezone(zone) if zone is not None else moment.replace(tzinfo=None)
-    return next((said(moment) for kind, said in _CLOCKS if isinstance(like, kind)), np.datetime64(moment, "us"))
+    return next(said(moment) for kind, said in _CLOCKS if isinstance(like, kind))
 
 
 # Parts of a time that cells of a type hold; a datetime is a date, too.
@@ -167,6 +167,7 @@ _CLOCKS: tuple[tuple[type, Callable[[datetime], Any]], ...] = (
     (datetime, lambda moment: moment),
     (date, datetime.date),
     (time, datetime.time),
+    (object, lambda moment: np.datetime64(moment, "us")),
 )
 
 

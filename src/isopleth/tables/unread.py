@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +20,42 @@ Place = Callable[[int], str]
 
 
 @dataclass(frozen=True, eq=False)
-class UnreadCells:
+class MarkedCells:
+    """Some cells of a column, in ascending order of their rows."""
+
+    rows: np.ndarray
+    texts: tuple[str, ...]
+    more: int = field(default=0, kw_only=True)
+
+    def __len__(self) -> int:
+        return len(self.rows) + self.more
+
+    def at(self, places: np.ndarray) -> Self:
+        """Return the cells at some places among them."""
+        return replace(self, rows=self.rows[places], texts=tuple(self.texts[i] for i in places.tolist()))
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Return the cells among chosen rows of the table."""
+        place, hit = _found(self.rows, rows)
+        return replace(self.at(place[hit]), rows=np.flatnonzero(hit), more=0)
+
+    def first(self, most: int) -> Self:
+        """Return the first cells, and how many others there are."""
+        return replace(self.at(np.arange(len(self.rows))[:most]), more=self.more + len(self.rows[most:]))
+
+    def below(self, other: Self | None, n_rows: int) -> Self:
+        """Return the cells of a column of two tables, where those of the `other` one, of `n_rows` rows, come first."""
+        moved = replace(self, rows=self.rows + n_rows)
+        return moved if other is None else moved._behind(other)
+
+    def _behind(self, other: Self) -> Self:
+        """Return these cells behind those of an earlier table."""
+        rows, texts = np.append(other.rows, self.rows), other.texts + self.texts
+        return replace(self, rows=rows, texts=texts, more=other.more + self.more)
+
+
+@dataclass(frozen=True, eq=False)
+class UnreadCells(MarkedCells):
     """Cells of a column that are not of its kind: they count as missing.
 
     Parameters
@@ -37,39 +72,22 @@ class UnreadCells:
         Number of further cells of a long file of which only the first are kept.
     """
 
-    rows: np.ndarray
-    texts: tuple[str, ...]
     kind: str
     asked: bool = False
-    more: int = 0
 
-    def __len__(self) -> int:
-        return len(self.rows) + self.more
-
-    def take(self, rows: np.ndarray) -> Self:
-        """Return the cells among chosen rows of the table."""
-        place, hit = _found(self.rows, rows)
-        return type(self)(np.flatnonzero(hit), tuple(self.texts[i] for i in place[hit]), self.kind, self.asked)
-
-    def below(self, depth: int) -> Self:
-        """Return the cells below the first rows."""
-        first = int(np.searchsorted(self.rows, depth))
-        return replace(self, rows=self.rows[first:], texts=self.texts[first:])
+    def from_row(self, row: int) -> Self:
+        """Return the cells from a row on."""
+        return self.at(np.flatnonzero(self.rows >= row))
 
     def without(self, texts: Collection[str]) -> Self:
         """Return the cells that hold other texts."""
-        return self._where([text not in texts for text in self.texts])
-
-    def _where(self, mask: Sequence[bool]) -> Self:
-        keep = np.array(mask, dtype=bool)
-        texts = tuple(text for text, kept in zip(self.texts, mask, strict=True) if kept)
-        return replace(self, rows=self.rows[keep], texts=texts)
+        return self.at(np.flatnonzero([text not in texts for text in self.texts]))
 
     @property
     def wrong(self) -> Self:
         """The cells without those whose text has no digit and repeats, as "empty" does: such words stand for missing cells."""
         counts = Counter(self.texts)
-        return self._where([counts[text] < _OFTEN or any(map(str.isdigit, text)) for text in self.texts])
+        return self.at(np.flatnonzero([counts[text] < _OFTEN or any(map(str.isdigit, text)) for text in self.texts]))
 
     def shown(self, place: Place) -> str:
         """Return the first cells of different texts with their places."""
@@ -92,7 +110,7 @@ class UnreadCells:
 
 
 @dataclass(frozen=True, eq=False)
-class CensoredCells:
+class CensoredCells(MarkedCells):
     """Cells that say a limit: the value is in an interval, as below a limit of detection (<0.5) or beyond a range (>2400).
 
     A likelihood takes F(upper) - F(lower) for it; `core/interval_cells.py` says who reads it.
@@ -101,38 +119,35 @@ class CensoredCells:
     ----------
     rows : ndarray of int
         Their rows, counted from 0, in ascending order.
-    lower, upper : ndarray of float
-        Ends of the interval of each cell: minus infinity and the limit, or the limit and infinity.
     texts : tuple of str
         What they hold.
+    lower, upper : ndarray of float
+        Ends of the interval of each cell: minus infinity and the limit, or the limit and infinity.
     more : int
         Number of further cells of a long file of which only the first are kept.
     declared : bool
         Whether the type of the column says that it holds intervals, so that nobody needs to be told.
     """
 
-    rows: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
-    texts: tuple[str, ...]
-    more: int = 0
     declared: bool = False
 
-    def __len__(self) -> int:
-        return len(self.rows) + self.more
+    def at(self, places: np.ndarray) -> Self:
+        """Return the cells at some places among them."""
+        return replace(super().at(places), lower=self.lower[places], upper=self.upper[places])
+
+    def _behind(self, other: Self) -> Self:
+        """Return these cells behind those of an earlier table."""
+        lower, upper = np.append(other.lower, self.lower), np.append(other.upper, self.upper)
+        declared = self.declared and other.declared
+        return replace(super()._behind(other), lower=lower, upper=upper, declared=declared)
 
     @property
     def limits(self) -> tuple[tuple[str, float], ...]:
         """Different limits, each with its side: ("below", 0.5) or ("above", 2400.0)."""
         below = {("below", end) for end in self.upper[np.isfinite(self.upper)].tolist()}
         return tuple(sorted(below | {("above", end) for end in self.lower[np.isfinite(self.lower)].tolist()}))
-
-    def take(self, rows: np.ndarray) -> Self:
-        """Return the cells among chosen rows of the table."""
-        place, hit = _found(self.rows, rows)
-        some = place[hit]
-        texts = tuple(self.texts[i] for i in some)
-        return type(self)(np.flatnonzero(hit), self.lower[some], self.upper[some], texts, declared=self.declared)
 
     def shown(self, place: Place) -> str:
         """Return the number of cells and the first one with its place."""
@@ -148,7 +163,7 @@ class CensoredCells:
     def unpacked(cls, held: Mapping[str, Any]) -> Self:
         """Return the cells of a dict that :meth:`packed` made."""
         lower, upper = (np.array(held[name], dtype=np.float64) for name in ("lower", "upper"))
-        return cls(np.array(held["rows"], dtype=np.intp), lower, upper, tuple(held["texts"]))
+        return cls(np.array(held["rows"], dtype=np.intp), tuple(held["texts"]), lower, upper)
 
 
 def _found(rows: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -193,23 +208,8 @@ class OddCells:
 
     def first(self, most: int) -> Self:
         """Return the first cells of each column, and how many others there are."""
-        unread = {
-            name: replace(
-                cells, rows=cells.rows[:most], texts=cells.texts[:most], more=cells.more + len(cells.rows[most:])
-            )
-            for name, cells in self.unread.items()
-        }
-        censored = {
-            name: CensoredCells(
-                cells.rows[:most],
-                cells.lower[:most],
-                cells.upper[:most],
-                cells.texts[:most],
-                cells.more + len(cells.rows[most:]),
-            )
-            for name, cells in self.censored.items()
-        }
-        return type(self)(unread, censored)
+        unread = {name: cells.first(most) for name, cells in self.unread.items()}
+        return type(self)(unread, {name: limits.first(most) for name, limits in self.censored.items()})
 
     def of_another_kind(self, known: Mapping[Any, int]) -> Self:
         """Return those of columns whose kind is said, but not shared by most cells; `known` counts cells that were read."""
@@ -270,7 +270,7 @@ class OddCells:
         words = [repr(cells.texts[0]) for cells in self.unread.values() if cells.rows[0] == 0]
         where = place(0) if depth == 1 else f"{place(0)} to {place(depth - 1)}"
         verb = "holds" if depth == 1 else "hold"
-        unread = {name: cells.below(depth) for name, cells in self.unread.items()}
+        unread = {name: cells.from_row(depth) for name, cells in self.unread.items()}
         others = type(self)({name: cells for name, cells in unread.items() if len(cells)}, self.censored)
         return f"{where} {verb} units or a second header ({listed(words, 4)}) and no row", others
 
@@ -280,26 +280,9 @@ NO_ODD_CELLS = OddCells({}, {})
 
 def behind(first: OddCells, second: OddCells, n_rows: int) -> OddCells:
     """Return the odd cells of two tables below each other, the first of which has `n_rows` rows."""
-    unread, censored = dict(first.unread), dict(first.censored)
-    for name, cells in second.unread.items():
-        before = unread.get(name)
-        rows = cells.rows + n_rows
-        if before is None:
-            unread[name] = replace(cells, rows=rows)
-        else:
-            both = {"rows": np.append(before.rows, rows), "more": before.more + cells.more}
-            unread[name] = replace(cells, texts=before.texts + cells.texts, **both)
-    for name, limits in second.censored.items():
-        earlier = censored.get(name)
-        rows = limits.rows + n_rows
-        if earlier is None:
-            censored[name] = replace(limits, rows=rows)
-        else:
-            ends = (np.append(earlier.lower, limits.lower), np.append(earlier.upper, limits.upper))
-            texts, more = earlier.texts + limits.texts, earlier.more + limits.more
-            both_declared = earlier.declared and limits.declared
-            censored[name] = CensoredCells(np.append(earlier.rows, rows), *ends, texts, more, both_declared)
-    return OddCells(unread, censored)
+    unread = {name: cells.below(first.unread.get(name), n_rows) for name, cells in second.unread.items()}
+    censored = {name: limits.below(first.censored.get(name), n_rows) for name, limits in second.censored.items()}
+    return OddCells({**first.unread, **unread}, {**first.censored, **censored})
 
 
 def refusal(found: Sequence[tuple[str, OddCells, Place]], *, categories: bool = True) -> Message | None:
