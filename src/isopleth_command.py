@@ -1,5 +1,6 @@
 """The console command. It handles signals before it imports the package."""
 
+import gc
 import os
 import signal
 
@@ -11,6 +12,8 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as for jobs that a script starts in the background
             signal.signal(number, leave)
+    # Looking for garbage takes a tenth of the time of imports, which make none. A command turns it on again when it begins.
+    gc.disable()
     from isopleth.cli.process import main as run
 
     run()

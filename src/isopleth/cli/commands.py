@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from isopleth.cli.process import leaving_at_once
+from isopleth.cli.process import collect_garbage, leaving_at_once
 from isopleth.cli.program import QUIET, worded_for_the_shell
 from isopleth.cli.program import program as program
 from isopleth.core.errors import InputError
@@ -148,6 +148,7 @@ class Command(click.Command):
         with leaving_at_once():
             function = getattr(import_module(f"isopleth.cli.{self.name}"), str(self.name))
             runs = import_module("isopleth.cli.run")
+        collect_garbage()
         with worded_for_the_shell():
             run, own = runs.Run.of(ctx, self._reads, self._stages, self._writes)
             try:

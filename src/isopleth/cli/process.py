@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -38,6 +39,13 @@ def leaving_at_once() -> Iterator[None]:
     finally:
         for number in changed:
             signal.signal(number, stop)
+
+
+def collect_garbage() -> None:
+    """Turn on the collection of garbage that the entry point turned off; what was imported until now is no garbage."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 @contextmanager

@@ -7,7 +7,7 @@ by EM. The coordinates and the line are chosen so that a few giants or wrong cel
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -44,6 +44,8 @@ _STEPS, _FLOOR = 80, 0.002
 _FARTHEST = 6.0
 # Rows whose laws are held at once.
 _BATCH = 1024
+# Most rows of a fit whose masses under each part are kept until the rows are judged.
+_MOST_KEPT = 4096
 # Cells of a table of kernels that is computed at once.
 _CELLS = 2**15
 
@@ -217,9 +219,16 @@ class ResidualDensity:
 
 def _kernel(t: np.ndarray, width: float) -> np.ndarray:
     """Return a normal kernel with a share of a Cauchy kernel: no residual is impossible."""
-    t = t / width
-    normal = (1.0 - _CAUCHY_SHARE) / np.sqrt(2.0 * np.pi) * np.exp(-0.5 * t * t)
-    return np.asarray(normal + _CAUCHY_SHARE / (3.0 * np.pi) / (1.0 + (t / 3.0) ** 2))
+    out = t / width
+    out *= out
+    cauchy = out / 9.0
+    cauchy += 1.0
+    np.divide(_CAUCHY_SHARE / (3.0 * np.pi), cauchy, out=cauchy)
+    out *= -0.5
+    np.exp(out, out=out)
+    out *= (1.0 - _CAUCHY_SHARE) / np.sqrt(2.0 * np.pi)
+    out += cauchy
+    return np.asarray(out)
 
 
 @dataclass(frozen=True)
@@ -261,8 +270,12 @@ class BinnedLaw:
         n_numeric: int,
         order: np.ndarray,
         growth: Growth,
-    ) -> tuple[Self, Callable[[np.ndarray], np.ndarray]]:
-        """Fit as `fit` does; the second value is `at` by compiled trees, which are not kept, for many other rows."""
+    ) -> tuple[Self, Iterator[tuple[np.ndarray, np.ndarray]], Callable[[np.ndarray], np.ndarray]]:
+        """Fit as `fit` does, and return what judges all rows of the fit and many others, which is not kept.
+
+        The second value yields the places of :meth:`batches` with their masses, as :meth:`of_fit` returns them; the third is `at`
+        by compiled trees.
+        """
         cells, w = scored[:, j], np.ones(len(scored))
         shares, line, trends, residuals = bins.shares(cells), None, None, None
         if isinstance(bins, NumberBins):
@@ -279,9 +292,11 @@ class BinnedLaw:
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)
         )
-        own = np.concatenate([law._own(part) for part in law.batches()])
-        law = replace(law, weights=pool_weights(own, w, _STEPS, _FLOOR))
-        return law, lambda rows: law._at(rows, leaves(inputs.of_trees(rows)))
+        kept = [law._parts(places) for places in law.batches()] if len(w) <= _MOST_KEPT else None
+        own = [law._own(*batch) for batch in zip(law.batches(), kept or map(law._parts, law.batches()), strict=True)]
+        law = replace(law, weights=pool_weights(np.concatenate(own), w, _STEPS, _FLOOR))
+        of_fit = zip(law.batches(), map(law._pooled, kept or map(law._parts, law.batches())), strict=True)
+        return law, of_fit, lambda rows: law._at(rows, leaves(inputs.of_trees(rows)))
 
     @property
     def cells(self) -> csr_array:
@@ -292,9 +307,9 @@ class BinnedLaw:
         """Return the places of the rows of the fit in parts."""
         return np.split(np.arange(len(self.shared[2]) - 1), np.arange(_BATCH, len(self.shared[2]) - 1, _BATCH))
 
-    def _own(self, places: np.ndarray) -> np.ndarray:
+    def _own(self, places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
         """Return the density of the cell of each row under each part, (n, parts)."""
-        parts, cells = self._parts(places), self.cells[places]
+        cells = self.cells[places]
         return np.stack([self._density(part, cells) for part in parts], axis=1)
 
     def densities(self, masses: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -341,8 +356,12 @@ class BinnedLaw:
 
     def of_fit(self, places: np.ndarray) -> np.ndarray:
         """Return the masses of the bins, (n, B), at rows of the fit, by laws that do not know them."""
+        return self._pooled(self._parts(places))
+
+    def _pooled(self, parts: list[np.ndarray]) -> np.ndarray:
+        """Return the masses of the pool of parts."""
         check_stopped()
-        found = sum(weight * part for weight, part in zip(self.weights, self._parts(places), strict=True))
+        found = sum(weight * part for weight, part in zip(self.weights, parts, strict=True))
         return np.asarray(found / np.sum(found, axis=1, keepdims=True))
 
     def at(self, scored: np.ndarray) -> np.ndarray:

@@ -131,9 +131,9 @@ class CellLaws:
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
             alone = replace(growth, budget=ONE_THREAD)  # threads have a column each
-            law, at = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, used(j), alone)
-            for part in law.batches():
-                judged.put(known[part], j, law, law.of_fit(part), scored[known[part], j], said.take(known[part]))
+            law, of_fit, at = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, used(j), alone)
+            for part, masses in of_fit:
+                judged.put(known[part], j, law, masses, scored[known[part], j], said.take(known[part]))
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])
             for part in np.split(others, np.arange(_BATCH, len(others), _BATCH)):
                 if len(part):

@@ -19,13 +19,15 @@ from sklearn.tree import DecisionTreeRegressor
 
 from isopleth.core.budget import ONE_THREAD, Budget
 from isopleth.core.progress import unheard
-from isopleth.core.threads import check_stopped, map_threads
+from isopleth.core.threads import check_stopped, map_threads, slices
 
 # Trees see multiples of this share of a deviation: their sums have no rounding errors then, which would choose between columns
 # that divide the rows of a node alike.
 _STEP = 2.0**-16
 # Most rows of a leaf that share its weight. Leaves are larger only where targets are equal.
 _LEAF_ROWS = 32
+# Pairs of rows and trees that descend at once.
+_PAIRS = 2**16
 
 
 @dataclass(frozen=True)
@@ -171,25 +173,30 @@ class Forest:
         """Return the number of the leaf of each row in each tree, (n, t)."""
         flat, offset = np.ascontiguousarray(X, dtype=np.float32).ravel(), np.arange(len(X), dtype=np.int32) * X.shape[1]
         gaps = bool(np.isnan(flat).any())
-        below, beyond = self.child
         out = np.empty((len(X), self.n_trees), dtype=np.int32)
-        for t, root in enumerate(self.roots):
+        # Some trees at once: few rows would spend their time between steps, and the nodes of all trees do not fit into a cache.
+        for trees in slices(self.n_trees, max(1, _PAIRS // max(len(X), 1))):
             check_stopped()
-            node, left = np.full(len(X), root, dtype=np.int32), np.arange(len(X), dtype=np.int32)
-            here, at = node, offset
-            if self.feature[root] < 0:  # a tree of one leaf
-                left = left[:0]
-            while len(left):
-                value = flat[at + self.feature[here]]
-                far = value > self.threshold[here]
-                if gaps:
-                    far |= np.isnan(value) & (self.gap[here] > 0)
-                there = np.where(far, beyond[here], below[here])
-                node[left] = there
-                more = self.feature[there] >= 0
-                left, here, at = left[more], there[more], at[more]
-            out[:, t] = self.leaf[node]
+            roots = self.roots[trees]
+            node = self._descended(np.repeat(roots, len(X)), np.tile(offset, len(roots)), flat, gaps)
+            out[:, trees] = self.leaf[node].reshape(len(roots), len(X)).T
         return out
+
+    def _descended(self, node: np.ndarray, at: np.ndarray, flat: np.ndarray, gaps: bool) -> np.ndarray:
+        """Return the leaf nodes below `node`, (k,), of rows that begin `at` places of `flat`; overwrites `node`."""
+        below, beyond = self.child
+        left = np.flatnonzero(self.feature[node] >= 0)
+        here, at = node[left], at[left]
+        while len(left):
+            value = flat[at + self.feature[here]]
+            far = value > self.threshold[here]
+            if gaps:
+                far |= np.isnan(value) & (self.gap[here] > 0)
+            there = np.where(far, beyond[here], below[here])
+            node[left] = there
+            more = self.feature[there] >= 0
+            left, here, at = left[more], there[more], at[more]
+        return node
 
     def weights_at(self, X: np.ndarray) -> csr_array:
         """Return the weights of the rows of the fit for each row of X, (n, m), each line of sum 1."""

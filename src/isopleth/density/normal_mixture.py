@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.special import logsumexp
@@ -90,7 +90,7 @@ class NormalMixture(FrameDensity):
         slopes = (precisions @ self.means[:, :, None])[:, :, 0]
         volumes = np.log(np.diagonal(self.roots, axis1=1, axis2=2)).sum(axis=1)
         constants = np.log(self.shares) - volumes - 0.5 * (slopes * self.means).sum(axis=1)
-        rows, columns = np.triu_indices(d)
+        rows, columns = _upper(d)
         curvatures = np.where(rows == columns, -0.5, -1.0) * precisions[:, rows, columns]
         form = np.column_stack([constants, slopes, curvatures])
         sums = np.zeros(form.shape)
@@ -195,9 +195,13 @@ def _lifted(roots: np.ndarray, basis: np.ndarray, variance: float) -> np.ndarray
     return np.linalg.cholesky(inside + variance * np.eye(len(basis)))
 
 
+# Each step of EM asks for them; those of the folds, which differ by a row, are kept.
+_upper = lru_cache(maxsize=4)(np.triu_indices)
+
+
 def _products(z: np.ndarray, w: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield 1, columns and products of two for blocks of rows, and weights: a step of EM is two matrix products of these."""
-    i, j = np.triu_indices(z.shape[1])
+    i, j = _upper(z.shape[1])
     for part in slices(len(z), _BLOCK // (len(i) + MOST_NORMALS)):
         check_stopped()
         columns = np.ascontiguousarray(z[part].T)

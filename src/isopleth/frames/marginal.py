@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,14 +127,32 @@ class Values:
         with np.errstate(over="ignore"):
             squares = (self.x[chosen, None] - self.centers) ** 2
         squares[row[value], place] = np.inf
-        out, part = np.empty((len(chosen), len(bandwidths))), np.empty_like(squares)
-        for k, h in enumerate(bandwidths):
-            variances = h * h + self.variances
-            np.exp(np.multiply(squares, -0.5 / variances, out=part), out=part)
+        out = np.empty((len(chosen), len(bandwidths)))
+        for k, h, variances, part in self._kernels(squares, bandwidths):
             out[:, k] = part @ (self.masses / np.sqrt(variances))
             if len(self.centers) < len(self.x):  # else nothing is left of a bin without its value
                 out[:, k] += np.bincount(row[value], self._own_bins(value, place, mass, h), len(chosen))
         return out / (_ROOT_TWO_PI * np.maximum(1.0 - self.share[chosen], 1e-300))[:, None]
+
+    def _kernels(
+        self, squares: np.ndarray, bandwidths: np.ndarray
+    ) -> Iterator[tuple[int, float, np.ndarray, np.ndarray]]:
+        """Yield for each bandwidth h, the widest first, its number, h, h^2 + v of the bins, and exp(-squares/(2 (h^2 + v))).
+
+        The last is written anew each time. Where each value is a bin, v is 0, and the kernel of half the bandwidth is the fourth
+        power of the one before: most of the time of a column goes into exponentials.
+        """
+        part, single, last = np.empty_like(squares), len(self.centers) == len(self.x), math.inf
+        for k in range(len(bandwidths) - 1, -1, -1):
+            h = float(bandwidths[k])
+            variances = h * h + self.variances
+            if single and abs(last - 2.0 * h) <= 1e-12 * h:
+                part *= part
+                part *= part
+            else:
+                np.exp(np.multiply(squares, -0.5 / variances, out=part), out=part)
+            last = h
+            yield k, h, variances, part
 
     def _own_bins(self, value: np.ndarray, place: np.ndarray, mass: np.ndarray, h: float) -> np.ndarray:
         """Return the contributions of bins to the density at values in them, without these values."""
@@ -187,14 +205,11 @@ class BandwidthMixture:
         total, slope = np.zeros(len(x)), np.zeros(len(x))
         steps = x[:, None] - self.values.centers
         with np.errstate(over="ignore"):
-            squares, part = steps * steps, np.empty_like(steps)
-        for h, share in zip(self.bandwidths, self.shares, strict=True):
-            variances = h * h + self.values.variances
-            np.exp(np.multiply(squares, -0.5 / variances, out=part), out=part)
-            weights = share * self.values.masses / np.sqrt(variances)
+            squares, moments = steps * steps, np.empty_like(steps)
+        for k, _, variances, part in self.values._kernels(squares, self.bandwidths):
+            weights = self.shares[k] * self.values.masses / np.sqrt(variances)
             total += part @ weights
-            part *= steps
-            slope -= part @ (weights / variances)
+            slope -= np.multiply(part, steps, out=moments) @ (weights / variances)
         tau, mean, wide = self.tail
         r = (x - mean) / wide
         log_tail = math.log(tau / wide) - 0.5 * r * r
@@ -490,7 +505,7 @@ class Marginal(Frame):
 
 def _tabulate(mixtures: Sequence[BandwidthMixture]) -> tuple[np.ndarray, ...]:
     """Return the parameters of the map of some columns."""
-    knots = np.stack([_knots(mixture) for mixture in mixtures])
+    knots = _knots(mixtures)
     found = [mixture.log_density(own) for mixture, own in zip(mixtures, knots, strict=True)]
     log_density, slopes = np.stack(found, axis=1)
     width = np.diff(knots)
@@ -506,23 +521,39 @@ def _tabulate(mixtures: Sequence[BandwidthMixture]) -> tuple[np.ndarray, ...]:
     return *place, knots, log_density - total, slopes, below - total, above - total, *tail
 
 
-def _knots(mixture: BandwidthMixture) -> np.ndarray:
+def _knots(mixtures: Sequence[BandwidthMixture]) -> np.ndarray:
+    """Return the knots of columns, (c, N_KNOTS); columns of as many centres are computed at once."""
+    out, sizes = np.empty((len(mixtures), N_KNOTS)), np.array([len(mixture.values.centers) for mixture in mixtures])
+    for size in np.unique(sizes):
+        same = np.flatnonzero(sizes == size)
+        some = [mixtures[int(k)] for k in same]
+        bandwidths = np.stack([mixture.bandwidths for mixture in some])
+        centers, variances = (
+            np.stack(each) for each in zip(*((m.values.centers, m.values.variances) for m in some), strict=True)
+        )
+        narrow, wide = (np.sqrt(h[:, None] ** 2 + variances) for h in (bandwidths[:, 0], bandwidths[:, -1]))
+        out[same] = _spaced(centers, narrow, _REACH * wide)
+    return out
+
+
+def _spaced(centers: np.ndarray, narrow: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """Return knots whose spacing is proportional to the distance to the nearest centre plus the width of its kernel."""
-    values = mixture.values
-    narrow = np.sqrt(mixture.bandwidths[0] ** 2 + values.variances)
-    reach = _REACH * np.sqrt(mixture.bandwidths[-1] ** 2 + values.variances)
-    centers = values.centers
-    before, after = centers[0] - (centers - reach).min(), (centers + reach).max() - centers[-1]
+    first, last = centers[:, :1], centers[:, -1:]
+    before = first - (centers - reach).min(axis=1, keepdims=True)
+    after = (centers + reach).max(axis=1, keepdims=True) - last
     gaps = np.diff(centers)
     # Where the spacings that two neighbours ask for are equal.
-    right = np.concatenate([np.clip(0.5 * (gaps + np.diff(narrow)), 0.0, gaps), [after]])
-    left = np.concatenate([[before], gaps - right[:-1]])
+    right = np.concatenate([np.clip(0.5 * (gaps + np.diff(narrow)), 0.0, gaps), after], axis=1)
+    left = np.concatenate([before, gaps - right[:, :-1]], axis=1)
     right_count, left_count = np.log1p(right / narrow), np.log1p(left / narrow)
-    start = np.concatenate([[0.0], np.cumsum(left_count + right_count)])
-    count = np.linspace(0.0, start[-1], N_KNOTS)
-    place = np.clip(np.searchsorted(start, count, side="right") - 1, 0, len(centers) - 1)
-    offset = count - start[place] - left_count[place]
-    return centers[place] + np.sign(offset) * narrow[place] * np.expm1(np.abs(offset))
+    start = np.zeros((len(centers), centers.shape[1] + 1))
+    np.cumsum(left_count + right_count, axis=1, out=start[:, 1:])
+    count = np.linspace(0.0, start[:, -1], N_KNOTS, axis=1)
+    found = [np.searchsorted(ends, at, side="right") for ends, at in zip(start, count, strict=True)]
+    place = np.clip(np.stack(found) - 1, 0, centers.shape[1] - 1)
+    center, width, start, half = (np.take_along_axis(of, place, axis=1) for of in (centers, narrow, start, left_count))
+    offset = count - start - half
+    return np.asarray(center + np.sign(offset) * width * np.expm1(np.abs(offset)))
 
 
 def _cubic(left: np.ndarray, right: np.ndarray, slope: np.ndarray, last: np.ndarray, width: np.ndarray) -> np.ndarray:

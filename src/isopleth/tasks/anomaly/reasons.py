@@ -131,7 +131,7 @@ class Reasons:
                 for part in (rarity.usual, rarity.low, rarity.high):
                     part[:, j] = known[0] if len(known) else np.nan
             else:
-                law, cells = FrequencyLaw(bins, self._counts(j)), scored[:, j]
+                law, cells = self._frequencies[j], scored[:, j]
                 rarity.put(np.arange(len(rows)), j, law, law.masses(cells, own >= 0), cells)
         asked = self._asked(scored, rarity.excess)
         self._fit(np.flatnonzero(asked.any(axis=0)), seed, budget)
@@ -171,11 +171,16 @@ class Reasons:
         at = np.minimum(np.searchsorted(self.numbers, known), len(self.numbers) - 1)
         return np.where(self.numbers[at] == known, self._sample.place[at], -1)
 
-    def _counts(self, j: int) -> np.ndarray:
-        bins, cells = self.bins[j], self.rows[~np.isnan(self.rows[:, j]), j]
-        assert bins is not None
-        scores = self.maps[j] if j < self.n_numeric else None
-        return np.asarray(bins.shares(cells if scores is None else scores(cells)).sum(axis=0)).ravel()
+    @cached_property
+    def _frequencies(self) -> dict[int, FrequencyLaw]:
+        """Laws of the columns by themselves, by their numbers."""
+        scored = in_scores(self.rows, list(self.maps))
+        found = {}
+        for j, bins in enumerate(self.bins):
+            if bins is not None:
+                counts = np.asarray(bins.shares(scored[~np.isnan(scored[:, j]), j]).sum(axis=0)).ravel()
+                found[j] = FrequencyLaw(bins, counts)
+        return found
 
     def _asked(self, scored: np.ndarray, rarity: np.ndarray) -> np.ndarray:
         """Return which cells are judged given the others: all, or in a wide table the oddest by themselves and by lines."""

@@ -329,10 +329,10 @@ class Anomalies(Result):
             columns["at least"] = self.at_least[: len(first)]
         columns[why] = reasons
         brief = list(columns)
-        chosen = self._telling_columns()
+        chosen, cells = self._telling_columns(), self.values[first]
         for j in chosen:
             name = self.names[j] if self.names[j] not in columns else f"{self.names[j]} (column)"
-            columns[name] = self.values[first, j]
+            columns[name] = cells[:, j]
         about = f"{len(chosen)} of {len(self.names)} columns are shown." if len(chosen) < len(self.names) else ""
         computed = frozenset({"score", "pvalue", "at least"})
         return [ShownTable("The least likely rows", columns, len(self), about, computed, brief)]
