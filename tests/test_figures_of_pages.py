@@ -67,8 +67,21 @@ def test_figures_of_the_readme_are_those_of_the_files(row):
     assert (said[1] if said else version) == records()[name]["version"]
 
 
-# Paragraphs beneath these also quote published figures, lines through measured ones and versions of libraries.
-WITH_OTHERS = {"change_points_results.txt", "scale_results.txt", "coming_from_results.txt"}
+# Paragraphs beneath these also quote published figures, ratios and lines of measured ones, and other runs.
+WITH_OTHERS = {
+    f"{name}_results.txt"
+    for name in (
+        "change_points",
+        "class_prior_made_up",
+        "coming_from",
+        "consistency",
+        "drift_anytime",
+        "lsdd_intervals",
+        "scale",
+        "two_samples_mixed",
+        "two_samples_power",
+    )
+}
 
 
 def guides() -> list[tuple[str, str, str]]:

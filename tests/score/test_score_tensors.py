@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from isopleth import InputError, KernelScore, NystromKEF
 from isopleth.core.arrays import NUMPY, Backend, to_numpy
+from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ
 from isopleth.score import (
     KEF,
@@ -184,7 +185,7 @@ def test_sums_by_matrices_are_those_by_profiles(space, monkeypatch):
     def sums(send):
         points, rows, weights = (send(a) for a in (z, x, w))
         out = landmark_sums.empty_squares(kind, points)
-        landmark_sums.add_squares(kind, points, rows, weights, out, 2**16)
+        landmark_sums.add_squares(kind, points, rows, weights, out, Budget(2**16))
         return to_numpy(landmark_sums.stacked(out))
 
     want = sums(np.asarray)
