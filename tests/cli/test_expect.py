@@ -83,7 +83,7 @@ def test_values_that_cannot_be_given(rides):
     )
     assert "names column 'nose', which is not used" in run("expect", rides[0], "--given", "nose=1").stderr
     assert "write a column and one value" in run("expect", rides[0], "--given", "speed>3").stderr
-    assert "with a point, and no range" in run("expect", rides[0], "--given", "speed=3-5").stderr
+    assert "with a point, and no unit or range" in run("expect", rides[0], "--given", "speed=3-5").stderr
     assert (
         "'2024-13-01' in a given value; expected a time" in run("expect", rides[0], "--given", "day=2024-13-01").stderr
     )

@@ -171,3 +171,27 @@ def test_sizes_below_a_mebibyte_are_said_in_bytes(tmp_path):
     packed.write_bytes(gzip.compress(b"a\n" + b"1.5\n" * 600))
     said = refused("describe", packed, "--max-unpacked", 100)
     assert "would take 2,402 bytes, more than the limit of 100 bytes; raise --max-unpacked" in said
+
+
+def test_words_for_nothing_detected_have_the_limit_that_is_said(tmp_path):
+    rng = np.random.default_rng(1)
+    lead = np.exp(rng.normal(size=80))
+    path, out = tmp_path / "wells.csv", tmp_path / "filled.csv"
+    cells = ["ND" if value < 0.6 else f"{value:.2f}" for value in lead]
+    path.write_text(
+        "lead,zinc\n" + "".join(f"{cell},{2 * value:.2f}\n" for cell, value in zip(cells, lead, strict=True))
+    )
+    fine("fill", path, "--detection-limits", "lead=0.6", "--limits", "fill", "--out", out)
+    filled = np.genfromtxt(out, delimiter=",", names=True)["lead"]
+    assert (filled[lead < 0.6] < 0.6).all()
+    assert "no column 'leed' (--detection-limits)" in run("describe", path, "--detection-limits", "leed=1").stderr
+    assert (
+        "--detection-limits has 'lead=x'; write a column"
+        in run("describe", path, "--detection-limits", "lead=x").stderr
+    )
+
+
+def test_an_advice_names_the_option_for_words_of_no_detection(tmp_path):
+    path = tmp_path / "wells.csv"
+    path.write_text("lead,zinc\n" + "".join(f"{'ND' if i in (3, 9) else i / 7:.3},{i}\n" for i in range(40)))
+    assert "say the limit of the column with --detection-limits" in refused("compare", path, path)

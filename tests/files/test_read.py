@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow.feather import write_feather
+from pyarrow.parquet import write_table as write_parquet
 
 from files.table_files import CELLS, TEXT, cells, written
-from isopleth import read_table
+from isopleth import InputError, read_table
 from isopleth.files import delimited
 
 pytestmark = pytest.mark.filterwarnings("ignore::isopleth.DataWarning")
@@ -159,3 +163,28 @@ def test_a_first_column_of_rising_numbers_without_a_name_has_the_labels_of_the_r
     assert read_table(path, columns=["v", header or "x1"]).names == ["v", header or "x1"]
     second = written(tmp_path, "v,\n" + "".join(f"{i % 7}.5,{i}\n" for i in labels), "second.csv")
     assert not read_table(second).schema.left_out
+
+
+def test_words_for_nothing_detected_keep_the_limit_of_the_schema(tmp_path):
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    first.write_text("lead,zinc\n" + "".join(f"{'ND' if i < 5 else i / 7},{i}\n" for i in range(40)))
+    second.write_text("lead,zinc\n" + "".join(f"{'n.d.' if i < 3 else i / 7},{i}\n" for i in range(20)))
+    table = read_table(first, detection_limits={"lead": 0.7}, warn=False)
+    assert table.schema.columns[0].limits == (("below", 0.7),)
+    later = read_table(second, schema=table.schema, warn=False)
+    assert later.odd.censored["lead"].upper.tolist() == [0.7] * 3
+    with pytest.raises(InputError, match="detection_limits has 'low' for column 'lead'; expected a number"):
+        read_table(first, detection_limits={"lead": "low"})
+
+
+def test_text_with_limits_is_numbers_in_every_format(tmp_path):
+    cells = ["<0.5" if i < 5 else f"{i / 7:.2f}" for i in range(40)]
+    data = pa.table({"lead": cells, "zinc": list(range(40))})
+    write_parquet(data, tmp_path / "t.parquet")
+    write_feather(data, tmp_path / "t.feather")
+    lines = (json.dumps({"lead": cell, "zinc": i}) for i, cell in enumerate(cells))
+    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n")
+    for path in tmp_path.iterdir():
+        table = read_table(path, warn=False)
+        assert table.schema.columns[0].limits == (("below", 0.5),), path
+        assert table.data.column("lead").to_pylist()[5:] == [float(cell) for cell in cells[5:]]

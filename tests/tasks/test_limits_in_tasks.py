@@ -4,9 +4,12 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from isopleth import (
+    KDE,
     LSDD,
     AnomalyDetector,
     CellwiseDetector,
@@ -80,6 +83,50 @@ def test_a_known_number_that_another_limit_hides_does_not_count():
         two_sample_test(one, two, random_state=0, **QUICK).pvalue
         == two_sample_test(other, two, random_state=0, **QUICK).pvalue
     )
+
+
+def test_one_raised_limit_does_not_hide_a_difference_and_is_none():
+    rng = np.random.default_rng(6)
+    one, two, moved = (sample(rng, 150, 0.3, shift) for shift in (0.0, 0.0, 0.8))
+    for table in (two, moved):
+        table.loc[[5, 60], "lead"] = pd.Interval(-np.inf, 50.0, closed="both")
+    result = two_sample_test(one, moved, random_state=0, **QUICK)
+    assert result.pvalue <= 0.02
+    assert "lead" in result.witness.columns()
+    assert result.limits == {"lead": [(-np.inf, 0.3)]}
+    assert "2 cells have a limit that hides more than half of lead: other numbers inside the limit" in result.text()
+    assert result.to_dict()["drawn_limits"] == {"lead": 2}
+    swapped = two_sample_test(moved.iloc[::-1], one.iloc[::-1, ::-1], random_state=0, **QUICK)
+    assert swapped.pvalue == result.pvalue
+    assert two_sample_test(one, two, random_state=0, **QUICK).pvalue > 0.05
+    # A limit that many cells have is the common limit.
+    many = sample(rng, 150, np.where(np.arange(150) < 20, 50.0, 0.3))
+    assert two_sample_test(one, many, random_state=0, **QUICK).limits == {"lead": [(-np.inf, 50.0)]}
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_text_with_limits_is_numbers_in_every_library(library):
+    rng = np.random.default_rng(7)
+    z = rng.normal(size=80)
+    lead = np.round(np.exp(z), 2)
+    text = ["<0.5" if value < 0.5 else f"{value:.2f}" for value in lead]
+    table = library({"lead": text, "z": z.round(3)})
+    with pytest.warns(
+        DataWarning, match=r"column 'lead' holds numbers with limits: \d+ cells say limits, '<0.5' in row"
+    ):
+        found = KDE(frame="marginal").fit(table).score_samples(table)
+    typed = pd.DataFrame({"lead": intervals(lead, 0.5), "z": z.round(3)})
+    np.testing.assert_allclose(found, KDE(frame="marginal").fit(typed).score_samples(typed), rtol=1e-9)
+
+
+def test_text_of_numbers_beside_text_with_limits_is_numbers():
+    rng = np.random.default_rng(8)
+    lead = np.round(np.exp(rng.normal(size=120)), 2)
+    whole = pd.DataFrame({"lead": [f"{value:.2f}" for value in lead[:60]]})
+    limited = pd.DataFrame({"lead": ["<0.5" if value < 0.5 else f"{value:.2f}" for value in lead[60:]]})
+    for pair in ((whole, limited), (limited, whole)):
+        with pytest.warns(DataWarning, match="holds numbers with limits"):
+            assert two_sample_test(*pair, random_state=0, **QUICK).limits == {"lead": [(-np.inf, 0.5)]}
 
 
 def test_a_monitor_takes_the_limits_of_its_reference_and_refuses_others(tmp_path):

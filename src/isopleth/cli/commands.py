@@ -210,6 +210,19 @@ def _renames(parts: list[str]) -> dict[str, str]:
     return {old.strip(): new.strip() for old, _, new in pairs}
 
 
+def _detection_limits(parts: list[str]) -> dict[str, float]:
+    """Return the numbers of --detection-limits by their columns."""
+    found = {}
+    for part in parts:
+        name, _, value = part.rpartition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            text = f"--detection-limits has {part!r}; write a column and a number, as in --detection-limits lead=0.5."
+            raise InputError(text) from None
+    return found
+
+
 _TABLE_OPTIONS = [
     click.option("--exclude", type=ColumnList(), help="Leave these columns out."),
     click.option("--id", "identifiers", type=ColumnList(), help="These columns identify rows: leave them out."),
@@ -226,6 +239,13 @@ _TABLE_OPTIONS = [
         callback=lambda ctx, param, parts: None if parts is None else _renames(parts),
         metavar="OLD=NEW,...",
         help="Other names of columns; OLD is a name, or a number from 1 where several columns have one name.",
+    ),
+    click.option(
+        "--detection-limits",
+        type=ColumnList(),
+        callback=lambda ctx, param, parts: None if parts is None else _detection_limits(parts),
+        metavar="COLUMN=NUMBER,...",
+        help="What ND, BDL and the like say in these columns.  [default: the limit that other cells of the column say]",
     ),
     click.option("--sheet", metavar="NAME|NUMBER", help="Sheet of a workbook.  [default: the first visible one]"),
     click.option("--time-columns", type=ColumnList(), help="Take these columns as times."),

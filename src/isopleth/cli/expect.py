@@ -38,11 +38,15 @@ def recorded_values(
 ) -> dict[str, tuple[Any, Any, Any]]:
     """Return the median and ends of the interval of each column with the decimals, or as the days, of the table.
 
-    They are within the values of the column, unless a given value is `beyond` its own: laws follow a line there.
+    They are within the values of the column, unless a given value is `beyond` its own: laws follow a line there, and are taken
+    given that the number is above 0 where none is negative.
     """
     ends, found, numbers = laws.interval(confidence_level), {}, ranges_of(table)
     numbers = without_ends(numbers) if beyond else numbers
-    for name, middle in laws.median().items():
+    least = {name: float(limits[0]) for name, (_, limits) in numbers.items()} if beyond else {}
+    upper = laws.quantile(0.5 + 0.5 * confidence_level, least)
+    ends = {name: (low, upper[name]) for name, (low, _) in ends.items()}
+    for name, middle in laws.quantile(0.5, least).items():
         shown = [
             limited(value, *numbers[str(name)]) if str(name) in numbers else value for value in (middle, *ends[name])
         ]

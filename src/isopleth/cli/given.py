@@ -59,7 +59,7 @@ def _checked(part: str, column: Column, name: str, value: str, schema: Schema) -
         found = typed_number(value)
         if not np.isfinite(found):
             raise InputError(
-                f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no range."
+                f"--given {part}: column {name!r} holds numbers; expected one such as 3.5, with a point, and no unit or range."
             )
     code = encode_cell(column, found, schema.missing)
     if column.kind == "categorical" and not code < len(column.levels):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from isopleth.conditional.cell_law import CellLaw, means, modes
 from isopleth.conditional.estimator import ConditionalDensity
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.imputer import schema_of
+from isopleth.conditional.number_law import interpolated
 from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability, quoted, warn_user
@@ -55,10 +58,18 @@ class ExpectedCells:
         """Return the median of each column of numbers or times."""
         return self.quantile(0.5)
 
-    def quantile(self, q: float) -> dict[Any, Any]:
-        """Return a quantile of each column of numbers or times; InputError if `q` is not between 0 and 1."""
+    def quantile(self, q: float, least: Mapping[Any, float] | None = None) -> dict[Any, Any]:
+        """Return a quantile of each column of numbers or times; InputError if `q` is not between 0 and 1.
+
+        For columns in `least`, it is that of the law given that the number is above the one stated there.
+        """
         probability("q", q)
-        return {law.column.name: self._one(law, law.quantiles(self.row, np.array([q]))) for law in self._numbers()}
+        ends = {law.column.name: (least or {}).get(law.column.name, -np.inf) for law in self._numbers()}
+        return {
+            name: self._one(law, law.curves(self.row, partial(quantile_above, q=q, least=ends[name])))
+            for law in self._numbers()
+            for name in (law.column.name,)
+        }
 
     def interval(self, confidence_level: float = _LEVEL) -> dict[Any, tuple[Any, Any]]:
         """Return the central interval of each column of numbers or times; InputError if the level is not between 0 and 1."""
@@ -128,6 +139,23 @@ class ExpectedCells:
             [Series("", places, heights, "line", "blue", notes)],
             times=times,
         )
+
+
+def quantile_above(y: np.ndarray, F: np.ndarray, *, q: float, least: float = -np.inf) -> np.ndarray:
+    """Return a quantile, (n, 1), of laws given that their numbers are above `least`.
+
+    Where hardly any mass is above it, the tail counts as that of a normal law with the same median and spread: the curve of a law
+    ends at some place, and a line may lead far below what a column can hold.
+    """
+    if np.isinf(least):
+        return interpolated(np.full((len(y), 1), q), F, y)
+    under = np.array([[np.interp(least, places, mass)] for places, mass in zip(y, F, strict=True)])
+    low, middle, high = (interpolated(np.full((len(y), 1), level), F, y) for level in (ndtr(-1.0), 0.5, ndtr(1.0)))
+    spread = np.maximum(0.5 * (high - low), np.finfo(float).tiny)
+    tail = np.log1p(-q) + log_ndtr((middle - least) / spread)
+    normal = middle - spread * ndtri_exp(tail)
+    own = interpolated(under + q * (1.0 - under), F, y)
+    return np.maximum((1.0 - under) * own + under * normal, least)
 
 
 @dataclass(frozen=True)

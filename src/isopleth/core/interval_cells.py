@@ -22,6 +22,8 @@ from typing import Self
 
 import numpy as np
 
+_FEW = 0.05  # largest share of the cells of a column whose wide limits do not decide for the others
+
 
 @dataclass(frozen=True, eq=False)
 class IntervalCells:
@@ -146,6 +148,37 @@ def hides_most(rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
             inside = inside - np.searchsorted(known, limits.lower[:, k], side="right")
         out[:, k] = limits.mask[:, k] & (2 * inside > len(known))
     return out
+
+
+def few_that_hide_most(rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
+    """Return a mask, (n, k), of such intervals in columns where they are at most one cell in twenty, as of diluted samples."""
+    wide = hides_most(rows, limits)
+    cells = (~np.isnan(rows[:, limits.columns]) | limits.mask).sum(axis=0)
+    return wide & (wide.sum(axis=0) <= _FEW * cells)
+
+
+def drawn_inside(
+    rows: np.ndarray, complete: np.ndarray, limits: IntervalCells, mask: np.ndarray
+) -> tuple[np.ndarray, dict[int, int]]:
+    """Return complete rows with numbers of the column in the place of some intervals, and how many by column.
+
+    The numbers are those of other rows inside the interval, at even steps, in the order of the rows' other cells: where a row
+    stands, and in which of two samples, makes no difference.
+    """
+    out, count = complete.copy(), {}
+    for k, j in enumerate(limits.columns.tolist()):
+        where = np.flatnonzero(mask[:, k])
+        if not len(where):
+            continue
+        others = np.delete(rows[where], j, axis=1)
+        _, place, sizes = np.unique(np.nan_to_num(others, nan=np.inf), axis=0, return_inverse=True, return_counts=True)
+        level = ((np.cumsum(sizes) - 0.5 * sizes) / len(where))[place.ravel()]  # rows with equal cells get one number
+        known = np.sort(complete[~np.isnan(complete[:, j]), j])
+        first = np.searchsorted(known, limits.lower[where, k], side="right")
+        last = np.searchsorted(known, limits.upper[where, k], side="left")
+        out[where, j] = known[np.minimum(first + (level * (last - first)).astype(np.intp), last - 1)]
+        count[j] = len(where)
+    return out, count
 
 
 def told_apart(rows: np.ndarray, limits: IntervalCells) -> tuple[np.ndarray, dict[int, Blurred]]:

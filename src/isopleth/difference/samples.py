@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, warn_user
-from isopleth.core.interval_cells import IntervalCells, told_apart
+from isopleth.core.interval_cells import IntervalCells, drawn_inside, few_that_hide_most, told_apart
 from isopleth.core.rows import distinct_rows
 from isopleth.core.threads import interruptible
 from isopleth.tables.checks import CheckedRows, enter, keep_stretches, warn_of_stretches
@@ -29,24 +29,33 @@ def enter_both(
     *,
     min_samples: int = 1,
     missing: bool = False,
+    draws: bool = False,
 ) -> tuple[CheckedRows, CheckedRows]:
-    """Check the rows and weights of two samples, and store their columns on `estimator`."""
+    """Check the rows and weights of two samples, and store their columns on `estimator`.
+
+    With `draws`, a few limits that hide most of a column get numbers, and `estimator.drawn_limits_` has how many by column.
+    """
     X, Y = Given.of(X), Given.of(Y, "Y")
     how: dict[str, Any] = {"min_samples": min_samples, "missing": missing, "merge": False}
     x = enter(estimator, X, weight_x, reset=True, name="X", weight_name="sample_weight_x", also=Y, **how)
     y = enter(estimator, Y, weight_y, name="Y", weight_name="sample_weight_y", **how)
-    return _merged(estimator, x, y)
+    return _merged(estimator, x, y, draws)
 
 
-def _merged(estimator: BaseEstimator, x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, CheckedRows]:
+def _merged(estimator: BaseEstimator, x: CheckedRows, y: CheckedRows, draws: bool) -> tuple[CheckedRows, CheckedRows]:
     """Return two samples with the values equal that limits of either of them hide: what only one tells is no difference."""
-    rows, found = told_apart(np.vstack([x.rows, y.rows]), x.limits.below(y.limits))
+    rows, limits = np.vstack([x.rows, y.rows]), x.limits.below(y.limits)
+    wide = few_that_hide_most(rows, limits) if draws else np.zeros(limits.upper.shape, dtype=bool)
+    complete, found = told_apart(rows, limits.without_cells(wide))
+    complete, drawn = drawn_inside(rows, complete, limits, wide)
     keep_stretches(estimator, found)
-    if not found:
+    if draws:
+        estimator.drawn_limits_ = drawn
+    if not found and not drawn:
         return x, y
     if hasattr(estimator, "fit"):  # the result of a test says so itself
         warn_of_stretches(estimator, found)
-    both = np.split(rows, [len(x.rows)])
+    both = np.split(complete, [len(x.rows)])
     x, y = (
         replace(each, rows=part, limits=IntervalCells.none(len(part))) for each, part in zip((x, y), both, strict=True)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -33,7 +34,7 @@ from isopleth.files.source import (
     renamed,
 )
 from isopleth.files.workbook import read_workbook
-from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD, hold_codes
+from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD, hold_codes, say_limits
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import ColumnChoices, Schema
 from isopleth.tables.text_types import days_of, known_words, typed, without_codes
@@ -69,6 +70,7 @@ class Reading:
     written_as_words: Sequence[str] = ()  # columns whose text is words, since it holds codes in another table
     rename_each: bool = True  # whether every column of `rename` has to be in the table, and not in another one
     sheet: str | int | None = None
+    detection_limits: Mapping[str, float] | None = None
 
     @property
     def said_missing(self) -> frozenset[str] | None:
@@ -96,6 +98,7 @@ class Reading:
             "rename",
             "rename_each",
             "sheet",
+            "detection_limits",
         )
         kept = {name: getattr(self, name) for name in names}
         return Reading(**kept, schema=schema)
@@ -121,6 +124,7 @@ def read_table(
     max_unpacked: int | None = None,
     rename: Mapping[str | int, str] | None = None,
     sheet: str | int | None = None,
+    detection_limits: Mapping[str, float] | None = None,
     warn: bool = True,
 ) -> FileTable:
     """Read a table with columns of all kinds: numbers, words, truth values, times and missing cells.
@@ -174,6 +178,9 @@ def read_table(
         Other names of columns, by their names, or where several have one name by their numbers, counted from 1.
     sheet : str or int, optional
         Sheet of a workbook, by its name or its number among those that are visible, counted from 1; the first by default.
+    detection_limits : mapping of str to float, optional
+        Limits by column for cells that say only that nothing was detected (ND, BDL, LOD, "n.d." and the like): their number is
+        below the limit. Without it the limit is that of the other cells of the column, such as "<0.5", if there is one.
     warn : bool, default=True
         Whether warnings say which columns are left out and what was recognised. It is in :attr:`FileTable.notes` in any case.
 
@@ -218,6 +225,7 @@ def read_table(
         max_unpacked=max_unpacked,
         rename=rename,
         sheet=sheet,
+        detection_limits=detection_limits,
     )
     table = Reader(path, how).read(min_rows)
     if warn:
@@ -281,6 +289,22 @@ class Reader:
         own = {} if how.schema is None else how.schema.day_first
         theirs = [] if how.schema is None else map(str, how.schema.names)
         self._day_first = {mine: own[name] for mine, name in zip(self.names, theirs, strict=False) if name in own}
+        self._detection_limits = self._limits_of_words(offered)
+
+    def _limits_of_words(self, offered: list[str]) -> dict[str, float]:
+        """Return what words such as ND say: the limits of the user, and the only one of each column of the schema."""
+        schema = self.how.schema
+        own, theirs = ({}, []) if schema is None else (schema.detection_limits, map(str, schema.names))
+        known = {mine: own[name] for mine, name in zip(self.names, theirs, strict=False) if name in own}
+        for name, value in (self.how.detection_limits or {}).items():
+            if name not in offered:
+                text = f"{self.source} has no column {name!r} ({{parameter}}); it has {quoted(offered)}."
+                raise InputError(text, parameter="detection_limits", column=name)
+            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+                text = "{parameter} has {value} for {column}; expected a number."
+                raise InputError(text, parameter="detection_limits", column=name, value=value)
+            known[name] = float(value)
+        return known
 
     def _read_whole(self) -> Columns:
         """Read a file that is not read in pieces."""
@@ -525,7 +549,7 @@ class Reader:
         placeholders = MISSING_NUMBERS if missing is None else frozenset[str]()
         if missing is None:  # files of typed cells have missing cells of their own
             missing = MISSING_WORDS if self.text is not None or self.source.suffix == ".xlsx" else NO_WORD
-        way = Way(missing, placeholders, numerals, self._day_first)
+        way = Way(missing, placeholders, numerals, self._day_first, self._detection_limits)
         return typed_columns(self.source, columns, self.names, wanted, self._written, way)
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
@@ -611,6 +635,7 @@ class Way:
     placeholders: frozenset[str]  # those that do so beside numbers and times
     numerals: Numerals
     day_first: dict[str, bool]  # order of days and months by column; it gets what the cells show
+    detection_limits: Mapping[str, float]  # what words such as ND say, by column
 
 
 def typed_columns(
@@ -645,7 +670,9 @@ def typed_columns(
                 cells = known_words(cells, way.missing)
             else:
                 numbers = kind == "numeric" or (name in written and not hold_codes(cells))
+                numbers = numbers or (kind is None and say_limits(cells))
                 how: dict[str, Any] = {"wanted": kind, "placeholders": way.placeholders}
+                how["detection_limit"] = way.detection_limits.get(name)
                 try:
                     read = typed(name, cells, way.missing, way.numerals, table.place, way.day_first, numbers, **how)
                 except InputError as error:

@@ -330,7 +330,7 @@ class RowStream:
         wanted = {name: kind for name, kind in kinds.items() if kind is not None}
         said = like.schema.missing
         words = (MISSING_WORDS, MISSING_NUMBERS) if said is None else (said, frozenset[str]())
-        way = Way(*words, self._numerals, like.schema.day_first)
+        way = Way(*words, self._numerals, like.schema.day_first, like.schema.detection_limits)
         read = typed_columns(source, Columns(strings, True, lines), like.names, wanted, like.names, way)
         table = replace(like, data=read.data, lines=lines, source=_STREAM, odd=read.odd)
         if self._refuses:

@@ -38,6 +38,8 @@ NO_WORD = frozenset({""})
 # A number that begins with 0 and another digit is a code, such as a postcode: as a number it would lose its zeros.
 _CODE = r"^\s*[-+]?0[0-9]+(?:[.,][0-9]*)?\s*$"
 
+_LIMIT = r"^\s*(?:[<>]=?|\x{2264}|\x{2265})\s*[-+]?[0-9.,]*[0-9]"
+
 TRUTH = ("False", "True")
 _TRUTH_WORDS = {"false": 0, "0": 0, "0.0": 0, "true": 1, "1": 1, "1.0": 1}
 
@@ -216,14 +218,17 @@ class Cells:
 
     @classmethod
     def _of_strings(cls, name: Any, column: Any, rule: TextRule, *, numbers: bool = False) -> Self:
-        """Read text; what looks like numbers is words, unless `numbers` are looked for, or are wanted."""
+        """Read text; what looks like numbers is words, unless `numbers` are looked for or wanted, or a cell says a limit.
+
+        Libraries of frames read a column of a file as text if one of its cells is <0.5, and nothing but numbers has limits.
+        """
         cells = column.to_arrow().cast(pa.string())
         if rule.numerals is None:
             texts = Texts.of(cells, rule.missing)
             return cls(name, "text", texts.codes, texts.words)
         order = {} if rule.day_first is None else {name: rule.day_first}
         how: dict[str, Any] = {"wanted": rule.wanted, "placeholders": MISSING_NUMBERS}
-        numbers = numbers or rule.wanted == "numeric"
+        numbers = numbers or rule.wanted == "numeric" or (rule.wanted is None and say_limits(cells))
         found = typed(name, cells, rule.missing, rule.numerals, row_of, order, numbers, **how)
         return replace(cls._of_typed(name, found, rule), day_first=order.get(name))
 
@@ -499,6 +504,11 @@ def looking_like_numbers(words: Iterable[str]) -> list[str]:
 def is_code(text: str) -> bool:
     """Tell whether a text is a number that begins with 0 and another digit, which is a code such as a postcode."""
     return re.match(_CODE, text) is not None
+
+
+def say_limits(cells: Any) -> bool:
+    """Tell whether one of the Arrow strings says a limit, such as <0.5."""
+    return bool(compute.any(compute.match_substring_regex(cells, _LIMIT)).as_py())
 
 
 def hold_codes(cells: Any) -> bool:

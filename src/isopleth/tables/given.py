@@ -17,10 +17,12 @@ from isopleth.core.arrays import NUMPY, Backend, frame_names, is_foreign
 from isopleth.core.errors import InputError, quoted, warn_user
 from isopleth.core.parameters import on_host
 from isopleth.core.rows import ALL_INTEGERS
+from isopleth.tables.amounts import amount_of
 from isopleth.tables.usual_types import holds_intervals, in_usual_types
 
 _TIMES = ("date", "time", "duration", "period", "interval")
 _CONTAINERS = (dict, list, set, tuple, np.ndarray)
+_LIMITS = "pass a data frame, in which cells that say a limit are intervals"
 _LONGEST_CELL = 40  # characters of a cell that a message shows whole
 
 
@@ -137,7 +139,7 @@ class Given:
                         column=name,
                         row=i,
                         value=cell,
-                        hint="drop or encode the column",
+                        hint=_LIMITS if _says_limit(cell) else "drop or encode the column",
                     ) from error
 
     def refuse_shape(self, least: int, error: Exception) -> None:
@@ -197,6 +199,12 @@ class Given:
         what = f"{parts}, unlike the table of the fit" if parts else "has its columns in another order than at fit"
         how = f"expected {quoted(fitted)}, in this order"
         raise InputError(f"{{parameter}} {what}", parameter=self.parameter, column=(lost + new or given)[0], hint=how)
+
+
+def _says_limit(cell: Any) -> bool:
+    """Tell whether a cell is text such as <0.5."""
+    amount = amount_of(cell.strip()) if isinstance(cell, str) else None
+    return amount is not None and bool(amount.side)
 
 
 def _unmasked(X: Any) -> Any:

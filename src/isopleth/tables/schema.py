@@ -221,7 +221,7 @@ class Schema:
         choices = choices or ColumnChoices.of(chosen)
         given = [each for each in (X, also) if each is not None]
         tables = [source_of(*each, typed=typed) for each in zip(given, odd or (None,) * len(given), strict=True)]
-        table, present = tables[0], [set(each.names) for each in tables]
+        table = tables[0]
         choices.check(table.names)
         numerals = choices.numerals(tables) if choices.numeric else Numerals()
         missing = NO_WORD if choices.missing is None else choices.missing
@@ -229,8 +229,7 @@ class Schema:
         notes: list[Message] = []
         for name in [name for name in table.names if name not in choices.identifiers]:
             rule = choices.rule(name, table)
-            how = TextRule(missing, numerals, None, rule.wanted)
-            cells = [each.cells(name, how) for each, there in zip(tables, present, strict=True) if name in there]
+            cells = _cells_of_all(tables, name, TextRule(missing, numerals, None, rule.wanted))
             found[name] = column = _column_of(cells, rule, notes)
             if isinstance(column, Column):
                 table.held[name] = cells[0]
@@ -322,6 +321,12 @@ class Schema:
     def day_first(self) -> dict[str, bool]:
         """Order of dates in each column that was written with slashes: true where days come before months."""
         return {str(column.name): column.day_first for column in self.columns if column.day_first is not None}
+
+    @property
+    def detection_limits(self) -> dict[str, float]:
+        """Limit of each column of which cells say one lower limit, for later cells such as ND."""
+        below = {str(column.name): [end for side, end in column.limits if side == "below"] for column in self.columns}
+        return {name: ends[0] for name, ends in below.items() if len(ends) == 1}
 
     @property
     def origins(self) -> dict[str, float]:
@@ -479,6 +484,15 @@ class Schema:
         message = refusal([("", OddCells(new, {}), row_of)])
         if message is not None:
             raise InputError(replace(message, source=None, hint="correct them, or empty them"))
+
+
+def _cells_of_all(tables: Sequence[SourceTable], name: Any, how: TextRule) -> list[Cells]:
+    """Return a column of each table that has it; text of numbers in one of them is read as such if another has limits."""
+    having = [each for each in tables if name in each.names]
+    cells = [each.cells(name, how) for each in having]
+    if len({each.form for each in cells}) > 1 and any(each.censored is not None for each in cells):
+        return [each.cells(name, replace(how, wanted=how.wanted or "numeric")) for each in having]
+    return cells
 
 
 def _column_of(cells: Sequence[Cells], rule: KindRule, notes: list[Message]) -> Column | str:

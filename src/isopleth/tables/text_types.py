@@ -69,13 +69,15 @@ def typed(
     *,
     wanted: str | None = None,
     placeholders: frozenset[str] = frozenset(),
+    detection_limit: float | None = None,
 ) -> TypedCells:
     """Return a column of text as Arrow numbers, booleans, times or words.
 
     A column of which nearly all cells are of one kind is of this kind; so is one that is `wanted` as "numeric", "time" or
     "truth". One that is wanted as "categorical" holds numbers if all cells are numbers, and words otherwise. With `numbers`
     false, text that looks like numbers is words. `place` names a row in messages; `day_first` has the order of days and months
-    by column, and gets what the cells show; `placeholders` count as missing beside numbers and times.
+    by column, and gets what the cells show; `placeholders` count as missing beside numbers and times. Words such as ND say that
+    the number is below the `detection_limit`.
     """
     numbers = numbers and wanted in (None, "numeric", "categorical")
     found = _numbers_beside_gaps(name, cells, missing, numerals) if numbers else None
@@ -86,7 +88,8 @@ def typed(
     kinds = (("time", _times), ("numeric", _amounts), ("truth", _truth)) if texts.words else ()
     for kind, read in kinds:
         if wanted in (None, kind) and (numbers or kind != "numeric"):
-            column = read(_Column(name, texts, numerals, place, orders, missing, wanted is not None))
+            about = (name, texts, numerals, place, orders, missing, wanted is not None, detection_limit)
+            column = read(_Column(*about))
             if column is not None:
                 return column
     return TypedCells(texts.cells, notes=() if wanted == "categorical" else _alike(name, texts), texts=texts)
@@ -148,6 +151,7 @@ class _Column:
     day_first: dict[str, bool]
     missing: Iterable[str]
     asked: bool  # whether the kind of the column is said
+    detection_limit: float | None = None  # what words such as ND say
 
     def is_likely(self, test: Callable[[str], bool]) -> bool:
         """Tell whether so many of some words pass a test that all of them are worth it."""
@@ -285,7 +289,7 @@ def _amounts(column: _Column) -> TypedCells | None:
         if not column.asked:
             return None
         amounts = [None if "," in word else amount for word, amount in zip(texts.words, amounts, strict=True)]
-    _set_below_detection(amounts, texts)
+    _set_below_detection(amounts, column)
     unit = _unit(amounts, texts.counts)
     read = np.array([amount is not None and _is_of(amount, unit) for amount in amounts], dtype=bool)
     limits = np.array([amount is not None and bool(amount.side) for amount in amounts], dtype=bool) & read
@@ -321,12 +325,14 @@ def _are_codes(column: _Column) -> bool:
     return not column.asked and any(_CODE.match(word) and word.strip("+-").isdigit() for word in column.texts.words)
 
 
-def _set_below_detection(amounts: list[Amount | None], texts: Texts) -> None:
-    """Give words such as BDL the limit of detection that the other cells of the column say, if it is one."""
+def _set_below_detection(amounts: list[Amount | None], column: _Column) -> None:
+    """Give words such as BDL the limit that the user says, or that the other cells of the column say, if it is one."""
     below = {amount.value for amount in amounts if amount is not None and amount.side == "below"}
+    if column.detection_limit is not None:
+        below = {column.detection_limit}
     if len(below) == 1:
         limit = Amount(below.pop(), side="below")
-        for i, word in enumerate(texts.words):
+        for i, word in enumerate(column.texts.words):
             if amounts[i] is None and is_below_detection(word):
                 amounts[i] = limit
 

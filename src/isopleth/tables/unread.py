@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.core.errors import Hint, Message, listed
+from isopleth.tables.amounts import is_below_detection
 
 _SHOWN = 3  # cells of a column that a sentence shows
 _MOST_WORDS = 3  # different words that an advice names
@@ -243,10 +244,11 @@ class OddCells:
                 else re.sub(r"^(dates|numbers|times|truth values)", lambda m: m[0][:-1], cells.kind)
             )
             text = f"{{column}}: {count} {verb} no {kind} and {missing}"
-            hint = Hint(
-                f"correct {'them' if len(cells) > 1 else 'it'}, or take the column as categories with {{categorical}}",
-                categorical=[name],
-            )
+            how = f"correct {'them' if len(cells) > 1 else 'it'}"
+            hint = Hint(f"{how}, or take the column as categories with {{categorical}}", categorical=[name])
+            if any(map(is_below_detection, cells.texts)):
+                way = "say the limit of the column with {detection_limits}, or take it as categories with {categorical}"
+                hint = Hint(way, detection_limits=..., categorical=[name])
             said.append(Message(text, column=name, row=int(cells.rows[0]), value=cells.texts[0], hint=hint))
         for name, limits in self.censored.items():
             if limits.declared:
@@ -351,6 +353,9 @@ def _advice(odd: Sequence[OddCells], categories: bool) -> Hint:
     if 0 < len(words) <= _MOST_WORDS:
         ways[-1] += " or {missing}" if len(words) == len(set(texts)) else " (some of them with {missing})"
         settings["missing"] = words
+    if any(map(is_below_detection, texts)):
+        ways.append("say the limit of the column with {detection_limits}")
+        settings["detection_limits"] = ...
     if asked:
         return Hint(" or ".join(ways), **settings)
     option = "categorical" if categories else "exclude"

@@ -90,6 +90,9 @@ class TwoSampleResult(Result):
         Share of the values of a column up to which a difference does not matter; see :meth:`against_tolerance`.
     limits : dict of str to list of pairs of float
         Stretches of columns in which values count as equal, since limits such as <0.5 hide them in some rows.
+    drawn_limits : dict of str to int
+        Limits of each column that hide more than half of it and are at most one of its cells in twenty, such as <50 of a diluted
+        sample among numbers about 3: other numbers of the column inside the limit stand in their place.
     """
 
     statistic: float
@@ -108,6 +111,7 @@ class TwoSampleResult(Result):
     lines: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
     tolerance: float | None = None
     limits: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    drawn_limits: dict[str, int] = field(default_factory=dict)
 
     kind = "two_samples"
     title = "Comparison of two tables"
@@ -206,6 +210,11 @@ class TwoSampleResult(Result):
                 for name, pairs in found.limits.items()
             },
         ),
+        "drawn_limits": Fact(
+            "object",
+            "for each column, how many limits hide more than half of it, and have other numbers inside them in their place",
+            lambda found: dict(found.drawn_limits),
+        ),
         "tolerance": Fact(NUMBER, "share of --tolerance; null without", lambda found: found.tolerance),
         "against_tolerance": Fact(
             "object",
@@ -261,11 +270,15 @@ class TwoSampleResult(Result):
     def _limited(self) -> str:
         """Return which values count as equal, since limits hide them in some rows."""
         parts = [f"{name} {in_words([stretch_text(*pair) for pair in pairs])}" for name, pairs in self.limits.items()]
-        return (
-            f"Values that a limit hides in some rows count as equal in all of them: {'; '.join(parts)}."
+        said = (
+            [f"Values that a limit hides in some rows count as equal in all of them: {'; '.join(parts)}."]
             if parts
-            else ""
+            else []
         )
+        for name, count in self.drawn_limits.items():
+            cells = "cell has a limit that hides" if count == 1 else "cells have a limit that hides"
+            said.append(f"{count:,} {cells} more than half of {name}: other numbers inside the limit stand there.")
+        return " ".join(said)
 
     @cached_property
     def shared_rows(self) -> tuple[int, int]:

@@ -58,7 +58,7 @@ def _tables(columns: TwoSampleTest, X: Given, Y: Given) -> tuple[CheckedRows, Ch
             Y = Y.select(x)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="X (has|does not have valid) feature names")
-        return enter_both(columns, X, Y, missing=True)
+        return enter_both(columns, X, Y, missing=True, draws=True)
 
 
 def _check_same_columns(x: list[Any], y: list[Any]) -> None:
@@ -290,7 +290,7 @@ def two_sample_test(
     given = Given.of(X), Given.of(Y, "Y")
     X, Y, aside = _without_identifiers(columns, *given)
     x, y = _tables(columns, X, Y)
-    hidden = _hidden_values(columns, x)
+    hidden, drawn = _hidden_values(columns, x)
     if not columns.keep_times:
         x, y = _without_times_apart(x, y)
     read = Attached.of(X)
@@ -307,14 +307,17 @@ def two_sample_test(
     problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
     _check_assignments(problem)
     _warn_of_digits(problem)
-    found = replace(TwoSampleResult.of(problem, names, aside), tolerance=tolerance, limits=hidden)
+    found = replace(TwoSampleResult.of(problem, names, aside), tolerance=tolerance, limits=hidden, drawn_limits=drawn)
     return found.like(X.table, Y.table)
 
 
-def _hidden_values(columns: TwoSampleTest, x: CheckedRows) -> dict[str, list[tuple[float, float]]]:
-    """Return the stretches of columns whose values count as equal, since limits hide them in some rows."""
-    stretches = known_stretches(columns)
+def _hidden_values(
+    columns: TwoSampleTest, x: CheckedRows
+) -> tuple[dict[str, list[tuple[float, float]]], dict[str, int]]:
+    """Return the stretches of columns whose values count as equal, since limits hide them, and the limits that got numbers."""
+    stretches, drawn = known_stretches(columns), columns.drawn_limits_
     names = [used_names(columns, x.columns)[place] for place in x.order]
-    return {
+    hidden = {
         names[j]: list(zip(found.lower.tolist(), found.upper.tolist(), strict=True)) for j, found in stretches.items()
     }
+    return hidden, {names[j]: count for j, count in drawn.items()}
