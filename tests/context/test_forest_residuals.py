@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import f_oneway
 
 from isopleth import two_sample_test
+from isopleth.context import forest_residuals as bent
 from isopleth.context.forest_residuals import bend, forest_residuals
 from isopleth.context.residuals import Residuals
 
@@ -59,3 +61,20 @@ def test_a_column_that_moved_about_a_curve_is_named():
     changes = found.changes()
     assert changes["column"][0] == "column 0"
     assert changes["given_others"][0].startswith("higher by")
+
+
+def test_bent_residuals_are_those_that_an_analysis_of_variance_tells(monkeypatch):
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=(400, 3))
+    residuals = rng.normal(size=(400, 3))
+    residuals[:, 0] += 0.3 * scores[:, 1] ** 2
+    order = np.argsort(np.argsort(scores, axis=0), axis=0) * bent._PARTS // 400
+    tests = [
+        f_oneway(*(residuals[order[:, k] == part, j] for part in range(bent._PARTS))).pvalue
+        for k in range(3)
+        for j in range(3)
+        if j != k
+    ]
+    for share, told in ((0.99, False), (1.01, True)):
+        monkeypatch.setattr(bent, "_BENT", share * 6 * min(tests))
+        assert bent.bend(scores, residuals, np.arange(3)) == told

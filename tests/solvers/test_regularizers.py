@@ -147,3 +147,10 @@ def test_filters_on_a_strict_array_api_library(r):
 def test_parameters_are_checked(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_a_step_below_two_over_the_largest_eigenvalue_is_kept():
+    short, long = (LandweberIteration(0.1, step_size=size) for size in (3.9, 4.1))
+    assert short.steps_for(0.5) > 0
+    with pytest.raises(InputError, match="converges below two over the largest eigenvalue, 4"):
+        long.steps_for(0.5)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -287,6 +289,23 @@ def test_a_factor_in_all_rows_and_a_group_that_grew_are_no_change_of_a_group():
     result = two_sample_test(parcels(400, [9, 4]), more, **FEW)
     assert result.pvalue < 0.05
     assert result.changed_groups == []
+
+
+def test_a_column_that_is_known_in_most_rows_tells_groups():
+    first, second = parcels(500, [5, 0]), changed(parcels(500, [5, 1]), "large")
+    for seed, table in enumerate((first, second)):
+        table.loc[np.random.default_rng(seed).random(500) < 0.2, "days"] = np.nan
+    group = two_sample_test(first, second, **FEW).changed_groups[0]
+    assert group.column == "days"
+    assert group.group.startswith("x above")
+
+
+def test_telling_rows_have_the_lines_of_files():
+    found = two_sample_test(parcels(60, [3, 0]), parcels(60, [3, 1], in_all=2.0), **FEW)
+    told = replace(found, lines=(np.arange(2, 62), np.arange(102, 162))).telling_rows()
+    rows = found.telling_rows()
+    first = np.array(rows["sample"]) == "X"
+    assert told["line"] == (np.array(rows["row"]) + np.where(first, 2, 102)).tolist()
 
 
 def test_groups_are_found_in_many_rows_and_not_where_nothing_differs():
