@@ -108,3 +108,17 @@ def test_windows_are_compared_if_they_are_asked_for_or_the_reference_is_short(re
     refused = run("--reference", reference, "--context", "requests", "--context", "errors", rows="")
     assert refused.exit_code == 2
     assert "a context is a column of times" in refused.stderr
+
+
+def test_words_are_left_out_of_a_context_that_was_not_asked_for(reference, tmp_path):
+    options = ("--run-length", 672, "--json")
+    plain = run("--reference", reference, *options, rows=text(STREAM))
+    words = [
+        table.assign(shop=np.arange(len(table)) % 3).replace({"shop": {0: "web", 1: "app", 2: "desk"}})
+        for table in (REFERENCE, STREAM)
+    ]
+    words[0].to_csv(tmp_path / "words.csv", index=False)
+    found = run("--reference", tmp_path / "words.csv", *options, rows=text(words[1]))
+    assert found.stdout == plain.stdout != ""
+    assert "'shop' holds words, which are not watched in a context: left out; --context none compares" in found.stderr
+    assert "--context time --context shop takes rows of the same word" in found.stderr

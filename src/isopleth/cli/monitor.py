@@ -14,7 +14,7 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.monitor_context import chosen_context, print_pages, with_context_columns
+from isopleth.cli.monitor_context import in_context, print_pages, with_context_columns
 from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, refuse_same
@@ -52,9 +52,8 @@ def monitor(
     _check(run, reference, state, metrics, replay=replay)
     run.stage("reading")
     run = with_context_columns(run, reference, context)
-    table = run.read(reference)
+    table, chosen = in_context(run.read(reference), context)
     run.stage("fitting")
-    chosen = chosen_context(table, context)
     how: dict[str, Any] = {
         "context": chosen,
         "timezone": timezone,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,22 +50,33 @@ def _compares_windows() -> bool:
     return given == click.core.ParameterSource.COMMANDLINE
 
 
-def chosen_context(table: FileTable, asked: tuple[str, ...]) -> list[str] | None:
-    """Return the columns of the context: those asked for, or the one column of times of a reference of a week or more."""
+def in_context(table: FileTable, asked: tuple[str, ...]) -> tuple[FileTable, list[str] | None]:
+    """Return the reference and the columns of the context: those asked for, or the one column of times of a week or more.
+
+    Words are not watched in a context that was not asked for: numbers that follow the clock would alarm without it day by day.
+    """
     if asked:
-        return None if asked == ("none",) else list(asked)
+        return table, None if asked == ("none",) else list(asked)
     numbers = [column for column in table.schema.columns if column.kind != "categorical"]
     times = [j for j, column in enumerate(numbers) if column.kind == "time"]
-    words = len(numbers) < len(table.schema.columns)
-    if _compares_windows() or words or len(times) != 1 or len(numbers) < 2 or table.choices.time_columns:
-        return None
+    if _compares_windows() or len(times) != 1 or len(numbers) < 2 or table.choices.time_columns:
+        return table, None
     seconds = table.encoded().rows[:, times[0]]
     known = seconds[~np.isnan(seconds)]
     if not len(known) or np.ptp(known) < _FEWEST_DAYS * _SECONDS:
-        return None
+        return table, None
     name = str(numbers[times[0]].name)
     say(f"judged by hour and weekday of {name!r}; --context none compares windows of rows instead.")
-    return [name]
+    words = [str(column.name) for column in table.schema.columns if column.kind == "categorical"]
+    if words:
+        verb, them = ("holds", "it") if len(words) == 1 else ("hold", "them")
+        both = f"--context {shlex.quote(name)} --context {shlex.quote(words[0])}"
+        say(
+            f"{quoted(words)} {verb} words, which are not watched in a context: left out; --context none compares {them} with "
+            f"the rest, and {both} takes rows of the same word for the context."
+        )
+        table = table.without(words)
+    return table, [name]
 
 
 def print_pages(pages: DriftPages, as_json: bool) -> None:

@@ -141,6 +141,12 @@ class FileTable:
         choices, odd = self.choices.only(names), self.odd.of_columns({name: name for name in names})
         return replace(self, data=self.data.select(list(names)), choices=choices, cells=None, odd=odd)
 
+    def without(self, names: Sequence[str]) -> Self:
+        """Leave columns out, in the schema too."""
+        kept = [name for name in self.names if name not in names]
+        places = [i for i, column in enumerate(self.schema.columns) if column.name not in names]
+        return replace(self.select(kept), schema=self.schema.take(places))
+
     def followed_by(self, other: FileTable) -> Self:
         """Return the rows of both tables."""
         data = pa.concat_tables([self.data, other.data]).combine_chunks()
