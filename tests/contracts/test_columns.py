@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from isopleth import AnomalyDetector, DataWarning, InputError
+from isopleth import SOSREP, AnomalyDetector, DataWarning, InputError
 from isopleth.tables.cells import SourceTable
 from isopleth.tables.schema import Schema, source_of
 
@@ -493,3 +493,12 @@ def test_a_column_of_one_truth_value_in_text_is_no_new_word():
     columns = Schema.of(table).with_constants()
     assert columns.columns[1].levels == ("True",)
     assert columns.encode(table).unseen == {}
+
+
+def test_columns_that_the_fit_does_not_know_are_named_and_not_used():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=60), "colour": rng.choice(["red", "blue"], 60)})
+    model = SOSREP(frame="marginal").fit(table)
+    with pytest.warns(DataWarning, match="columns that the table of the fit does not have are not used: 'price'"):
+        found = model.score_samples(table.assign(price=3.0))
+    np.testing.assert_array_equal(found, model.score_samples(table))

@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.core.arrays import Backend, to_backend
-from isopleth.core.errors import Hint, InputError, listed, warn_user
+from isopleth.core.errors import Hint, InputError, listed, quoted, warn_user
 from isopleth.core.interval_cells import Blurred, IntervalCells, blurred_as, hides_most, told_apart
 from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.core.rows import ALL_INTEGERS
@@ -366,13 +366,15 @@ def encoded_rows(
     warn: bool = True,
     source: SourceTable | None = None,
 ) -> tuple[np.ndarray, IntervalCells]:
-    """Return a table of the columns of the fit as numbers, then codes, and its intervals; warn of unseen words.
+    """Return a table of the columns of the fit as numbers, then codes, and its intervals; warn of other columns and unseen words.
 
     Columns that `source` holds, since their kinds were decided by it, are not read again.
     """
     encoded = columns.encode(source or given, typed=typed)
     if len(encoded.rows) < min_samples:
         given.refuse_few(len(encoded.rows), min_samples)
+    if encoded.extra and warn:
+        warn_user(f"columns that the table of the fit does not have are not used: {quoted(encoded.extra)}.")
     if encoded.unseen and warn:
         counts = listed([f"{str(name)!r} ({count})" for name, count in encoded.unseen.items()])
         warn_user(
