@@ -41,7 +41,7 @@ class Cells(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "wbr", "br"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
