@@ -40,3 +40,13 @@ def test_a_law_of_many_values_keeps_both_ends_and_hardly_moves_between_them():
     np.testing.assert_array_equal(at_most, ends + 1.0)
     np.testing.assert_array_equal(at_least, len(values) - ends)
     np.testing.assert_allclose(law.tails(values)[0], values + 1.0, atol=2.0)
+
+
+def test_laws_of_columns_without_equal_values_share_the_weights_up_to_their_steps():
+    columns = RNG.normal(size=(2, MOST_STEPS + 5))
+    one, other = (EmpiricalLaw.of_ranked(column, np.ones(len(column)))[0] for column in columns)
+    assert one.up_to is other.up_to
+    assert not one.up_to.flags.writeable
+    weighted = EmpiricalLaw.of(columns[0], np.full(len(columns[0]), 2.0))  # has weights of its own
+    np.testing.assert_array_equal(weighted.up_to, 2.0 * one.up_to)
+    np.testing.assert_array_equal(weighted.values, one.values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -30,7 +31,7 @@ class EmpiricalLaw:
     def of(cls, observed: np.ndarray, weights: np.ndarray) -> Self:
         """Compute the law of `observed` values."""
         if (weights == 1.0).all():  # a sort of values alone is several times faster than that of their places
-            return cls._of_ordered(np.sort(observed), np.arange(1.0, len(observed) + 1.0))[0]
+            return cls._of_ordered(np.sort(observed))[0]
         return cls.of_ranked(observed, weights)[0]
 
     @classmethod
@@ -39,7 +40,7 @@ class EmpiricalLaw:
         same = bool((weights == 1.0).all())
         order = np.argsort(observed, kind=None if same else "stable")
         ordered = observed[order]
-        law, last = cls._of_ordered(ordered, np.arange(1.0, len(order) + 1.0) if same else np.cumsum(weights[order]))
+        law, last = cls._of_ordered(ordered, None if same else np.cumsum(weights[order]))
         step, near = np.repeat(np.arange(len(last)), np.diff(last, prepend=-1)), float(rounding_of(law.values))
         if ((step > 0) & (law.values[step - 1] >= ordered - near)).any():  # a search finds an earlier step
             step = law._places(ordered, near)
@@ -48,14 +49,18 @@ class EmpiricalLaw:
         return law, place
 
     @classmethod
-    def _of_ordered(cls, ordered: np.ndarray, total: np.ndarray) -> tuple[Self, np.ndarray]:
-        """Compute the law of ascending values with their cumulative weights; return it and the positions of its steps."""
-        last = np.flatnonzero(np.append(differ(ordered), True))
-        if len(last) > MOST_STEPS:
-            inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
-            last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
-            last = last[np.append(True, last[1:] > last[:-1])]
-        return cls(ordered[last], np.append(0.0, total[last])), last
+    def _of_ordered(cls, ordered: np.ndarray, total: np.ndarray | None = None) -> tuple[Self, np.ndarray]:
+        """Compute the law of ascending values with their cumulative weights; return it and the positions of its steps.
+
+        Without weights, each value has weight 1.
+        """
+        apart = differ(ordered)
+        if total is None and apart.all():
+            last, up_to = _distinct_steps(len(ordered))
+            return cls(ordered[last], up_to), last
+        last = _most_steps(np.flatnonzero(np.append(apart, True)))
+        up_to = last + 1.0 if total is None else total[last]
+        return cls(ordered[last], np.append(0.0, up_to)), last
 
     @property
     def weight(self) -> float:
@@ -87,6 +92,27 @@ class EmpiricalLaw:
         """Return the smallest value such that at most `share` of the weight is above it."""
         place = np.searchsorted(self.up_to[1:], (1.0 - share) * self.weight * (1.0 - 1e-12))
         return float(self.values[min(int(place), len(self.values) - 1)])
+
+
+def _most_steps(last: np.ndarray) -> np.ndarray:
+    """Return those of the positions of steps that a law keeps."""
+    if len(last) <= MOST_STEPS:
+        return last
+    inner = np.linspace(MOST_EXTREME, len(last) - 1 - MOST_EXTREME, MOST_STEPS - 2 * MOST_EXTREME)
+    last = np.r_[last[:MOST_EXTREME], last[inner.round().astype(int)], last[-MOST_EXTREME:]]
+    return last[np.append(True, last[1:] > last[:-1])]
+
+
+@lru_cache(maxsize=4)
+def _distinct_steps(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return positions of the steps of `n` distinct values of weight 1, and the weight up to each.
+
+    Most columns of numbers have no equal values, so the laws of a table share these.
+    """
+    last = _most_steps(np.arange(n))
+    up_to = np.append(0.0, last + 1.0)
+    last.flags.writeable = up_to.flags.writeable = False
+    return last, up_to
 
 
 def normal_scores(values: np.ndarray, axis: int | None = 1, offset: float = 0.5) -> np.ndarray:

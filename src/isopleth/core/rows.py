@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+
+from isopleth.core.threads import slices
 
 # Values are equal if they differ by rounding only: by less than this share of the range of most of them, or of the whole range if
 # they agree in eleven digits, because most values may be one. If most are 0, there is no range and are no digits: a share of the
@@ -15,6 +18,9 @@ import numpy as np
 _ROUNDING, _DIGITS, _OF_OTHERS = 1e-9, 4e-12, 2e-11
 # From here on, float64 holds only some of the whole numbers: those below are exact.
 ALL_INTEGERS = 2**53
+
+# Cells of a block of columns.
+_IN_CACHE = 2**17
 
 
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -141,6 +147,12 @@ def _ranked(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return ranks.T, columns.T, order[0]
 
 
+def column_blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the columns of rows some at a time, as the rows of arrays that stay in the cache of a core."""
+    for some in slices(rows.shape[1], max(1, _IN_CACHE // max(len(rows), 1))):
+        yield np.array(rows[:, some].T, order="C")
+
+
 def rounding_of(ordered: np.ndarray) -> np.ndarray:
     """Return how far apart numbers are that differ by rounding: a share of the range of most of them, without codes."""
     others = ordered.shape[-1] // 4
@@ -199,7 +211,7 @@ class Rounding:
 
         With `constants` a column whose numbers all agree in eleven digits has one value; identifiers of more digits have many.
         """
-        pairs = [cls._of_column(column, constants) for column in X.T]
+        pairs = [cls._of_column(column, constants) for columns in column_blocks(X) for column in columns]
         return cls([found for found, _ in pairs], [instead for _, instead in pairs])
 
     @staticmethod

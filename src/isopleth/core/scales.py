@@ -25,7 +25,8 @@ def bounded(z: np.ndarray) -> np.ndarray:
 def medians(X: np.ndarray) -> np.ndarray:
     """Return the median of each column, bit for bit that of np.median, which is several times slower."""
     half = len(X) // 2
-    ordered = np.partition(X.T, half, axis=1)
+    ordered = np.array(X.T, order="C")  # columns whose cells are not next to each other are partitioned more slowly
+    ordered.partition(half, axis=1)
     upper = ordered[:, half].copy()  # a copy, so that `ordered` can be freed
     return upper if len(X) % 2 else 0.5 * ordered[:, :half].max(axis=1) + 0.5 * upper
 

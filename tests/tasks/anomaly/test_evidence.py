@@ -53,6 +53,15 @@ class TestTable:
         np.testing.assert_allclose(spread_of(wild, np.ones(300)), spread_of(X, np.ones(300)), rtol=0.02)
         assert spread_of(np.r_[np.zeros(99), 1.0][:, None], np.ones(100))[0] > 0
 
+    def test_the_spread_of_many_columns_is_their_weighted_deviation_between_two_order_statistics(self):
+        X, weights = np.random.default_rng(0).normal(size=(2500, 110)), 1.0 + np.arange(2500.0) % 3.0
+        given = X.copy()
+        ordered = np.sort(X, axis=0)
+        drawn_in, share = np.clip(X, ordered[25], ordered[-26]), weights / weights.sum()
+        expected = np.sqrt(share @ (drawn_in - share @ drawn_in) ** 2)
+        np.testing.assert_allclose(spread_of(X, weights), expected, rtol=1e-12)
+        np.testing.assert_array_equal(X, given)  # the work is on copies of some columns at a time
+
     def test_blocks_hold_all_rows_within_the_memory(self):
         parts = Budget(20_000.0, 2).blocks(1000, 100.0)
         assert np.concatenate([np.arange(1000)[part] for part in parts]).tolist() == list(range(1000))

@@ -97,7 +97,7 @@ class CovarianceEvidence:
         z, w = indicators.expand(_bounded(table.rows, table.spread)), table.weights
         gaps = np.isnan(z)
         has_gaps = bool(gaps.any())
-        distance, filled = _first_distances(z, gaps) if has_gaps else (((z - medians(z)) ** 2).sum(axis=1), z)
+        distance, filled = _first_distances(z, gaps) if has_gaps else (_from_medians(z), z)
         half = np.empty(0, dtype=int)
         for _ in range(STEPS):
             found = _nearest(distance, w)
@@ -146,7 +146,14 @@ class CovarianceEvidence:
 
 
 def _bounded(rows: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    return np.clip(rows / scale, -FARTHEST, FARTHEST)
+    z = rows / scale
+    return np.clip(z, -FARTHEST, FARTHEST, out=z)
+
+
+def _from_medians(z: np.ndarray) -> np.ndarray:
+    """Return squared distances from the medians."""
+    away = z - medians(z)
+    return np.asarray(np.square(away, out=away).sum(axis=1))
 
 
 def _first_distances(z: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -193,10 +200,14 @@ def _nearest(distance: np.ndarray, w: np.ndarray) -> np.ndarray:
 
 
 def _moments(z: np.ndarray, w: np.ndarray, floors: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return the mean, the Cholesky factor of the shrunk covariance with variances of at least `floors`, and the shrinkage."""
+    """Return the mean, the Cholesky factor of the shrunk covariance with variances of at least `floors`, and the shrinkage.
+
+    Overwrites `z`.
+    """
     n, p = w.sum(), z.shape[1]
     centre = w @ z / n
-    deviations = (z - centre) * np.sqrt(w / n)[:, None]
+    deviations = np.subtract(z, centre, out=z)
+    deviations *= np.sqrt(w / n)[:, None]
     S = deviations.T @ deviations
     S[np.diag_indices(p)] += np.maximum(floors - np.diag(S), 0.0)
     level = float(np.trace(S)) / p

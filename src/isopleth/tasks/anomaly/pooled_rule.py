@@ -7,7 +7,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from dataclasses import dataclass
 from typing import Self
 
@@ -16,10 +16,10 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 from isopleth.core.budget import MOST_ROWS, Budget
 from isopleth.core.laws import EmpiricalLaw
-from isopleth.core.rows import merge_rows, row_keys, without_rounding
+from isopleth.core.rows import column_blocks, merge_rows, row_keys, without_rounding
 from isopleth.core.scales import bounded
 from isopleth.core.tails import Tail
-from isopleth.core.threads import interruptible, map_threads, slices
+from isopleth.core.threads import interruptible, map_threads
 from isopleth.tasks.anomaly.covariance import CovarianceEvidence
 from isopleth.tasks.anomaly.training_table import (
     NEW,
@@ -301,7 +301,7 @@ class ColumnTails:
         own, found = np.where(table.known == NEW, 0.0, table.weights), np.zeros(len(table.rows))
         laws: list[EmpiricalLaw | CategoryShares] = []
         means = []
-        for j, x in enumerate(_columns(table.rows)):
+        for j, x in enumerate(itertools.chain.from_iterable(column_blocks(table.rows))):
             known = ~np.isnan(x)
             law: EmpiricalLaw | CategoryShares
             if (code := j - table.categories.n_numeric) >= 0:
@@ -340,12 +340,6 @@ class ColumnTails:
 
         parts = budget.blocks(len(rows), 8.0 * (rows.shape[1] + 8))
         return np.concatenate(map_threads(total, parts, budget.threads))
-
-
-def _columns(rows: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the columns of rows as contiguous arrays, which are copied some at a time."""
-    for some in slices(rows.shape[1], max(1, IN_CACHE // max(len(rows), 1))):
-        yield from np.ascontiguousarray(rows[:, some].T)
 
 
 def _surprise(

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from isopleth.core.budget import Budget
-from isopleth.core.rows import merge_rows, row_keys
+from isopleth.core.rows import column_blocks, merge_rows, row_keys
 
 if TYPE_CHECKING:
     from isopleth.tasks.anomaly.pooled_rule import PooledRule
@@ -38,7 +38,7 @@ def weights_of(copies: np.ndarray, gaps: np.ndarray) -> np.ndarray:
 
 def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return standard deviations after clipping the extreme hundredths, which one cell could decide; gaps do not count."""
-    if not len(rows):
+    if not rows.size:
         return np.zeros(rows.shape[1])
     missing = np.isnan(rows)
     if missing.any():
@@ -47,20 +47,30 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
             [spread_of(x[cells, None], weights[cells]) for x, cells in zip(rows.T, known, strict=True)] or [np.empty(0)]
         )
     share = weights / weights.sum()
-
-    def deviation(table: np.ndarray) -> np.ndarray:
-        centred = table - share @ table
-        return np.sqrt(share @ np.square(centred, out=centred))
-
-    low = min(-(-len(rows) // 100), (len(rows) - 1) // 2)
-    high = len(rows) - 1 - low
-    ordered = np.partition(rows.T, sorted({low, high}), axis=1)
-    drawn_in = deviation(np.clip(rows, ordered[:, low], ordered[:, high]))
+    drawn_in = np.concatenate([_drawn_in(columns, share) for columns in column_blocks(rows)])
     if (drawn_in > 0.0).all():
         return drawn_in
     # With weights a column may have no deviation although its distinct rows differ.
-    every = deviation(rows)
+    every = np.concatenate([_deviations(columns, share) for columns in column_blocks(rows)])
     return np.where(drawn_in > 0.0, drawn_in, np.where(every > 0.0, every, rows.std(axis=0)))
+
+
+def _drawn_in(columns: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return standard deviations of columns, (d, n), after clipping the extreme hundredths; overwrites `columns`."""
+    n = columns.shape[1]
+    low = min(-(-n // 100), (n - 1) // 2)
+    ordered, high = columns.copy(), n - 1 - low
+    # Two places are found one after the other: NumPy has fast code for one.
+    ordered.partition(low, axis=1)
+    inner = ordered[:, low:]
+    inner.partition(high - low, axis=1)
+    return _deviations(np.clip(columns, ordered[:, [low]], ordered[:, [high]], out=columns), share)
+
+
+def _deviations(columns: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return standard deviations of columns, (d, n), which are overwritten."""
+    columns -= (columns @ share)[:, None]
+    return np.asarray(np.sqrt(np.square(columns, out=columns) @ share))
 
 
 @dataclass(frozen=True)
@@ -132,7 +142,8 @@ class TrainingTable:
         Each row occurs once, or as often as `occurs` says, and then has one of the `weights`.
         """
         d = rows.shape[1] if n_numeric is None else n_numeric
-        marked = np.where(np.isnan(rows), _GAP, rows)
+        missing = np.isnan(rows)
+        marked = np.where(missing, _GAP, rows) if missing.any() else rows
         if groups is not None:
             marked = np.column_stack([marked, groups])
         distinct, copies, place = merge_rows(marked, np.ones(len(rows)) if occurs is None else occurs)
