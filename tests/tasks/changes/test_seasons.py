@@ -234,3 +234,37 @@ def test_the_seasons_that_were_taken_out_are_said():
     result = ChangePointDetector(random_state=0, period=24).fit(wave).result_
     assert "Taken out: a season of 24 steps (period=None leaves them in)." in result.text()
     assert "Taken out" not in ChangePointDetector(random_state=0, period=None).fit(wave).result_.text()
+
+
+MINUTES = np.arange(1440)
+TURNS = np.arange(600)
+CYCLES = {"wave": -3.0 * np.cos(2.0 * np.pi * TURNS / 600), "shift": 6.0 * ((TURNS >= 198) & (TURNS < 450))}
+
+
+@pytest.mark.parametrize("kind", CYCLES)
+def test_seven_long_cycles_without_times_are_a_season_beside_a_step(kind):
+    noise = np.random.default_rng(0).normal(size=4200)
+    series = np.tile(CYCLES[kind], 7) + noise + 3.0 * (np.arange(4200) >= 1830)
+    detector = ChangePointDetector(random_state=0).fit(series)
+    assert len(detector.periods_) == 1
+    assert abs(detector.periods_[0] - 600.0) <= 15.0
+    assert detector.kinds_.tolist() == ["level"]
+    assert abs(int(detector.change_points_[0]) - 1830) <= 3
+
+
+def test_counts_with_a_daily_load_have_no_line():
+    rng = np.random.default_rng(1)
+    load = 0.3 + np.exp(-0.5 * ((MINUTES / 60.0 - 14.0) / 4.0) ** 2)
+    detector = ChangePointDetector(random_state=0).fit(rng.poisson(12.0 * np.tile(load, 7)))
+    assert (len(detector.change_points_), detector.result_.trend) == (0, "")
+
+
+def test_the_flank_of_a_longer_period_is_no_peak():
+    values = CYCLES["wave"][np.arange(4200) % 600] + np.random.default_rng(0).normal(size=4200)
+    assert cycle_of(values[:, None]) is None  # seven cycles; eight of 520 steps would be in reach
+
+
+def test_a_cycle_in_levels_has_these_in_another_series_too():
+    cycle = Cycle.of_steps(600, 150.0).in_levels((40, 90))
+    assert cycle.freedom == 5
+    np.testing.assert_array_equal(cycle.over(300).phases, cycle.phases[:300])

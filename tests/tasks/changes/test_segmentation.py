@@ -339,3 +339,15 @@ def test_each_change_of_a_long_series_is_at_its_best_place_between_its_neighbour
                 assert search.total(moved) >= cost
     for j in range(1, len(bounds) - 1):
         assert search.total(np.delete(bounds, j)) > cost
+
+
+def test_levels_beside_a_short_one_are_no_lines():
+    """A grid of places that is wider than a short level finds it with lines only; constants are compared at its places too."""
+    shares = np.random.default_rng(5)
+    load = 0.3 + np.exp(-0.5 * ((np.arange(10080) % 1440 / 60.0 - 14.0) / 4.0) ** 2)
+    requests = shares.poisson(3000.0 * load)
+    steps = np.arange(10080)
+    share = 0.004 * np.where((steps >= 3500) & (steps < 3540), 12.0, 1.0) * np.where(steps >= 7740, 2.0, 1.0)
+    found = describe((shares.binomial(requests, share) / requests)[:, None])
+    assert found.location.degree == 0
+    assert found.location.changes.tolist() == [3500, 3540, 7740]

@@ -11,7 +11,9 @@ _PEAK_SHARE = 0.7
 # The autocorrelation must have fallen to this share of a peak before it; otherwise the peak is a ripple on a slower cycle.
 _FALLEN = 0.5
 # A period must be seen this many times.
-_LONGEST_PERIOD = 8
+_CYCLES = 8
+# Lags beyond the longest period, as a share of it, in which a peak may go on rising: it is the flank of a longer period then.
+_FLANK = 0.25
 # Share of the size of values below which differences are rounding errors, which have periods too: those of a line.
 _ROUNDING = 1e-9
 # Least height of the autocorrelation at a period, as it is and in its standard errors for independent values; and least test
@@ -44,16 +46,20 @@ def period_of(values: np.ndarray) -> tuple[float, float, float]:
     rest = values - values.mean(axis=0)
     rest = rest - np.outer(time, time @ rest / (time @ time))
     rest[:, np.ptp(rest, axis=0) <= _ROUNDING * np.ptp(values, axis=0)] = 0.0
-    found = np.mean([autocorrelation(column, n // _LONGEST_PERIOD) for column in rest.T], axis=0)
+    longest = n // _CYCLES
+    found = np.mean([autocorrelation(column, longest + int(_FLANK * longest)) for column in rest.T], axis=0)
     lags = np.arange(2, len(found) - 1)
     peaks = lags[(found[lags] > found[lags - 1]) & (found[lags] >= found[lags + 1])]
     peaks = peaks[np.minimum.accumulate(found)[peaks] <= _FALLEN * found[peaks]]
-    if not len(peaks) or found[peaks].max() <= 0.0:
+    near = peaks[peaks < longest]
+    if not len(near) or found[near].max() <= 0.0:
         return float("nan"), 0.0, 0.0
-    first = int(peaks[found[peaks] >= _PEAK_SHARE * found[peaks].max()][0])
+    first = int(near[found[near] >= _PEAK_SHARE * found[near].max()][0])
     fallen = np.flatnonzero(found[first:] < _FALLEN * found[first])
     hill = peaks[(peaks >= first) & (peaks < (first + fallen[0] if len(fallen) else len(found)))]
     lag = int(hill[found[hill].argmax()])
+    if lag >= longest:
+        return float("nan"), 0.0, 0.0
     before, at, after = found[lag - 1 : lag + 2]
     return lag + 0.5 * float(before - after) / float(before - 2.0 * at + after), float(at), _statistic(rest, lag)
 

@@ -15,7 +15,7 @@ from isopleth.core.errors import InputError
 from isopleth.tasks.changes.autocorrelation import cycle_of
 from isopleth.tasks.changes.description_length import describe
 from isopleth.tasks.changes.preparation import TO_SIGMA
-from isopleth.tasks.changes.segments import STABLE, Segmentation, rounding_variance
+from isopleth.tasks.changes.segments import STABLE, Segmentation, rounding_variance, segment
 
 # Passes over several seasons, each fitted to what the others leave.
 _PASSES = 3
@@ -32,11 +32,12 @@ class Cycle:
     period: float  # mean length in steps
     harmonics: int = 0  # number of the first harmonics that a smooth season consists of; 0 for all phases
     growing: bool = False  # whether each phase has a line in time: the season grows, shrinks or turns into another
+    edges: tuple[int, ...] = ()  # first steps of a cycle that has a few levels in the place of a phase for each step
 
     @property
     def freedom(self) -> int:
         """Number of coefficients."""
-        return (2 * self.harmonics or self.count) * (1 + self.growing)
+        return (2 * self.harmonics or self.count) * (1 + self.growing) + len(self.edges)
 
     @classmethod
     def of_fractions(cls, fractions: np.ndarray, count: int, period: float) -> Cycle:
@@ -50,7 +51,15 @@ class Cycle:
 
     def over(self, length: int) -> Cycle:
         """Return the cycle of another series of steps."""
+        if self.edges:
+            return self.of_steps(length, self.period).in_levels(self.edges)
         return replace(self.of_steps(length, self.period, self.count), harmonics=self.harmonics, growing=self.growing)
+
+    def in_levels(self, edges: tuple[int, ...]) -> Cycle:
+        """Return the cycle with one phase from each of the edges to the next."""
+        return replace(
+            self, phases=np.searchsorted(edges, self.phases, side="right"), count=len(edges) + 1, edges=edges
+        )
 
     def smooth(self) -> list[Cycle]:
         """Return the cycle with fewer and fewer harmonics."""
@@ -160,6 +169,12 @@ _FOUND, _GIVEN, _SHORTEST = 4.0, 2.0, 2.0
 _DAYS = 7
 # Longest period that is sought in differences, and robust standard deviations at which these are clipped.
 _LONGEST, _WILD = 400, 6.0
+# Shares of a period by which it may be wrong and numbers of phases, one look after the other, and periods that are compared.
+_REACHES, _TRIED = ((0.1, 100), (0.01, 100), (0.002, 10_000)), 21
+# Factor by which parts of a column become longer, the fewest of them, and fewest parts of a cycle.
+_WIDER, _FEWEST_PARTS, _PARTS_OF_CYCLE = 4, 64, 8
+# Fewest steps of a cycle that is described by a few levels.
+_LONG_CYCLE = 100
 # Most parts of a period as which a shorter one repeats, for which the parts may differ in level only.
 _MOST_PARTS = 31
 
@@ -237,20 +252,32 @@ def _options(shorter: Sequence[Cycle], cycle: Cycle) -> list[Cycle]:
 def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) -> list[Cycle]:
     """Return the seasons of a column; `joint` is the period of all columns together."""
     n = len(column)
-    periods = {round(joint) + some for some in (-1, 0, 1)} if joint is not None and joint >= 3 else set()
+    periods = set(_of_means(column))
+    if joint is not None and joint >= 3:
+        periods |= {round(joint) + some for some in (-1, 0, 1)} | {_refined(_bridged(column), joint)}
     own = period_of_differences(column)
     whole = [Cycle.of_steps(n, period) for period in sorted(periods | ({own} if own else set()))]
     cycles = dict.fromkeys(whole, _FOUND)
     if seconds is not None:  # a day of the calendar is known beforehand; weeks beside it are tried below
         cycles |= {_of_calendar("day", seconds): _GIVEN, _of_calendar("week", seconds): _FOUND}
     whole = [one for one, least in cycles.items() if _SHORTEST <= one.period <= n / least and one.count > 1]
-    options = [option for one in whole for option in _options([], one)]
+    options = [option for one in whole for option in [*_options([], one), *_levels(column, one)]]
     # A season that grows is no change; one that changes at once is seen by the scan of shapes, which keeps a found season.
     # Of two or three cycles it would describe everything.
     growing = [replace(one, growing=True) for one in options if one.period <= n / _FOUND]
     first = chosen_seasons(column, [[*options, *growing]], given=False)
     longer = _week_of(first, n, seconds)
     return first if longer is None else chosen_seasons(column, [first, _options(first, longer)], given=False)
+
+
+def _levels(column: np.ndarray, cycle: Cycle) -> Iterator[Cycle]:
+    """Yield a long cycle by the segments of the means of its phases, as of machines that are on or off."""
+    if cycle.count < _LONG_CYCLE or cycle.period * _FOUND > len(column):
+        return
+    means = _means(_bridged(column), cycle)[np.unique(cycle.phases, return_index=True)[1]]
+    found = segment(means[:, None], degrees=(0,), most_lags=0).changes if np.ptp(means) > 0.0 else ()
+    if len(found):
+        yield cycle.in_levels(tuple(int(step) for step in found))
 
 
 def _week_of(found: Sequence[Cycle], length: int, seconds: np.ndarray | None) -> Cycle | None:
@@ -305,6 +332,38 @@ def period_of_differences(column: np.ndarray) -> int | None:
     costs = n * np.log(np.maximum(1.0 - explained / total, 1e-12)) + (periods + 1.0) * np.log(n)
     best = int(costs.argmin())
     return int(periods[best]) if costs[best] < 0.0 else None
+
+
+def _of_means(column: np.ndarray) -> Iterator[int]:
+    """Yield the periods of differences of means over parts of a long column: single differences of slow cycles are noise."""
+    column, width = _bridged(column), _WIDER
+    while (count := len(column) // width) >= _FEWEST_PARTS:
+        found = period_of_differences(column[: count * width].reshape(count, width).mean(axis=1))
+        if found is not None and found >= _PARTS_OF_CYCLE:  # shorter ones are seen in shorter parts
+            yield _refined(column, found * width)
+        width *= _WIDER
+
+
+def _refined(column: np.ndarray, period: float) -> int:
+    """Return the whole number of steps near a period whose phases explain most of a column less its means over a period.
+
+    Few long cycles say their period to some hundredths only, so that late cycles would be out of phase.
+    """
+    sums = np.concatenate([[0.0], np.cumsum(column)])
+    length = round(period)
+    rest = column[length // 2 :][: len(column) - length + 1] - (sums[length:] - sums[:-length]) / length
+    best = period
+    for reach, phases in _REACHES:
+        tried = np.unique(np.round(best * np.linspace(1.0 - reach, 1.0 + reach, _TRIED)))
+        costs = [_unexplained(rest, Cycle.of_steps(len(rest), one, min(int(one), phases))) for one in tried]
+        best = float(tried[int(np.argmin(costs))])
+    return int(best)
+
+
+def _unexplained(rest: np.ndarray, cycle: Cycle) -> float:
+    """Return minus the sum of squares that the means of phases explain."""
+    sums, counts = np.bincount(cycle.phases, rest), np.bincount(cycle.phases)
+    return -float((sums**2 / np.maximum(counts, 1)).sum())
 
 
 def _bridged(column: np.ndarray) -> np.ndarray:

@@ -252,7 +252,9 @@ def _strongest(rest: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def _key(seasons: Seasons) -> tuple[Any, ...]:
     """Return what tells seasons apart."""
-    return tuple(tuple((round(c.period, 6), c.count, c.harmonics, c.growing) for c in cycles) for cycles in seasons)
+    return tuple(
+        tuple((round(c.period, 6), c.count, c.harmonics, c.growing, c.edges) for c in cycles) for cycles in seasons
+    )
 
 
 def _memory(rest: np.ndarray) -> float:

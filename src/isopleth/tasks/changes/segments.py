@@ -508,6 +508,9 @@ def segment(
         for cost, bounds, search in _tried(z, degree, weights, (most_lags, shortest, surcharge, moving))
     )
     cost, bounds, search = min(tried, key=lambda one: one[0])
+    if len(bounds) > 2 and search.costs.degree and 0 in degrees:
+        constants = _as_constants(bounds, search, z, weights, search.shortest, surcharge, moving)
+        cost, bounds, search = min(constants, (cost, bounds, search), key=lambda one: one[0])
     if MOST_PLACES < n <= _FINE:
         bounds, cost = min((bounds, cost), search.best(_FINE), key=lambda found: found[1])
     innovations, extents = _standard_innovations(search.costs, bounds, z, weights)
@@ -538,6 +541,16 @@ def _tried(
             bounds, cost = search.best(MOST_PLACES)
             yield cost, bounds, search
             noises = _fitted(search.costs, bounds, weights, lags)
+
+
+def _as_constants(
+    bounds: np.ndarray, search: SegmentationSearch, z: np.ndarray, weights: np.ndarray, *options: Any
+) -> tuple[float, np.ndarray, SegmentationSearch]:
+    """Return cost, bounds and search of constants that begin with the changes of lines, which their own search may miss."""
+    costs = SegmentCosts(z, search.costs.noises, 0, weights, floors=search.costs.floors)
+    constants = SegmentationSearch(costs, *options)
+    bounds = constants.refined(bounds, set())
+    return constants.total(bounds), bounds, constants
 
 
 def _standard_innovations(
