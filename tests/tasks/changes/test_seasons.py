@@ -268,3 +268,9 @@ def test_a_cycle_in_levels_has_these_in_another_series_too():
     cycle = Cycle.of_steps(600, 150.0).in_levels((40, 90))
     assert cycle.freedom == 5
     np.testing.assert_array_equal(cycle.over(300).phases, cycle.phases[:300])
+
+
+def test_an_incident_of_one_cycle_is_no_level_of_the_season():
+    series = np.random.default_rng(0).normal(size=1400)
+    series[500:520] += 40.0
+    assert not any(own.edges for own in seasons_of(series[:, None], "auto", np.arange(1400) * 432.0)[0])

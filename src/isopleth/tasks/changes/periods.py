@@ -271,11 +271,15 @@ def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) 
 
 
 def _levels(column: np.ndarray, cycle: Cycle) -> Iterator[Cycle]:
-    """Yield a long cycle by the segments of the means of its phases, as of machines that are on or off."""
+    """Yield a long cycle by the segments of the medians of its phases, as of machines that are on or off."""
     if cycle.count < _LONG_CYCLE or cycle.period * _FOUND > len(column):
         return
-    means = _means(_bridged(column), cycle)[np.unique(cycle.phases, return_index=True)[1]]
-    found = segment(means[:, None], degrees=(0,), most_lags=0).changes if np.ptp(means) > 0.0 else ()
+    # Medians over cycles, so that what happened in one of them, such as an incident, is no part of the season.
+    number = np.cumsum(np.diff(cycle.phases, prepend=cycle.phases[0]) < 0)
+    values = np.full((number[-1] + 1, cycle.count), np.nan)
+    values[number, cycle.phases] = _bridged(column)
+    medians = np.nanmedian(values, axis=0)
+    found = segment(medians[:, None], degrees=(0,), most_lags=0).changes if np.ptp(medians) > 0.0 else ()
     if len(found):
         yield cycle.in_levels(tuple(int(step) for step in found))
 
