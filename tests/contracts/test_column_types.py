@@ -170,7 +170,7 @@ def names(frame):
 @EACH
 def test_filled_tables_have_the_types_and_the_known_cells_that_they_had(library):
     frame = FRAMES[library]
-    filled = DensityImputer(n_estimators=8).fit_transform(frame)
+    filled = DensityImputer(n_estimators=4).fit_transform(frame)
     # Intervals are limits of numbers, which get the number to expect inside them.
     numbers = {"interval": np.dtype(float)} if "interval" in names(frame) else {}
     assert types(filled) == types(frame) | numbers
@@ -185,7 +185,7 @@ def test_filled_tables_have_the_types_and_the_known_cells_that_they_had(library)
 @EACH_WITHOUT_COPIES
 def test_made_rows_have_the_types_of_the_rows_that_they_are_like(library):
     frame = FRAMES[library]
-    made = make_rows(KDE(ProductLaplacian()).fit(frame), 6, random_state=0, complete=True)
+    made = make_rows(KDE(ProductLaplacian(), frame="scale").fit(frame), 6, random_state=0, complete=True)
     expected = types(frame)
     numbers = {"interval": np.dtype(float)} if "interval" in expected else {}
     assert types(made) == {name: kind for name, kind in (expected | numbers).items() if name not in LEFT_OUT}

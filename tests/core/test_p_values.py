@@ -145,7 +145,7 @@ def false_discovery_proportions(law, training, new, planted, runs, fdr, novelty,
 
 @pytest.mark.parametrize(("law", "novelty"), [(law, True) for law in LAWS] + [("smooth", False)])
 def test_selection_of_new_rows_holds_its_level(law, novelty):
-    runs = 25
+    runs = 16
     wrong, power = false_discovery_proportions(law, 100, 60, 10, runs, 0.2, novelty)
     assert wrong.mean() <= 0.2 + 2 * wrong.std() / np.sqrt(len(wrong))
     assert power > 0.9
