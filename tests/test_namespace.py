@@ -46,10 +46,12 @@ isopleth.AnomalyDetector
 print(*sys.modules)
 warnings.simplefilter("ignore")
 isopleth.SOSREP().fit([[0.0], [1.0], [3.0]])
-print("torch" in sys.modules)"""
+isopleth.AnomalyDetector().fit([[0.0], [1.0], [3.0]])
+print("torch" in sys.modules, "sklearn.tree" in sys.modules)"""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    *loaded, torch_is_loaded = done.stdout.split()
+    *loaded, torch_is_loaded, trees_are_loaded = done.stdout.split()
     assert torch_is_loaded == "False"  # by a fit to arrays of NumPy either
+    assert trees_are_loaded == "False"  # by a detector that explains no row
     assert "isopleth.tasks.anomaly.detector" in loaded
     needless = {"torch", "matplotlib", "jinja2", "scipy.signal", "sklearn.cluster", "click", "pyarrow.parquet"}
     needless |= {f"isopleth.{name}" for name in ("density", "score", "difference", "sampling", "tasks.drift", "io")}

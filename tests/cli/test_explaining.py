@@ -12,6 +12,7 @@ from cli import shell
 from cli.shell import rows_of
 from isopleth import AnomalyDetector, load, save
 from isopleth.cli import anomalies as explaining
+from isopleth.conditional.binned_law import BinnedLaw
 
 run = partial(shell.fine, "anomalies")
 
@@ -42,6 +43,16 @@ def test_the_table_says_which_columns_and_what_would_be_better(file):
     assert all(re.search(r"[abc] \S+ \(\S+( to \S+)? is usual", line) for line in lines[first : first + 4])
     assert lines[-1].startswith("explained by: ")
     assert "explained by" not in run(file, "--top", 4).stdout
+
+
+def test_laws_of_columns_are_fitted_once_and_kept_where_rows_are_explained(file, tmp_path, monkeypatch):
+    fitted, fit = [], BinnedLaw.fit_judging
+    monkeypatch.setattr(BinnedLaw, "fit_judging", lambda *args: fitted.append(args[2]) or fit(*args))
+    for option, kept in (("--explain", {"0", "1", "2"}), ("--quiet", set())):
+        fitted.clear()
+        run(file, option, "--save", tmp_path / "model")
+        assert sorted(fitted) == [0, 1, 2]  # by the sentences about cells, and by the explanations
+        assert load(tmp_path / "model")._reasons.laws.keys() == kept
 
 
 def test_out_names_the_first_column_of_shown_and_flagged_rows(file, tmp_path):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
+from isopleth.cli.flagged_rows import cells_of_flagged
 from isopleth.cli.many_rows import SomeRows, is_read_in_parts, judged_in_parts, refuse_with_patterns
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
@@ -26,7 +27,6 @@ from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, cell_text
 from isopleth.tasks.anomaly.result import Anomalies
-from isopleth.tasks.cellwise.flagged_rows import cells_of_flagged
 from isopleth.tasks.description import broken_relations_of, relations_in_words
 
 
@@ -67,14 +67,11 @@ def anomalies(
         # No density sees that a total is not price times quantity where every one of the three is usual.
         for words in relations_in_words(broken_relations_of(table)):
             say(f"{file if isinstance(table, SomeRows) else table.source}: {words}")
-        if not model and not reference:
-            place, where = list(found.where.items())[-1]
-            flagged = found.order[found.flagged[found.order]]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
-                found = replace(found, of_cells=cells_of_flagged(table, flagged, where, place))
         if explains:
             run.stage("explaining")
+        if not model and not reference:
+            found = with_cells(detector, table, found, keep_laws=explains)
+        if explains:
             found = explained(detector, table, found, top, flagged=explain and run.out is not None)
     run.stage("writing")
     shown = found if explain else replace(found, explanation=None, explained_rows=None)
@@ -150,6 +147,20 @@ def cells_of(table: FileTable) -> Any:
         return some.with_limits(some.values)
 
     return ShownCells(table.shape, object, shown)
+
+
+def with_cells(
+    detector: AnomalyDetector, table: FileTable | SomeRows, found: Anomalies, *, keep_laws: bool
+) -> Anomalies:
+    """Return the anomalies with sentences about the cells of flagged rows; `keep_laws` if the detector explains rows later."""
+    place, where = list(found.where.items())[-1]
+    flagged = found.order[found.flagged[found.order]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
+        sentences = cells_of_flagged(detector, table, flagged, where, place)
+    if not keep_laws:  # they would be most of a model file
+        detector._reasons.laws.clear()
+    return replace(found, of_cells=sentences)
 
 
 def explained(

@@ -15,7 +15,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 from sklearn import config_context
-from sklearn.tree import DecisionTreeRegressor
 
 from isopleth.core.budget import ONE_THREAD, Budget
 from isopleth.core.progress import unheard
@@ -100,6 +99,9 @@ class Forest:
         copies : array of shape (n,), optional
             Number of equal rows that each stands for, one of which a tree may not have seen; the weights by default.
         """
+        # Here, because detectors that explain no row grow no trees, and a small one is fitted in the time of this import.
+        from sklearn.tree import DecisionTreeRegressor
+
         drawn, splitter = round(float(weights.sum())), "random" if growth.random_splits else "best"
         target = np.ascontiguousarray(np.rint(target / _STEP) * _STEP).reshape(len(X), -1)
         share, gaps = weights / weights.sum(), bool(np.isnan(X).any())

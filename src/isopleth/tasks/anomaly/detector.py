@@ -720,6 +720,14 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         )
         return replace(found, telling=self._telling(found, cells, table.order)).like(X)
 
+    def _excess_of_cells(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the excess of the cells of rows, (n, d), and that of numbers of rows of the fit, (m, p), as `explain` has it."""
+        table, rows = self._enter(X, warn=False)
+        cells, known = self._rounding.apply(self._coded(table)), self._index.find(rows)
+        judged = self._reasons.judge(cells, known, self._seed, self._budget)
+        own = self._reasons.judge(self._reasons.drawn, self._reasons.numbers, self._seed, self._budget)
+        return judged.excess[:, np.argsort(table.order)], own.excess[:, : self._n_numeric]
+
     def _telling(self, found: Explanation, cells: np.ndarray, order: np.ndarray) -> np.ndarray:
         """Return the column that tells most of each cell that an explanation names; -1 elsewhere."""
         from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW

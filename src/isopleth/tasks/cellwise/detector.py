@@ -165,15 +165,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the table cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        entered = enter(self, X, reset=True, min_samples=2, missing=True)
-        self._points = IntervalPoints.of(entered.rows, entered.limits, entered.weights)
-        table = self._with_points(entered)
-        sample = Sample.of(table.rows, np.zeros(len(table.rows)), np.ones(len(table.rows)))
+        table, sample = self._begin(X)
         sizes = () if table.columns is None else tuple(len(levels) for levels in table.columns.levels)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        self._names = used_names(self, table.columns)
-        cells = self._cells(table)
-        self.rules_, self._forms = find_rules(cells), WordForms.of(cells)
         how: dict[str, Any] = {
             "most": self.max_samples,
             "computed": self._computed(table),
@@ -184,12 +178,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             first = np.unique(sample.place, return_index=True)[1]
             limits = table.limits.take(first[sample.independent])
             self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, limits, growth=growth, **how)
-        codes = rows[:, table.n_numeric :].T
-        self._counts = [
-            np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
-        ]
-        self.number_bound_ = _number_bound(judged.excess[:, : table.n_numeric])
-        self._word_bounds = self._bounds_of_words(table, cells)
+        self._set_bounds(table, rows, judged.excess[:, : table.n_numeric])
         self._judged = judged.take(np.searchsorted(sample.independent, sample.place))
         self._repeats = sample.repeats()
         self._unread = self._unread_of(X, table)
@@ -202,6 +191,37 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self.cell_scores_, self.row_scores_ = table.answer(self._scores_of_fit), table.answer(rows)
         self.p_values_ = table.answer(np.exp(-self._tail.surprise(rows, new=0.0)))
         return self
+
+    def _begin(self, X: Any) -> tuple[CheckedRows, Sample]:
+        """Take a table: points for cells that say a limit, rules and forms of words; return it, and its distinct rows."""
+        entered = enter(self, X, reset=True, min_samples=2, missing=True)
+        self._points = IntervalPoints.of(entered.rows, entered.limits, entered.weights)
+        table = self._with_points(entered)
+        self._names = used_names(self, table.columns)
+        cells = self._cells(table)
+        self.rules_, self._forms = find_rules(cells), WordForms.of(cells)
+        return table, Sample.of(table.rows, np.zeros(len(table.rows)), np.ones(len(table.rows)))
+
+    def _set_bounds(self, table: CheckedRows, rows: np.ndarray, excess: np.ndarray) -> None:
+        """Set the bounds of cells by the words of distinct rows, and by the excess of the numbers of such rows."""
+        sizes = () if table.columns is None else tuple(len(levels) for levels in table.columns.levels)
+        codes = rows[:, table.n_numeric :].T
+        self._counts = [
+            np.bincount(c[~np.isnan(c)].astype(np.intp), minlength=k) for c, k in zip(codes, sizes, strict=True)
+        ]
+        self.number_bound_ = _number_bound(excess)
+        self._word_bounds = self._bounds_of_words(table, self._cells(table))
+
+    def _flagged_by(self, X: Any, excess: np.ndarray, ordinary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which cells are flagged by laws that others have fitted, (n, d), and the cells as they are shown.
+
+        `excess` is that of the cells of X under these laws, (n, d), and `ordinary` that of numbers of the rows of their fit.
+        """
+        table, sample = self._begin(X)
+        self._set_bounds(table, sample.rows[sample.independent], ordinary)
+        judged = replace(CellJudgement.empty(*excess.shape), excess=self._encoded_order(table, excess))
+        scores = self._scores(table, judged, self._unread_of(X, table))
+        return flagged_cells(scores, self._excess(table, judged), self._bounds(table)), _shown(table, table.rows)
 
     @staticmethod
     def _unread_of(X: Any, table: CheckedRows) -> dict[int, UnreadCells]:
