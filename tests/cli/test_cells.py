@@ -11,6 +11,8 @@ import pytest
 from cli.shell import fine as run
 from cli.shell import found as as_json
 from cli.shell import refused
+from isopleth import read_table
+from isopleth.tasks.cellwise import flagged_rows
 
 
 @pytest.fixture
@@ -56,3 +58,15 @@ def test_what_cannot_be_used_is_one_sentence(orders, tmp_path):
     assert "holds no rules that can be read" in refused("cells", orders, "--rules", junk)
     assert "orders.csv" in refused("cells", orders, "--repaired", orders)
     assert "none.csv does not exist" in refused("cells", tmp_path / "none.csv")
+
+
+@pytest.mark.filterwarnings("ignore::isopleth.DataWarning")
+def test_sentences_about_cells_of_some_flagged_rows_say_of_how_many(orders, monkeypatch):
+    table = read_table(orders, bad_cells="missing")
+    places = np.arange(2, len(table) + 2)
+    monkeypatch.setattr(flagged_rows, "_MOST_FLAGGED", 3)
+    said = flagged_rows.cells_of_flagged(table, np.array([7, 0, 1, 2]), places, "line")
+    assert said[0].startswith("In line 9, of the 3 least likely flagged ones, a cell does not fit")
+    assert (
+        "of the" not in flagged_rows.cells_of_flagged(table, np.array([7, 0, 1]), places, "line")[0].split(" a cell")[0]
+    )

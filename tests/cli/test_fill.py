@@ -261,3 +261,12 @@ def test_columns_that_are_not_used_are_said_to_keep_their_gaps_if_they_have_any(
     path = written(tmp_path / "t.csv", columns)
     found = json.loads(fine("fill", path, "--out", tmp_path / "o.csv", "--json").stdout)
     assert (found["filled"], found["left"]) == (1, left)
+
+
+def test_excluded_columns_are_left_out_as_the_sentence_says(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n" + "".join(f"{i * i % 11},{i % 7 if i % 3 == 0 else ''}\n" for i in range(30)))
+    said = " ".join(fine("fill", path, "--out", tmp_path / "o.csv").stdout.split())
+    assert "--exclude leaves the column out." in said
+    fine("fill", path, "--exclude", "b", "--out", tmp_path / "o.csv")
+    assert (tmp_path / "o.csv").read_text().startswith("a\n0\n1\n")

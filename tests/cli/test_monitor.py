@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import forked
@@ -68,6 +69,11 @@ def test_alarms_are_those_of_the_library(reference):
     for alarm in found:
         assert alarm["first_row"] == alarm["row"] - 19
         assert alarm["statistic"] > alarm["threshold"]
+    monitor = DriftMonitor(20, 400, random_state=0).fit(read_table(reference).frame)
+    changes = monitor.update(pd.DataFrame(STREAM, columns=["a", "b"])).changes(0)
+    given = dict(zip(changes["column"], changes["shift_given_others"], strict=True))
+    assert found[0]["shift_given_others"] == {name: by for name, by in given.items() if by}
+    assert given["a"]
 
 
 def test_text_for_people(reference):

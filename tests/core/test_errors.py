@@ -19,7 +19,7 @@ from isopleth import (
     MissingExtraError,
     two_sample_test,
 )
-from isopleth.core.errors import Hint, Message, listed, require
+from isopleth.core.errors import Hint, Message, listed, meant, require
 from isopleth.tables.schema import Schema
 
 
@@ -101,3 +101,11 @@ def test_an_error_names_parameter_column_row_and_value(call, fields):
         call()
     assert told(caught.value) == fields
     assert isinstance(caught.value.message, Message)
+
+
+def test_similar_names_are_offered_for_unknown_columns():
+    assert meant(["colr", "heigth_of"], ["size", "Colour", "height"]) == ", perhaps 'Colour', 'height' are meant"
+    assert meant(["weight"], ["a", 3]) == ""
+    table = pd.DataFrame({"time": pd.date_range("2024", periods=20), "pressure_in": np.arange(20.0)})
+    with pytest.raises(InputError, match=r"no column 'tmie' .*, perhaps 'time' is meant"):
+        ChangePointDetector().fit(table, times="tmie")

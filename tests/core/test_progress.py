@@ -15,6 +15,7 @@ from isopleth import (
     LSDD,
     SOSREP,
     AnomalyDetector,
+    CellwiseDetector,
     ChangePointDetector,
     ClassPriorEstimator,
     DensityImputer,
@@ -266,6 +267,14 @@ LONG = {
             .score_samples(X)
         ),
         ["search of a length scale"],
+    ),
+    "cells of rows beyond the sample": (
+        lambda X, Y, v: (
+            CellwiseDetector(n_estimators=3, max_samples=40, random_state=0, verbose=v)
+            .fit(np.random.default_rng(0).normal(size=(5000, 2)))
+            .row_scores_
+        ),
+        ["laws of columns"],
     ),
 }
 

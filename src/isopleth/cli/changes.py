@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.run import Run, tell
-from isopleth.core.errors import Hint, InputError, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, meant, quoted, warn_user
 from isopleth.files.file_table import FileTable, numbers_with_gaps, refuse_odd_cells
 from isopleth.files.read import Reader, Reading
 from isopleth.tasks.changes.detector import ChangePointDetector
@@ -77,13 +77,15 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
     there = table.data.column_names
     if time is not None and time not in there:
         raise InputError(
-            f"{path} has no column {time!r} ({{parameter}}); it has {quoted(there)}.", parameter="time", column=time
+            f"{path} has no column {time!r} ({{parameter}}){meant([time], there)}; it has {quoted(there)}.",
+            parameter="time",
+            column=time,
         )
     if both := [name for name in options.columns or [] if name in options.exclude]:
         raise InputError(f"{{parameter}} and --exclude both name {quoted(both)}.", parameter="columns", column=both[0])
     unknown = [name for name in options.columns or [] if name not in there]
     if unknown:
-        text = f"{path} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(there)}."
+        text = f"{path} has no column {quoted(unknown)} ({{parameter}}){meant(unknown, there)}; it has {quoted(there)}."
         raise InputError(text, parameter="columns", column=unknown[0])
     time = time or _only_column_of_times(table, options)
     known = [name for name in table.names if name != time]

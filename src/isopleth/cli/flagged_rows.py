@@ -48,16 +48,18 @@ def cells_of_flagged(
     found, values = cells._flagged_by(table.take(chosen).frame, every, ordinary)
     wrong = np.asarray(found.any(axis=1))
     bad, rare = judged[wrong[judged]], judged[~wrong[judged]]
+    of_judged = f", of the {len(rows):,} least likely flagged ones," if len(rows) < len(flagged) else ""
     said = []
     if len(bad):
         where = listed([str(place) for place in places[np.sort(chosen[bad])]], _MOST_NAMED)
         lines = f"{name}s {where}" if len(bad) > 1 else f"{name} {where}"
         said.append(
-            f"In {lines} a cell does not fit the others of its row: isopleth cells names it, and what would be usual."
+            f"In {lines}{of_judged} a cell does not fit the others of its row: isopleth cells names it, and what would be usual."
         )
     if kind := _kind(cells._names, values, rare):
         said.append(
-            f"{counted(len(rare), 'flagged row')} are rare kinds of rows ({kind}): no cell is unusual given the others."
+            f"{counted(len(rare), 'flagged row')}{of_judged} are rare kinds of rows ({kind}): no cell is unusual given the "
+            "others."
         )
     return said
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.core.errors import InputError, listed, warn_user
+from isopleth.core.errors import InputError, listed, meant, warn_user
 from isopleth.files.file_table import FileTable
 from isopleth.results.text import cell_text
 from isopleth.tables.intervals import given_interval
@@ -34,9 +34,8 @@ def values_of(given: list[str], schema: Schema, *, limits: bool = False) -> dict
                 f"--given has {part!r}; write a column and one value, as in --given price=3,colour=red; ranges are not taken."
             )
         if name not in columns:
-            raise InputError(
-                f"--given names column {name!r}, which is not used; expected one of {listed(list(columns))}."
-            )
+            offered = f"{meant([name], columns)}; expected one of {listed(list(columns))}"
+            raise InputError(f"--given names column {name!r}, which is not used{offered}.")
         if name in found:
             raise InputError(f"--given names column {name!r} twice; give it one value.")
         interval = limits and columns[name].kind == "numeric" and given_interval(value) is not None

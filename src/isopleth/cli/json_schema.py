@@ -75,6 +75,9 @@ _ALARM = {
     "statistic": Key("number", "distance of the window from the reference"),
     "threshold": Key("number", "threshold of the distance"),
     "changes": Key("object", "how the columns changed that moved, in words"),
+    "shift_given_others": Key(
+        "object", "mean residual of each column that moved given the others, in units of its standard deviation"
+    ),
 }
 _KNOWN = {
     "known": Key("integer", "number of known anomalies"),

@@ -209,6 +209,13 @@ def moved(alarms: DriftAlarms, place: int) -> dict[str, str]:
     return {name: text for name, text, far in zip(found["column"], said, found["moved"], strict=True) if far}
 
 
+def shifts_given_others(alarms: DriftAlarms, place: int) -> dict[str, float]:
+    """Return the columns that moved given the others at an alarm, with the shifts of their residuals."""
+    found = alarms.changes(place)
+    shifts = zip(found["column"], found["shift_given_others"], strict=True)
+    return {name: float(shift) for name, shift in shifts if shift}
+
+
 def _print(alarms: DriftAlarms, as_json: bool) -> None:
     """Print alarms at once, for a reader that waits for them."""
     for place, (row, first, statistic, threshold) in enumerate(zip(*alarms._columns().values(), strict=True)):
@@ -216,7 +223,8 @@ def _print(alarms: DriftAlarms, as_json: bool) -> None:
         if as_json:
             rows = {"row": int(row) + 1, "first_row": int(first) + 1}
             numbers = {"statistic": float(statistic), "threshold": float(threshold)}
-            click.echo(json.dumps({**rows, **numbers, "changes": changes}))
+            given = shifts_given_others(alarms, place)
+            click.echo(json.dumps({**rows, **numbers, "changes": changes, "shift_given_others": given}))
         else:
             words = f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference"
             lines = [f"{words} (distance {statistic:.4g}, threshold {threshold:.4g})"]

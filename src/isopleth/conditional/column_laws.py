@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Protocol, Self
 
 import numpy as np
@@ -17,8 +18,8 @@ from isopleth.core.threads import check_stopped, map_threads
 
 # Quantiles of the law between which a number is usual.
 USUAL = (0.05, 0.95)
-# Rows that are judged at once.
-_BATCH = 2048
+# Rows that are judged at once, and the trees that are grown in the time of one such batch, about.
+_BATCH, _TREES_OF_BATCH = 2048, 8
 
 
 class LawOfBins(Protocol):
@@ -137,7 +138,9 @@ class CellLaws:
             others = np.concatenate([rest, np.setdiff1d(fitted, known)])
             for part in np.split(others, np.arange(_BATCH, len(others), _BATCH)):
                 if len(part):
+                    check_stopped()
                     judged.put(part, j, law, at(scored[part]), scored[part, j], said.take(part))
+                    growth.tick(_TREES_OF_BATCH)
             return law
 
         laws = map_threads(fit_one, range(rows.shape[1]), growth.budget.threads)
@@ -176,6 +179,11 @@ class CellLaws:
         gain = logs[:-1] - logs[-1]
         order = np.argsort(-gain, kind="stable")
         return [int(others[k]) for k in order if gain[k] > 0.5]
+
+
+def steps_of_fit(rows: int, columns: int, most: int, trees: int) -> int:
+    """Return the steps of progress of :meth:`CellLaws.fit`: trees, and what judging the rows beyond those of the fit is worth."""
+    return columns * (trees + _TREES_OF_BATCH * ceil(max(rows - most, 0) / _BATCH))
 
 
 def without_each(scored: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from numbers import Integral, Real
 from types import ModuleType
 from typing import Any, Self
@@ -53,6 +54,14 @@ def listed(parts: list[str], most: int = 8) -> str:
 def quoted(names: Iterable[Any], most: int = MANY_NAMES) -> str:
     """Return names in quotes as one string, the first ones where there are many."""
     return listed([_shortened(repr(name)) for name in names], most)
+
+
+def meant(unknown: Iterable[Any], names: Iterable[Any]) -> str:
+    """Return words that offer the most similar of the known names for each unknown one; nothing without a similar one."""
+    known = {str(name).casefold(): name for name in names}
+    near = [match for name in unknown for match in get_close_matches(str(name).casefold(), known, n=1)]
+    verb = "is" if len(set(near)) == 1 else "are"
+    return f", perhaps {quoted(dict.fromkeys(known[match] for match in near))} {verb} meant" if near else ""
 
 
 class Wording:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from isopleth.conditional import ConditionalDensity
-from isopleth.core.errors import DataWarning, InputError, warn_user, whole_number
+from isopleth.core.errors import DataWarning, InputError, meant, warn_user, whole_number
 from isopleth.core.parts import Add, Parts, S
 from isopleth.distributed.row_sample import MAX_ROWS, TableBlocks, blocks_of, drawn_rows, last_rows
 from isopleth.tables.cells import TRUTH
@@ -146,8 +146,10 @@ def _with_target(X: Any, y: Any) -> tuple[Any, Any]:
     """Return rows and target as collections; the target may be a column of the rows, by its name."""
     if not isinstance(y, str):
         return X, y
-    if y not in list(getattr(X, "columns", ())):
-        raise InputError(f"X has no column {y!r}, which is to be the target; name one of its columns.", column=y)
+    names = list(getattr(X, "columns", ()))
+    if y not in names:
+        text = f"X has no column {y!r}, which is to be the target{meant([y], names)}; name one of its columns."
+        raise InputError(text, column=y)
     return X[[name for name in X.columns if name != y]], X[y]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from isopleth.core.errors import Hint, InputError, Message, one_of, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, Message, meant, one_of, quoted, warn_user
 from isopleth.files import readers
 from isopleth.files.delimited import (
     Dialect,
@@ -298,7 +298,7 @@ class Reader:
         known = {mine: own[name] for mine, name in zip(self.names, theirs, strict=False) if name in own}
         for name, value in (self.how.detection_limits or {}).items():
             if name not in offered:
-                text = f"{self.source} has no column {name!r} ({{parameter}}); it has {quoted(offered)}."
+                text = f"{self.source} has no column {name!r} ({{parameter}}){meant([name], offered)}; it has {quoted(offered)}."
                 raise InputError(text, parameter="detection_limits", column=name)
             if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
                 text = "{parameter} has {value} for {column}; expected a number."
@@ -315,7 +315,7 @@ class Reader:
     def _refuse_unknown_labels(self, offered: list[str]) -> None:
         for name in self.how.labels:
             if name not in offered:
-                text = f"{self.source} has no column {name!r} ({{parameter}}); it has {quoted(offered)}."
+                text = f"{self.source} has no column {name!r} ({{parameter}}){meant([name], offered)}; it has {quoted(offered)}."
                 raise InputError(text, parameter="labels", column=name)
 
     def _chosen(self, offered: list[str]) -> list[int]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
-from isopleth.core.errors import MANY_NAMES, Hint, InputError, listed, quoted
+from isopleth.core.errors import MANY_NAMES, Hint, InputError, listed, meant, quoted
 from isopleth.io.input_files import check_source
 
 # A file that holds more than this once it is unpacked, or needs more memory than this for being wide or sparse, is refused:
@@ -267,7 +267,7 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
     for asked, parameter in ((columns or (), "columns"), (exclude, "exclude")):
         unknown = [name for name in asked if name not in where]
         if unknown:
-            text = f"{source} has no column {quoted(unknown)} ({{parameter}}); it has {quoted(names)}."
+            text = f"{source} has no column {quoted(unknown)} ({{parameter}}){meant(unknown, names)}; it has {quoted(names)}."
             raise InputError(text, parameter=parameter, column=unknown[0])
     left = [name for name in (names if columns is None else columns) if name not in exclude]
     if exclude and not left:
@@ -301,7 +301,7 @@ def renamed(source: object, names: Sequence[str], rename: Mapping[str | int, str
             text = f"{source} has {len(places)} columns {key!r} ({{parameter}}): say which by its number, {numbers}."
             raise InputError(text, parameter="rename", column=str(key))
         if not places and each:
-            text = f"{source} has no column {key!r} ({{parameter}}); it has {quoted(names)}."
+            text = f"{source} has no column {key!r} ({{parameter}}){meant([key], names)}; it has {quoted(names)}."
             raise InputError(text, parameter="rename", column=str(key))
         if places:
             found[places[0]] = new

@@ -19,7 +19,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from isopleth.core.errors import InputError, Message, quoted
+from isopleth.core.errors import InputError, Message, meant, quoted
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.tables.cells import (
     MISSING_IN_NUMBERS,
@@ -99,7 +99,8 @@ class ColumnChoices:
         """Refuse names of columns that are not used."""
         for what in self._LISTS:
             if unknown := [name for name in getattr(self, what) if name not in names]:
-                text = f"there is no column {quoted(unknown)} ({{parameter}}); those that are used are {quoted(names)}."
+                offered = f"{meant(unknown, names)}; those that are used are {quoted(names)}."
+                text = f"there is no column {quoted(unknown)} ({{parameter}}){offered}"
                 raise InputError(text, parameter=what, column=unknown[0])
         kinds = Counter(name for what in self._LISTS[:3] for name in set(getattr(self, what)))
         if twice := [name for name, count in kinds.items() if count > 1]:

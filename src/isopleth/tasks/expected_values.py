@@ -192,7 +192,7 @@ class FilledCells(Result):
             return []
         return [
             f"Most cells were missing in {in_words(names)}: rows without a cell may have none for a reason, and what is filled "
-            "there is a guess; --exclude leaves a column as it is."
+            "there is a guess; --exclude leaves the column out."
         ]
 
     def _limits(self) -> list[str]:

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.binned_law import OF_BINS
-from isopleth.conditional.column_laws import CellJudgement, CellLaws
+from isopleth.conditional.column_laws import CellJudgement, CellLaws, steps_of_fit
 from isopleth.conditional.inputs import Sample
 from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.budget import Budget
@@ -172,9 +172,10 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             "most": self.max_samples,
             "computed": self._computed(table),
         }
-        with Progress("laws of columns", self.n_estimators * table.rows.shape[1], self.verbose) as tick:
+        rows = sample.rows[sample.independent]
+        steps = steps_of_fit(len(rows), rows.shape[1], self.max_samples, self.n_estimators)
+        with Progress("laws of columns", steps, self.verbose) as tick:
             growth = replace(OF_BINS, trees=self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick)
-            rows = sample.rows[sample.independent]
             first = np.unique(sample.place, return_index=True)[1]
             limits = table.limits.take(first[sample.independent])
             self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, limits, growth=growth, **how)

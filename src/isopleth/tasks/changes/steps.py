@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 
 from isopleth.core.arrays import to_numpy
-from isopleth.core.errors import InputError, listed, warn_user
+from isopleth.core.errors import InputError, listed, meant, warn_user
 from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
 from isopleth.tables.text_types import as_datetime, axis_of, days_of, length_text, moment, time_words
@@ -24,10 +24,10 @@ def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
     series, frame = given.table, given.frame
     if isinstance(times, str):
         if frame is None or times not in frame.columns:
-            there = "it is no data frame" if frame is None else f"it has {listed(list(map(str, frame.columns)))}"
-            raise InputError(
-                f"series has no column {times!r} ({{parameter}}); {there}.", parameter="times", column=times
-            )
+            names = [] if frame is None else list(map(str, frame.columns))
+            there = "it is no data frame" if frame is None else f"it has {listed(names)}"
+            text = f"series has no column {times!r} ({{parameter}}){meant([times], names)}; {there}."
+            raise InputError(text, parameter="times", column=times)
         return _taken(given, times)
     if times is None and frame is not None:
         found = [name for name in frame.columns if _holds_times(frame.get_column(name))]
