@@ -78,3 +78,11 @@ def test_bent_residuals_are_those_that_an_analysis_of_variance_tells(monkeypatch
     for share, told in ((0.99, False), (1.01, True)):
         monkeypatch.setattr(bent, "_BENT", share * 6 * min(tests))
         assert bent.bend(scores, residuals, np.arange(3)) == told
+
+
+def test_rounding_of_the_scores_does_not_matter():
+    scores, linear, columns = parts(curved(120))
+    rounded = scores * (1.0 + 1e-14 * np.random.default_rng(0).normal(size=scores.shape))
+    np.testing.assert_allclose(
+        forest_residuals(rounded, linear, columns), forest_residuals(scores, linear, columns), atol=1e-9
+    )

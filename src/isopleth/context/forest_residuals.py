@@ -8,13 +8,15 @@ import numpy as np
 from scipy.stats import f as f_law
 from sklearn.ensemble import ExtraTreesRegressor
 
-from isopleth.core.rows import columns_by_key, row_keys
+from isopleth.core.rows import columns_by_key, keys_by_rank
 
 # Rows times squared columns beyond which forests take too long, and the fewest rows that show a bend.
 _MOST, _FEWEST = 40_000, 50
 # Parts of a column in which the mean residual is compared, and the p-value below which relations bend.
 _PARTS, _BENT = 8, 0.01
 _TREES, _LEAF, _SEED = 40, 2, 53
+# Trees see multiples of this: their sums have no rounding errors then, which would choose between divisions that are alike.
+_STEP = 2.0**-20
 
 
 def forest_residuals(scores: np.ndarray, residuals: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
@@ -26,7 +28,7 @@ def forest_residuals(scores: np.ndarray, residuals: np.ndarray, columns: np.ndar
     n, p = scores.shape
     if n < _FEWEST or n * p**2 > _MOST or not bend(scores, residuals, columns):
         return None
-    order = np.argsort(row_keys(scores[:, columns_by_key(scores)]), kind="stable")
+    order = np.argsort(keys_by_rank(scores), kind="stable")
     ranked, out = scores[order], np.empty((n, p))
     for j in range(p):
         others = np.flatnonzero(columns != columns[j])
@@ -62,5 +64,9 @@ def _left_by_forest(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         warnings.simplefilter(
             "ignore", UserWarning
         )  # a row may be in the bags of all trees: its residual is that of the mean
-        expected = forest.fit(x, y).oob_prediction_
+        expected = forest.fit(_in_steps(x), _in_steps(y)).oob_prediction_
     return np.asarray(y - np.where(np.isfinite(expected), expected, y.mean()))
+
+
+def _in_steps(values: np.ndarray) -> np.ndarray:
+    return np.rint(values / _STEP) * _STEP
