@@ -170,3 +170,10 @@ def test_the_shell_completes_commands_and_options(words, expected):
         text=True,
     )
     assert {line.partition(",")[2] for line in run.stdout.splitlines()} == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "spent", "said"), [(1e-5, 4.0, " 0%"), (0.25, 0.5, " 25%"), (0.25, 4.0, " 25%, 12 s left")]
+)
+def test_the_time_that_is_left_is_estimated_when_there_is_something_to_go_by(share, spent, said):
+    assert messages.share_and_rest(share, spent) == said

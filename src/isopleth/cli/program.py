@@ -187,9 +187,13 @@ class Stages:
             self._shown = ""
 
 
+# Share of a computation from which on the time that is left is estimated: the first steps include preparations.
+_LEAST_SHARE = 0.01
+
+
 def share_and_rest(share: float, spent: float) -> str:
-    """Return a share in words and, from a second on, an estimate of the seconds that are left."""
-    left = f", {spent * (1.0 - share) / share:.0f} s left" if share > 0.0 and spent >= 1.0 else ""
+    """Return a share in words and, from a second and a hundredth on, an estimate of the seconds that are left."""
+    left = f", {spent * (1.0 - share) / share:.0f} s left" if share >= _LEAST_SHARE and spent >= 1.0 else ""
     return f" {share:.0%}{left}"
 
 
