@@ -55,7 +55,7 @@ def share_needed(target: str, dim: int, rows: int, seed: int) -> dict[str, float
     ways = [SpectralCutoff(count=share) for share in SHARES]
     found = {}
     for name, kind in SPACES.items():
-        space = kind(IMQ(dim=dim), n_jobs=1)
+        space = kind(IMQ(dim=dim), budget=Budget(n_jobs=1))
         found[name] = path_errors(space, X, judge, typical_distance(X), ways, Accuracy(1e-6, 300), bases=(None,))[0]
 
     def needed(name: str, best_of: str) -> float:
@@ -173,7 +173,7 @@ def spread(rows: int, dims: Sequence[int]) -> Iterator[str]:
         part = {}
         for name, kind in SPACES.items():
             values = SampleSystem(
-                kind(IMQ(dim=dim), n_jobs=1), z, np.full(rows, 1.0 / rows), whole=True
+                kind(IMQ(dim=dim), budget=Budget(n_jobs=1)), z, np.full(rows, 1.0 / rows), whole=True
             ).spectrum.values
             below = np.cumsum(np.clip(values[::-1], 0.0, None))
             part[name] = float(np.searchsorted(below, 0.95 * below[-1]) + 1) / len(values)

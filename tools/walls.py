@@ -318,7 +318,7 @@ PACKAGES = (
             (
                 "cellwise",
                 "which cells are wrong",
-                ("detector", "result"),
+                ("detector", "result", "flagged_rows"),
                 ("ask for the wrong cells of a file", "plant one and find it", "read which laws judge a cell"),
             ),
             (

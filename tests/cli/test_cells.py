@@ -11,7 +11,7 @@ import pytest
 from cli.shell import fine as run
 from cli.shell import found as as_json
 from cli.shell import refused
-from isopleth import read_table
+from isopleth import AnomalyDetector, read_table
 from isopleth.tasks.cellwise import flagged_rows
 
 
@@ -65,8 +65,10 @@ def test_sentences_about_cells_of_some_flagged_rows_say_of_how_many(orders, monk
     table = read_table(orders, bad_cells="missing")
     places = np.arange(2, len(table) + 2)
     monkeypatch.setattr(flagged_rows, "_MOST_FLAGGED", 3)
-    said = flagged_rows.cells_of_flagged(table, np.array([7, 0, 1, 2]), places, "line")
-    assert said[0].startswith("In line 9, of the 3 least likely flagged ones, a cell does not fit")
-    assert (
-        "of the" not in flagged_rows.cells_of_flagged(table, np.array([7, 0, 1]), places, "line")[0].split(" a cell")[0]
-    )
+    detector = AnomalyDetector(random_state=0).fit(table)
+
+    def said(*flagged):
+        return flagged_rows.cells_of_flagged(detector, table, np.array(flagged), places, "line")[0]
+
+    assert said(7, 0, 1, 2).startswith("In line 9, of the 3 least likely flagged ones, a cell does not fit")
+    assert "of the" not in said(7, 0, 1).split(" a cell")[0]

@@ -249,7 +249,9 @@ def test_what_is_said_of_columns_holds():
     assert kinds["order_no"] == "numeric"
     assert kinds["price"] == "categorical"
     assert columns.left_out["paid"] == "identifier"
-    with pytest.raises(InputError, match=r"no column 'prise' \(numeric\); those that are used are"):
+    with pytest.raises(
+        InputError, match=r"no column 'prise' \(numeric\), perhaps 'price' is meant; those that are used are"
+    ):
         Schema.of(table, numeric=["prise"])
     with pytest.raises(InputError, match=r"column 'colour' holds '\w+' in row 0"):
         Schema.of(table, numeric=["colour"])

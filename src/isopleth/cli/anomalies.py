@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
-from isopleth.cli.flagged_rows import cells_of_flagged
 from isopleth.cli.many_rows import SomeRows, is_read_in_parts, judged_in_parts, refuse_with_patterns
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
@@ -27,6 +26,7 @@ from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, cell_text
 from isopleth.tasks.anomaly.result import Anomalies
+from isopleth.tasks.cellwise.flagged_rows import cells_of_flagged, forget_reasons
 from isopleth.tasks.description import broken_relations_of, relations_in_words
 
 
@@ -158,8 +158,8 @@ def with_cells(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
         sentences = cells_of_flagged(detector, table, flagged, where, place)
-    if not keep_laws:  # they would be most of a model file
-        detector._reasons.laws.clear()
+    if not keep_laws:
+        forget_reasons(detector)
     return replace(found, of_cells=sentences)
 
 

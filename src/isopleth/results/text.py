@@ -123,10 +123,12 @@ def table_text(table: ShownTable, most: int | None) -> str:
 
 
 def _cells_text(name: str, column: Any, computed: bool) -> list[str]:
+    """Return the cells of a column: computed numbers with four digits, but whole ones as they are, since they are places."""
     cells = [python_value(cell) for cell in column]
     if not computed:
         return [printable(cell_text(cell)) for cell in cells]
-    return [f"{cell:.4g}" if isinstance(cell, float) and cell == cell else printable(cell_text(cell)) for cell in cells]
+    parts = [isinstance(cell, float) and cell == cell and not cell.is_integer() for cell in cells]
+    return [f"{cell:.4g}" if part else printable(cell_text(cell)) for cell, part in zip(cells, parts, strict=True)]
 
 
 def python_value(cell: Any) -> Any:

@@ -103,8 +103,11 @@ class ChangePoints(Result):
         return len(self.change_points)
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{place} ({kind})" for place, kind in zip(self.change_points, self.kinds, strict=True))
-        return f"ChangePoints({found or 'none'})"
+        found = [
+            f"{self.change_points[i]}{'' if end is None else f' to {end}'} ({self.kinds[i]})"
+            for i, end in zip(*self._told, strict=True)
+        ]
+        return f"ChangePoints({', '.join(found) or 'none'})"
 
     kind = "change_points"
     title = "Changes of a series"

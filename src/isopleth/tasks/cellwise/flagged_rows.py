@@ -9,7 +9,6 @@ import numpy as np
 from isopleth.core.errors import listed
 from isopleth.core.rows import sample_places
 from isopleth.results.text import cell_text, counted
-from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.cellwise.detector import CellwiseDetector
 
 # Rows by which rules are found; most flagged rows that are judged, and that are named.
@@ -18,9 +17,7 @@ _ROWS, _MOST_FLAGGED, _MOST_NAMED = 1000, 200, 8
 _OF_RARE, _OF_ALL = 0.6, 0.1
 
 
-def cells_of_flagged(
-    detector: AnomalyDetector, table: Any, flagged: np.ndarray, places: np.ndarray, name: str
-) -> list[str]:
+def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.ndarray, name: str) -> list[str]:
     """Return sentences about the cells of flagged rows, by the laws of columns that explain rows too.
 
     Parameters
@@ -62,6 +59,11 @@ def cells_of_flagged(
             "others."
         )
     return said
+
+
+def forget_reasons(detector: Any) -> None:
+    """Drop the laws of columns, which would be most of a model file; they are fitted anew where rows are explained."""
+    detector._reasons.laws.clear()
 
 
 def _kind(names: list[str], values: np.ndarray, rare: np.ndarray) -> str:
