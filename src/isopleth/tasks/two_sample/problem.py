@@ -109,10 +109,11 @@ _FEWEST_OF_STRATUM = 1
 
 
 def gap_strata(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Divide rows into strata of alike gaps, each with rows of both samples; return strata (n,) and missing cells (n, d).
+    """Divide rows into strata of alike gaps; return strata (n,) and missing cells (n, d).
 
     A tree takes the columns that leave most cells; where one row lacks a column, its whole stratum does. Strata depend on gaps
-    and samples only, so that values within one can be exchanged.
+    and samples only, so that values within one can be exchanged. Few rows that lack a column, of one sample maybe, are a stratum
+    of their own, in which little or nothing is exchanged: the other rows keep the column.
     """
     strata, blanked = np.zeros(len(missing), dtype=np.intp), missing.copy()
     todo, done = [np.arange(len(missing))], 0
@@ -132,8 +133,7 @@ def _divided(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.nda
     """Return masks of the rows with and without a cell in the column that leaves most cells; None if no column does."""
     best, most = None, int(len(missing) * (~missing.any(axis=0)).sum())
     for lacks in missing.T:
-        counts = [int((side & own).sum()) for side in (lacks, ~lacks) for own in (first, ~first)]
-        if min(counts) < _FEWEST_OF_STRATUM:
+        if not lacks.any() or min(int((~lacks & own).sum()) for own in (first, ~first)) < _FEWEST_OF_STRATUM:
             continue
         kept = sum(int(side.sum()) * int((~missing[side].any(axis=0)).sum()) for side in (lacks, ~lacks))
         if kept > most:
