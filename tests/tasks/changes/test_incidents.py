@@ -10,7 +10,8 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.changes.incidents import sharp_incidents, with_incidents
+from isopleth.tasks.changes.incidents import Incident, apart, sharp_incidents, with_incidents
+from isopleth.tasks.changes.odd_cycles import OddCycles
 from isopleth.tasks.changes.stretches import SkewScale, beyond_others
 
 
@@ -153,3 +154,59 @@ def test_the_scale_of_skewed_differences_is_that_of_their_law():
     assert SkewScale.of(rng.normal(size=20_000)).scale > 10.0
     even = SkewScale(1.0, 2.0)
     np.testing.assert_allclose(even.sizes(np.array([2.0, -2.0, 0.0])), [np.log(2.0), 1.0, 0.0])
+
+
+def _working_days(seed, days=28, dips=False):
+    """Hours of a load on working days, from 8 to 18 o'clock, or of one that stops then; noise of a deviation of 1; the load."""
+    steps = np.arange(24 * days)
+    load = 4.0 * ((steps % 24 >= 8) & (steps % 24 < 18) & (steps // 24 % 7 < 5)) * (-1.0 if dips else 1.0)
+    return load + lfilter([0.9], [1.0, -0.4], np.random.default_rng(seed).normal(size=len(steps) + 50))[50:], load
+
+
+@pytest.mark.parametrize("dips", [False, True])
+@pytest.mark.parametrize("day", [8, 15, 19])
+def test_a_day_without_its_load_is_odd_and_so_is_a_day_off_with_one(day, dips):
+    right = 0
+    for seed in range(8):
+        series, load = _working_days(seed, dips=dips)
+        hours = slice(24 * day + 8, 24 * day + 18)
+        series[hours] += load[24 + 8] if day % 7 >= 5 else -load[24 + 8]
+        found = OddCycles.of(series, load, (168.0,)).found(0.008)
+        right += len(found) == 1 and np.abs(np.array(found[0][:2]) - [hours.start, hours.stop]).max() <= 1
+    assert right >= 6
+
+
+def test_usual_days_are_not_odd_and_many_odd_ones_are_a_habit():
+    false = 0
+    for seed in range(60):
+        series, load = _working_days(seed)
+        false += bool(OddCycles.of(series, load, (24.0, 168.0)).found(0.05))
+    assert false <= 6
+    series, load = _working_days(0)
+    for count in (3, 5):
+        calmer = load + 0.3 * (series - load)
+        for day in (1, 9, 14, 17, 25)[:count]:
+            calmer[24 * day + 8 : 24 * day + 18] -= 4.0
+        assert len(OddCycles.of(calmer, load, (24.0, 168.0)).found(0.05)) == count % 5
+    assert OddCycles.of(series[:200], load[:200], (24.0,)) is None  # too few
+    assert OddCycles.of(series, np.tile(np.arange(4.0), 168), (4.0,)) is None  # too short
+
+
+def test_a_holiday_beside_weekends_is_one_incident():
+    series, _ = _working_days(3, days=21)
+    series[24 * 10 + 8 : 24 * 10 + 18] -= 4.0
+    result = (
+        ChangePointDetector(random_state=0)
+        .fit(series, times=pd.date_range("2024-03-04", periods=504, freq="h"))
+        .result_
+    )
+    assert result.kinds.tolist() == ["incident", "incident"]
+    assert np.abs(result.incidents - [[248, 258]]).max() <= 1
+
+
+def test_incidents_that_overlap_are_one():
+    first, second, third = (Incident(*ends, columns, pvalue) for ends, columns, pvalue in _OVERLAPPING)
+    assert apart([third, second, first]) == [Incident(10, 30, (0, 1), 0.01), third]
+
+
+_OVERLAPPING = [((10, 20), (1,), 0.02), ((15, 30), (0,), 0.01), ((40, 50), (0,), 0.03)]

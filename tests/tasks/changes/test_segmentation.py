@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy.integrate import dblquad
-from scipy.linalg import toeplitz
+from scipy.linalg import block_diag, toeplitz
 from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student_t
@@ -351,3 +351,37 @@ def test_levels_beside_a_short_one_are_no_lines():
     found = describe((shares.binomial(requests, share) / requests)[:, None])
     assert found.location.degree == 0
     assert found.location.changes.tolist() == [3500, 3540, 7740]
+
+
+def test_two_levels_that_take_turns_are_cheaper_than_five():
+    places = np.array([60, 120, 180, 240])
+    for seed in range(3):
+        values = np.random.default_rng(seed).normal(size=(300, 1)) + 2.5 * (np.arange(300) // 60 % 2)[:, None]
+        found, five = segment(values), segment(values, degrees=(0,))
+        assert np.abs(found.changes - places).max() <= 8
+        assert found.cost < five.cost - 8.0
+
+
+def test_two_levels_cost_what_least_squares_of_one_indicator_cost():
+    rng = np.random.default_rng(0)
+    y, noise, bounds = rng.normal(size=60), Noise((0.5,)), np.array([0, 15, 33, 48, 60])
+    costs = costs_of(y, noise, 0)
+    dense = block_diag(*(covariance(noise, length) for length in np.diff(bounds)))
+    second = np.repeat([0.0, 1.0, 0.0, 1.0], np.diff(bounds))
+    design = np.column_stack([1.0 - second, second])
+    precision = np.linalg.inv(dense)
+    information = design.T @ precision @ design
+    left = y - design @ np.linalg.solve(information, design.T @ precision @ y)
+    rss, cost = costs.parts_of_two_levels(bounds)
+    assert rss.sum() - 60 * costs.floors[0] == pytest.approx(left @ precision @ left)
+    free = 2.0 * (2.0 * np.log(np.ptp(y)) - np.log(2.0 * np.pi))
+    expected = np.linalg.slogdet(information)[1] + np.linalg.slogdet(dense)[1] + free
+    assert cost.sum() == pytest.approx(expected)
+
+
+def test_a_turn_that_is_none_is_left_out_of_two_levels():
+    values = np.random.default_rng(1).normal(size=200) + 4.0 * (np.arange(200) // 50 % 2)
+    search = SegmentationSearch(costs_of(values, Noise(), 0), 3)
+    bounds, cost = search.of_two_levels()
+    assert bounds.tolist() == [0, 50, 100, 150, 200]
+    assert cost == search.total_of_two_levels(bounds) < search.total(bounds)

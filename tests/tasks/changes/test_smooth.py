@@ -35,6 +35,14 @@ def test_a_spline_is_taken_where_it_is_cheaper_than_changes(correlation, signal,
     assert right == 2  # of ten seeds each, all are right
 
 
+def test_a_level_that_goes_and_returns_twice_is_no_curve():
+    right, places = 0, np.array([60, 120, 180, 240])
+    for seed in range(12):
+        series = np.random.default_rng(seed).normal(size=(300, 1)) + 1.5 * (np.arange(300) // 60 % 2)[:, None]
+        right += smooth_curve(series, np.ones(300), places) is None
+    assert right >= 7  # of five levels 4
+
+
 def test_noise_of_long_memory_is_taken_where_it_is_cheaper_than_a_step():
     lags = np.arange(1.0, 3_000.0)
     weights = np.concatenate([[1.0], np.cumprod((lags - 0.7) / lags)])  # of (1 - L)^-.3

@@ -446,12 +446,14 @@ def _block_means(rows: np.ndarray, size: int) -> np.ndarray:
 
 
 def _of_changes(time: np.ndarray, places: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield the designs of steps, hinges and lines that change at `places`."""
+    """Yield the designs of steps, hinges and lines that change at `places`, and of two levels that take turns."""
     at = np.arange(len(time))[:, None]
     steps = (at >= places).astype(np.float64)
     hinges = np.maximum(at - places, 0.0) / len(time)
     level, line = np.ones((len(time), 1)), time[:, None]
     yield np.column_stack([level, steps])
+    if len(places) > 1:
+        yield np.column_stack([level, steps.sum(axis=1) % 2.0])
     yield np.column_stack([level, line, hinges])
     yield np.column_stack([level, line, steps, hinges])
 

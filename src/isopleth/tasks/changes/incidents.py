@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from isopleth.tasks.changes.odd_cycles import OddCycles
 from isopleth.tasks.changes.preparation import TO_SIGMA
 from isopleth.tasks.changes.stretches import beyond_others
 
@@ -92,6 +93,33 @@ def sharp_incidents(values: np.ndarray, missing: np.ndarray, periods: Sequence[f
                 )
                 found[found.index(other)] = both
     return sorted(found, key=lambda one: one.start) if len(found) <= _MOST else []
+
+
+def odd_cycles(values: np.ndarray, seasons: np.ndarray | None, periods: Sequence[float], rate: float) -> list[Incident]:
+    """Return the incidents of cycles that are absent from a season, or are no part of it, in series less their `seasons`."""
+    found: list[Incident] = []
+    if seasons is None:
+        return found
+    for j, (column, season) in enumerate(zip(values.T, seasons.T, strict=True)):
+        cycles = OddCycles.of(column + season, season, periods)
+        if cycles is not None:
+            own = cycles.found(SHARE * rate / values.shape[1])
+            found += [
+                Incident(start, end, (j,), min(1.0, pvalue * values.shape[1] / SHARE)) for start, end, pvalue in own
+            ]
+    return found if len(found) <= _MOST else []
+
+
+def apart(incidents: list[Incident]) -> list[Incident]:
+    """Return the incidents in order, those that overlap as one."""
+    out: list[Incident] = []
+    for one in sorted(incidents, key=lambda one: one.start):
+        if out and one.start <= out[-1].end:
+            last = out.pop()
+            columns = tuple(sorted({*last.columns, *one.columns}))
+            one = Incident(last.start, max(last.end, one.end), columns, min(last.pvalue, one.pvalue))
+        out.append(one)
+    return out
 
 
 @dataclass(frozen=True, eq=False)

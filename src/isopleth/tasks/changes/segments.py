@@ -259,6 +259,14 @@ class SegmentCosts:
         cost = log_information + 2.0 * volume - self.coefficients * _LOG_TWO_PI + self._log_dets
         return np.maximum(rss, 0.0) + self.floors[:, None] * length, cost
 
+    def parts_of_two_levels(self, bounds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the parts of the odd and of the even segments, which are one constant each."""
+        moments, lengths = self._moments(bounds[:-1], bounds[1:]), np.diff(bounds)
+        both = np.stack([moments[..., first::2].sum(axis=2) for first in (0, 1)], axis=2)
+        rss, cost = self._parts(both, np.array([lengths[first::2].sum() for first in (0, 1)]))
+        # Each segment begins anew.
+        return rss, cost + 0.5 * (len(lengths) - 2) * self._log_dets
+
     def residuals(self, bounds: np.ndarray) -> np.ndarray:
         """Subtract the fitted lines of segments from the columns; shape (d, n)."""
         (level, slope), _, _ = self.fit(bounds[:-1], bounds[1:])
@@ -277,6 +285,8 @@ LONG = 5000
 _LEVELS = np.geomspace(1.0, 1e-3, 10)
 # Most passes over the changes when they are moved, and number of segmentations for which this is done.
 _SWEEPS, _FEW = 6, 3
+# Most changes between two levels that take turns.
+_MOST_TURNS = 12
 # Starts and ends of all segments, and of those of which one change is removed.
 _WITHOUT_EACH = (slice(None, -1), slice(None, -2)), (slice(1, None), slice(2, None))
 # Numbers that are computed together, so that they stay in the cache of the processor.
@@ -430,6 +440,35 @@ class SegmentationSearch:
             return np.full(rss.shape[1:], np.inf)
         return _added(self._without_data(segments - 1), freedom * (np.log(rss / freedom) + 1.0) + cost)
 
+    def total_of_two_levels(self, bounds: np.ndarray) -> float:
+        """Return the cost of constants of which every second one is the same; infinite without residual degrees of freedom."""
+        rss, cost = self.costs.parts_of_two_levels(bounds)
+        repeated = len(bounds) - 3
+        return float(self._total(rss.sum(axis=1), cost.sum(axis=1), 2)) + repeated * self.per_change
+
+    def of_two_levels(self) -> tuple[np.ndarray, float]:
+        """Return the cheapest segmentation found in which two levels take turns, and its cost."""
+        places = np.append(np.arange(0, self.n - self.shortest + 1, -(-self.n // MOST_PLACES)), self.n)
+        distinct = {tuple(bounds): bounds for bounds in self.among(places) if 4 <= len(bounds) <= _MOST_TURNS + 2}
+        few = sorted(distinct.values(), key=self.total_of_two_levels)[:_FEW]
+        settled: set[tuple[int, int, int]] = set()
+        found = [self._with_fewer_turns(self._moved(self._with_fewer_turns(bounds), settled)) for bounds in few]
+        costs = [self.total_of_two_levels(bounds) if len(bounds) > 3 else np.inf for bounds in found]
+        if not costs:
+            return np.array([0, self.n]), float("inf")
+        return found[int(np.argmin(costs))], min(costs)
+
+    def _with_fewer_turns(self, bounds: np.ndarray) -> np.ndarray:
+        """Return bounds without those whose removal makes two levels cheaper: the first, the last, or two neighbours."""
+        while len(bounds) > 4:
+            pairs = [[1], *([i, i + 1] for i in range(1, len(bounds) - 2)), [len(bounds) - 2]]
+            options = [np.delete(bounds, pair) for pair in pairs]
+            totals = [self.total_of_two_levels(option) for option in options]
+            if min(totals) > self.total_of_two_levels(bounds):
+                break
+            bounds = options[int(np.argmin(totals))]
+        return bounds
+
     def among(self, places: np.ndarray) -> list[np.ndarray]:
         """Find the cheapest segmentations with changes at some of `places`, for variances up to that without changes."""
         variance = self.costs.parts(places[:1], places[-1:])[0][:, 0] / self.n
@@ -464,6 +503,8 @@ STARTS = (0.0, 0.5, 0.9)
 _FINE = 1000
 # Most alternations of noise and segments from one start.
 _ROUNDS = 3
+# Times that noise and two levels are fitted in turn.
+_ROUNDS_OF_TURNS = 2
 # Innovations whose variance is below this share of the variance of rounding errors count as 0.
 _NOTHING = 1e-6
 
@@ -513,6 +554,9 @@ def segment(
         cost, bounds, search = min(constants, (cost, bounds, search), key=lambda one: one[0])
     if MOST_PLACES < n <= _FINE:
         bounds, cost = min((bounds, cost), search.best(_FINE), key=lambda found: found[1])
+    if len(bounds) > 2 and 0 in degrees and 1 in degrees:
+        turns = _of_two_levels(search, z, weights, most_lags, surcharge, moving)
+        cost, bounds, search = min(turns, (cost, bounds, search), key=lambda one: one[0])
     innovations, extents = _standard_innovations(search.costs, bounds, z, weights)
     units = 2.0 * n * np.log(scale).sum() - 2.0 * values.shape[1] * np.log(weights).sum()
     total, without_each = search.totals_without_each(bounds) if len(bounds) > 2 else (0.0, np.empty(0))
@@ -551,6 +595,20 @@ def _as_constants(
     constants = SegmentationSearch(costs, *options)
     bounds = constants.refined(bounds, set())
     return constants.total(bounds), bounds, constants
+
+
+def _of_two_levels(
+    search: SegmentationSearch, z: np.ndarray, weights: np.ndarray, most_lags: int, *options: Any
+) -> tuple[float, np.ndarray, SegmentationSearch]:
+    """Return cost, bounds and search of two levels that take turns: these cost less than a level for each segment."""
+    noises, floors, lags = search.costs.noises, search.costs.floors, min(most_lags, len(z) // 10)
+    tried = []
+    for _ in range(_ROUNDS_OF_TURNS):
+        turns = SegmentationSearch(SegmentCosts(z, noises, 0, weights, floors=floors), search.shortest, *options)
+        bounds, cost = turns.of_two_levels()
+        tried.append((cost, bounds, turns))
+        noises = _fitted(turns.costs, bounds, weights, lags)
+    return min(tried, key=lambda one: one[0])
 
 
 def _standard_innovations(
