@@ -86,3 +86,9 @@ def test_rounding_of_the_scores_does_not_matter():
     np.testing.assert_allclose(
         forest_residuals(rounded, linear, columns), forest_residuals(scores, linear, columns), atol=1e-9
     )
+
+
+def test_residuals_that_another_column_explains_in_full_bend():
+    scores, linear, columns = parts(curved(160))
+    linear[:, 0] = np.argsort(np.argsort(scores[:, 1])) * 8 // 160
+    assert bend(scores, linear, columns)

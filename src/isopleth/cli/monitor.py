@@ -196,9 +196,8 @@ def _same_reference(watching: DriftMonitor, table: FileTable) -> bool:
         return False
 
 
-def moved(alarms: DriftAlarms, place: int) -> dict[str, str]:
-    """Return the columns that moved at an alarm, with how, the largest change first."""
-    found = alarms.changes(place)
+def moved(found: dict[str, Any]) -> dict[str, str]:
+    """Return the columns that moved by the changes of an alarm, with how, the largest change first."""
     if "description" in found:
         said = found["description"]
     else:
@@ -209,9 +208,8 @@ def moved(alarms: DriftAlarms, place: int) -> dict[str, str]:
     return {name: text for name, text, far in zip(found["column"], said, found["moved"], strict=True) if far}
 
 
-def shifts_given_others(alarms: DriftAlarms, place: int) -> dict[str, float]:
-    """Return the columns that moved given the others at an alarm, with the shifts of their residuals."""
-    found = alarms.changes(place)
+def shifts_given_others(found: dict[str, Any]) -> dict[str, float]:
+    """Return the columns that moved given the others by the changes of an alarm, with the shifts of their residuals."""
     shifts = zip(found["column"], found["shift_given_others"], strict=True)
     return {name: float(shift) for name, shift in shifts if shift}
 
@@ -219,11 +217,12 @@ def shifts_given_others(alarms: DriftAlarms, place: int) -> dict[str, float]:
 def _print(alarms: DriftAlarms, as_json: bool) -> None:
     """Print alarms at once, for a reader that waits for them."""
     for place, (row, first, statistic, threshold) in enumerate(zip(*alarms._columns().values(), strict=True)):
-        changes = moved(alarms, place)
+        found = alarms.changes(place)
+        changes = moved(found)
         if as_json:
             rows = {"row": int(row) + 1, "first_row": int(first) + 1}
             numbers = {"statistic": float(statistic), "threshold": float(threshold)}
-            given = shifts_given_others(alarms, place)
+            given = shifts_given_others(found)
             click.echo(json.dumps({**rows, **numbers, "changes": changes, "shift_given_others": given}))
         else:
             words = f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference"

@@ -48,7 +48,8 @@ def bend(scores: np.ndarray, residuals: np.ndarray, columns: np.ndarray) -> bool
         part = rank[:, k] * _PARTS // n
         sums = np.stack([np.bincount(part, column, minlength=_PARTS) for column in centred.T])
         between = (sums**2 / np.bincount(part, minlength=_PARTS)).sum(axis=1)
-        within = np.maximum(total - between, np.finfo(np.float64).tiny)
+        # Of what is explained in full, rounding errors are left.
+        within = np.maximum(total - between, np.finfo(np.float64).eps * total + np.finfo(np.float64).tiny)
         ratio = between / (_PARTS - 1.0) / (within / (n - _PARTS))
         ratio[(columns == columns[k]) | (total <= 0.0)] = 0.0
         least = min(least, float(f_law.sf(ratio.max(), _PARTS - 1, n - _PARTS)))

@@ -19,8 +19,8 @@ _ROUNDING, _DIGITS, _OF_OTHERS = 1e-9, 4e-12, 2e-11
 # From here on, float64 holds only some of the whole numbers: those below are exact.
 ALL_INTEGERS = 2**53
 
-# Cells of a block of columns.
-_IN_CACHE = 2**17
+# Cells of a table that stay in the cache of a core.
+IN_CACHE = 2**17
 
 
 def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -149,7 +149,7 @@ def _ranked(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def column_blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
     """Yield the columns of rows some at a time, as the rows of arrays that stay in the cache of a core."""
-    for some in slices(rows.shape[1], max(1, _IN_CACHE // max(len(rows), 1))):
+    for some in slices(rows.shape[1], max(1, IN_CACHE // max(len(rows), 1))):
         yield np.array(rows[:, some].T, order="C")
 
 

@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist, pdist, squareform
 
 from isopleth.core.budget import MOST_ROWS, Budget
 from isopleth.core.laws import EmpiricalLaw
-from isopleth.core.rows import column_blocks, merge_rows, row_keys, without_rounding
+from isopleth.core.rows import IN_CACHE, column_blocks, merge_rows, row_keys, without_rounding
 from isopleth.core.scales import bounded
 from isopleth.core.tails import Tail
 from isopleth.core.threads import interruptible, map_threads
@@ -42,7 +42,6 @@ UNDERFLOW = (
 )
 # Columns that a member compares at most: the mean of a hundred members sees all columns of a wide table.
 MOST_COLUMNS = 64
-IN_CACHE = 2**17  # cells of the rows that are compared with the centres of all members before the next rows are taken
 
 
 def sample_sizes(max_samples: int, available: float) -> list[int]:

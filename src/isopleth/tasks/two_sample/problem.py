@@ -103,17 +103,15 @@ _CENTERS_OF_COLUMNS = 40
 _SPREAD_OF_WORDS = 0.3
 # The score of products counts less by this: at 0 the power for fine bumps and narrow clusters fell by .04, at .2 by .02.
 _BEHIND = 0.2
-# Least rows of each sample in a stratum of rows with similar gaps. Even strata of two rows, of which
-# half the information goes into their mean, tell more together than fewer ones in which more cells are blanked.
-_FEWEST_OF_STRATUM = 1
 
 
 def gap_strata(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Divide rows into strata of alike gaps; return strata (n,) and missing cells (n, d).
 
     A tree takes the columns that leave most cells; where one row lacks a column, its whole stratum does. Strata depend on gaps
-    and samples only, so that values within one can be exchanged. Few rows that lack a column, of one sample maybe, are a stratum
-    of their own, in which little or nothing is exchanged: the other rows keep the column.
+    and samples only, so that values within one can be exchanged. Even strata of two rows, of which half the information goes into
+    their mean, tell more together than fewer ones in which more cells are blanked. Rows that lack a column in one sample alone
+    are a stratum in which nothing is exchanged, if their cells are fewer than those of the column in the other rows.
     """
     strata, blanked = np.zeros(len(missing), dtype=np.intp), missing.copy()
     todo, done = [np.arange(len(missing))], 0
@@ -130,12 +128,11 @@ def gap_strata(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.n
 
 
 def _divided(missing: np.ndarray, first: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return masks of the rows with and without a cell in the column that leaves most cells; None if no column does."""
+    """Return masks of the rows with and without a cell in the column that leaves most cells to compare; None if none does."""
     best, most = None, int(len(missing) * (~missing.any(axis=0)).sum())
     for lacks in missing.T:
-        if not lacks.any() or min(int((~lacks & own).sum()) for own in (first, ~first)) < _FEWEST_OF_STRATUM:
-            continue
-        kept = sum(int(side.sum()) * int((~missing[side].any(axis=0)).sum()) for side in (lacks, ~lacks))
+        both = [side for side in (lacks, ~lacks) if (side & first).any() and (side & ~first).any()]
+        kept = sum(int(side.sum()) * int((~missing[side].any(axis=0)).sum()) for side in both)
         if kept > most:
             best, most = lacks, kept
     return None if best is None else (~best, best)
