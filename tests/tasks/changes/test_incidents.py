@@ -192,6 +192,16 @@ def test_usual_days_are_not_odd_and_many_odd_ones_are_a_habit():
     assert OddCycles.of(series, np.tile(np.arange(4.0), 168), (4.0,)) is None  # too short
 
 
+def test_a_cycle_that_is_late_is_not_absent():
+    series, load = _working_days(1, days=30)
+    wave = np.where(np.arange(len(load)) % 24 < 8, 4.0, 0.0)
+    late, absent = wave + 0.5 * (series - load), wave + 0.5 * (series - load)
+    late[24 * 12 : 24 * 13] += np.roll(wave[:24], 6) - wave[:24]
+    absent[24 * 12 : 24 * 13] -= wave[:24]
+    assert not OddCycles.of(late, wave, (24.0,)).found(0.05)
+    assert len(OddCycles.of(absent, wave, (24.0,)).found(0.05)) == 1
+
+
 def test_a_holiday_beside_weekends_is_one_incident():
     series, _ = _working_days(3, days=21)
     series[24 * 10 + 8 : 24 * 10 + 18] -= 4.0

@@ -18,6 +18,8 @@ _DAYS, _SHARE = 7, 0.3
 _LEAST, _MOST = 0.75, 0.15
 # Cycles for a degree of freedom of the robust deviation of sizes; with it the probability is right for 10 to 60 normal sizes.
 _CYCLES_A_FREEDOM = 2.0
+# Share of a cycle by which one may come early or late, and least part of a usual size that it then has: it is not absent.
+_LATE, _PRESENT = 0.25, 0.5
 # Largest difference of the levels on both sides, as a share of the height.
 _COMES_BACK = 0.5
 # Share of a cycle in which it is lowest, where it begins; and how far the middle of its range is below its mean, as a share of
@@ -62,13 +64,21 @@ class OddCycles:
         odd = np.flatnonzero((chances <= rate) & (np.abs(off) >= _LEAST * usual))
         if len(odd) > _MOST * len(off):
             return []
-        stretches = [(self._stretch(k, k % self.alike), float(chances[k])) for k in odd.tolist()]
+        kept = [k for k in odd.tolist() if off[k] > 0.0 or not self._is_late(k, _PRESENT * usual)]
+        stretches = [(self._stretch(k, k % self.alike), float(chances[k])) for k in kept]
         return [(*stretch, chance) for stretch, chance in stretches if stretch is not None]
 
     def _sizes(self) -> np.ndarray:
-        """Return the size of each cycle, by least squares on the mean cycle."""
+        """Return the size of each cycle."""
         cycles = zip(*(np.split(one, self.bounds)[1:-1] for one in (self.values, self.wave)), strict=True)
-        return np.array([(y - y.mean()) @ (x - x.mean()) / np.sum((x - x.mean()) ** 2) for y, x in cycles])
+        return np.array([_size(y, x) for y, x in cycles])
+
+    def _is_late(self, number: int, least: float) -> bool:
+        """Tell whether a cycle comes early or late, as those of a period that wanders."""
+        start, end = self.bounds[number : number + 2].tolist()
+        most = round(_LATE * (end - start))
+        wave, steps = self.wave[start:end], np.arange(start, end)
+        return any(_size(self._at(steps + by), wave) >= least for by in range(-most, most + 1))
 
     def _stretch(self, number: int, phase: int) -> tuple[int, int] | None:
         """Return first step and end of what deviates in a cycle from those alike; None if no level comes back beside it."""
@@ -90,6 +100,12 @@ class OddCycles:
         last = len(self.values) - 1
         inside = np.where(steps < 0, steps + period, np.where(steps > last, steps - period, steps))
         return np.asarray(self.values[np.clip(inside, 0, last)])
+
+
+def _size(values: np.ndarray, wave: np.ndarray) -> float:
+    """Return the size of a cycle, by least squares on the mean cycle."""
+    away = wave - wave.mean()
+    return float((values - values.mean()) @ away / (away @ away))
 
 
 def _mean_cycle(season: np.ndarray, period: float) -> np.ndarray:
