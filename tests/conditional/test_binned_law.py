@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.stats import norm
 
-from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.conditional import binned_law
+from isopleth.conditional.binned_law import (
+    OF_BINS,
+    BinnedLaw,
+    NumberBins,
+    ResidualDensity,
+    ScoreMap,
+    WordBins,
+    in_scores,
+    score_maps,
+)
 
 
 def test_scores_are_normal_scores_inside_and_logarithmic_beyond():
@@ -56,3 +68,32 @@ def test_trees_tell_apart_more_words_than_they_have_targets():
     rows = np.column_stack([key, (key * 7) % 80]).astype(float)
     law = BinnedLaw.fit(WordBins(80), rows, 1, 0, np.arange(2))
     assert (law.of_fit(np.arange(1600)).argmax(axis=1) == rows[:, 1]).mean() > 0.95
+
+
+def test_the_table_for_many_rows_gives_the_masses_of_single_rows(monkeypatch):
+    rng = np.random.default_rng(3)
+    word = rng.integers(0, 3, 120).astype(float)
+    rows = np.column_stack([word + 0.3 * rng.normal(size=120), rng.normal(size=120), word])
+    maps = score_maps(rows, 2)
+    scored = in_scores(rows, maps)
+    new = scored.copy()
+    new[:3] = [[9.0, 0.0, 0.0], [0.0, -40.0, 2.0], [np.nan, 0.3, 1.0]]
+    for j, bins in ((0, NumberBins.of(rows[:, 0], maps[0])), (2, WordBins(3))):
+        law = BinnedLaw.fit(bins, scored, j, 2, np.arange(3), replace(OF_BINS, trees=10))
+        one_by_one = np.concatenate([law.at(row[None]) for row in new])
+        monkeypatch.setattr(binned_law, "_MANY", 1)
+        np.testing.assert_allclose(law.at(new), one_by_one, rtol=1e-4, atol=1e-9)
+        monkeypatch.undo()
+
+
+def test_masses_about_a_line_between_knots_are_nearly_those_of_the_trend():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=300)
+    rows = np.column_stack([x, x + 0.3 * rng.normal(size=300)])
+    maps = score_maps(rows, 2)
+    bins = NumberBins.of(rows[:, 1], maps[1])
+    density = ResidualDensity.of(0.3 * rng.normal(size=300))
+    trend = np.linspace(-3.0, 3.0, 37)
+    below, part = density.between(trend, bins)
+    found = (1.0 - part)[:, None] * density.masses_at(below, bins) + part[:, None] * density.masses_at(below + 1, bins)
+    np.testing.assert_allclose(found, density.masses(trend, bins, None), rtol=0.02, atol=1e-5)

@@ -46,6 +46,8 @@ _FARTHEST = 6.0
 _BATCH = 1024
 # Most rows of a fit whose masses under each part are kept until the rows are judged.
 _MOST_KEPT = 4096
+# Rows from which on a table of all leaves takes less time than their sums over rows of the fit.
+_MANY = 4096
 # Cells of a table of kernels that is computed at once.
 _CELLS = 2**15
 
@@ -204,6 +206,27 @@ class ResidualDensity:
         ]
         return cls(residuals, widths, grid, np.stack(sums))
 
+    def knots(self, bins: NumberBins) -> tuple[float, float, int]:
+        """Return the first trend between which masses are interpolated, the step, and their number.
+
+        The steps are those of the grid; beyond the first and the last trend all bins are beyond the grid.
+        """
+        step = float(self.grid[1] - self.grid[0])
+        first = float(bins.centers[0] - self.grid[-1]) - step
+        return first, step, int(np.ceil((bins.centers[-1] - self.grid[0] - first) / step)) + 2
+
+    def between(self, trend: np.ndarray, bins: NumberBins) -> tuple[np.ndarray, np.ndarray]:
+        """Return the knot below each trend, and the share of the way to the next one."""
+        first, step, count = self.knots(bins)
+        at = np.clip((trend - first) / step, 0.0, count - 1.0)
+        below = np.minimum(at.astype(np.intp), count - 2)
+        return below, at - below
+
+    def masses_at(self, knots: np.ndarray, bins: NumberBins) -> np.ndarray:
+        """Return the masses of bins about trends at knots, (2, n, B)."""
+        first, step, _ = self.knots(bins)
+        return self.masses(first + step * knots, bins, None)
+
     def masses(self, trend: np.ndarray, bins: NumberBins, own: np.ndarray | None) -> np.ndarray:
         """Return the masses of bins about trends, (2, n, B), each line of sum 1, without the row's own residual."""
         u = bins.centers - trend[:, None]
@@ -273,8 +296,8 @@ class BinnedLaw:
     ) -> tuple[Self, Iterator[tuple[np.ndarray, np.ndarray]], Callable[[np.ndarray], np.ndarray]]:
         """Fit as `fit` does, and return what judges all rows of the fit and many others, which is not kept.
 
-        The second value yields the places of :meth:`batches` with their masses, as :meth:`of_fit` returns them; the third is `at`
-        by compiled trees.
+        The second value yields the places of :meth:`batches` with their masses, as :meth:`of_fit` returns them; the third is
+        `leaves` of the forest by compiled trees.
         """
         cells, w = scored[:, j], np.ones(len(scored))
         shares, line, trends, residuals = bins.shares(cells), None, None, None
@@ -296,7 +319,7 @@ class BinnedLaw:
         own = [law._own(*batch) for batch in zip(law.batches(), kept or map(law._parts, law.batches()), strict=True)]
         law = replace(law, weights=pool_weights(np.concatenate(own), w, _STEPS, _FLOOR))
         of_fit = zip(law.batches(), map(law._pooled, kept or map(law._parts, law.batches())), strict=True)
-        return law, of_fit, lambda rows: law._at(rows, leaves(inputs.of_trees(rows)))
+        return law, of_fit, leaves
 
     @property
     def cells(self) -> csr_array:
@@ -366,17 +389,71 @@ class BinnedLaw:
 
     def at(self, scored: np.ndarray) -> np.ndarray:
         """Return the masses of the bins at rows whose numbers are scores."""
-        return self._at(scored, self.forest.leaves(self.inputs.of_trees(scored)))
+        return self.judging(len(scored))(scored)
+
+    def judging(
+        self, count: int, leaves: Callable[[np.ndarray], np.ndarray] | None = None
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what gives the masses at some of `count` rows, of many ones by a table, which is not kept.
+
+        `leaves` gives those of the forest, which does it itself by default.
+        """
+        placed = leaves or self.forest.leaves
+        if count < _MANY or len(self.bins) > _BINS:
+            return lambda scored: self._at(scored, placed(self.inputs.of_trees(scored)))
+        table = self._table()
+        return lambda scored: self._by_table(table, scored, placed(self.inputs.of_trees(scored)))
+
+    def _table(self) -> np.ndarray:
+        """Return the pooled law of each leaf, by one tree, and of each knot of the trend, (leaves + knots, B).
+
+        Single precision is far more accurate than the pool needs to be, and takes half the time.
+        """
+        table = (self._of_leaves @ (self._of_shares / self.forest.n_trees)).astype(np.float32)
+        if self.residuals is None or not isinstance(self.bins, NumberBins):
+            return table
+        knots = np.arange(self.residuals.knots(self.bins)[2])
+        return np.concatenate([table, self._of_line(knots).astype(np.float32)])
+
+    def _by_table(self, table: np.ndarray, scored: np.ndarray, leaves: np.ndarray) -> np.ndarray:
+        """Return what `_at` does, as sums of lines of the table."""
+        check_stopped()
+        shares, lines = [np.ones(leaves.shape, dtype=np.float32)], [leaves]
+        if (place := self._between(scored)) is not None:
+            below, part = place
+            first = len(self.forest.indptr) - 1  # of the knots: after those of the leaves
+            shares.append(np.stack([1.0 - part, part], axis=1).astype(np.float32))
+            lines.append((first + np.stack([below, below + 1], axis=1)).astype(leaves.dtype))
+        data, at = np.concatenate(shares, axis=1), np.concatenate(lines, axis=1)
+        starts = np.arange(len(at) + 1, dtype=at.dtype) * at.shape[1]
+        found = (
+            csr_array((data.ravel(), at.ravel(), starts), shape=(len(at), len(table))) @ table + self._of_frequencies
+        )
+        found /= found.sum(axis=1, keepdims=True)
+        return np.asarray(found)
 
     def _at(self, scored: np.ndarray, leaves: np.ndarray) -> np.ndarray:
         """Return the masses at rows in given leaves: the pool of the parts of `_joined`, whose sums over bins are done once."""
         check_stopped()
         found = (self.forest.in_leaves(leaves) @ self._of_leaves).toarray() @ self._of_shares + self._of_frequencies
-        if self.line is not None and self.residuals is not None and isinstance(self.bins, NumberBins):
-            trend = self.line.predict(np.clip(self.inputs.of_lines(scored), -_FARTHEST, _FARTHEST))
-            of_line = self.residuals.masses(trend, self.bins, None)
-            found += self.weights[-2] * of_line[0] + self.weights[-1] * of_line[1]
+        if (place := self._between(scored)) is not None:
+            below, part = place
+            found += (1.0 - part)[:, None] * self._of_line(below) + part[:, None] * self._of_line(below + 1)
         return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+    def _between(self, scored: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the knots of the trends of rows and the shares of the next ones; None for words."""
+        if self.line is None or self.residuals is None or not isinstance(self.bins, NumberBins):
+            return None
+        trend = self.line.predict(np.clip(self.inputs.of_lines(scored), -_FARTHEST, _FARTHEST))
+        return self.residuals.between(trend, self.bins)
+
+    def _of_line(self, knots: np.ndarray) -> np.ndarray:
+        """Return the part of the pool that is about a line, at knots of the trend, (n, B)."""
+        assert self.residuals is not None
+        assert isinstance(self.bins, NumberBins)
+        wide = self.residuals.masses_at(knots, self.bins)
+        return np.asarray(self.weights[-2] * wide[0] + self.weights[-1] * wide[1])
 
     @cached_property
     def _of_leaves(self) -> csr_array:

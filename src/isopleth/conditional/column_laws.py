@@ -20,6 +20,8 @@ from isopleth.core.threads import check_stopped, map_threads
 USUAL = (0.05, 0.95)
 # Rows that are judged at once, and the trees that are grown in the time of one such batch, about.
 _BATCH, _TREES_OF_BATCH = 2048, 8
+# Upper quartile of normal scores, and bits of the key by which similar rows are put together.
+_QUARTILE, _MOST_BITS = 0.6745, 62
 
 
 class LawOfBins(Protocol):
@@ -73,15 +75,13 @@ class CellJudgement:
             length = inside @ law.bins.widths
             found = (masses[where] * inside).sum(axis=1) / np.maximum(length, 1e-300)
             density[where] = np.where(length > 0.0, np.maximum(found, 1e-300), density[where])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.where(masses > 0.0, np.log(masses / law.bins.widths), 0.0)
-        self.excess[places, j] = (masses * logs).sum(axis=1) - np.log(density)
+        self.excess[places, j] = _expected_log(masses, law.bins.widths) - np.log(density)
         if isinstance(law.bins, WordBins):
             self.usual[places, j] = self.low[places, j] = self.high[places, j] = masses.argmax(axis=1)
             return
         below = np.cumsum(masses, axis=1)
         for out, level in ((self.low, USUAL[0]), (self.usual, 0.5), (self.high, USUAL[1])):
-            at = np.minimum((below < level).sum(axis=1), len(law.bins) - 1)
+            at = np.minimum(np.count_nonzero(below < level, axis=1), len(law.bins) - 1)
             out[places, j] = law.bins.values[at]
 
 
@@ -118,6 +118,7 @@ class CellLaws:
         scored = in_scores(rows, maps)
         judged = CellJudgement.empty(*rows.shape)
         rest = np.setdiff1d(np.arange(len(rows)), fitted)
+        rest = rest[alike_together(scored[rest], n_numeric)]
 
         def used(j: int) -> np.ndarray:
             return order[~np.isin(order, [k for k in computed.get(j, ()) if k != j])]
@@ -132,10 +133,11 @@ class CellLaws:
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
             alone = replace(growth, budget=ONE_THREAD)  # threads have a column each
-            law, of_fit, at = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, used(j), alone)
+            law, of_fit, leaves = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, used(j), alone)
             for part, masses in of_fit:
                 judged.put(known[part], j, law, masses, scored[known[part], j], said.take(known[part]))
-            others = np.concatenate([rest, np.setdiff1d(fitted, known)])
+            others = np.concatenate([np.setdiff1d(fitted, known), rest])
+            at = law.judging(len(others), leaves)
             for part in np.split(others, np.arange(_BATCH, len(others), _BATCH)):
                 if len(part):
                     check_stopped()
@@ -151,11 +153,13 @@ class CellLaws:
         said = IntervalCells.none(len(rows)) if limits is None else limits
         scored = in_scores(rows, list(self.maps))
         judged = CellJudgement.empty(*rows.shape)
+        order = alike_together(scored, len(self.laws) - len(self.sizes))
         for j, law in enumerate(self.laws):
-            for first in range(0, len(rows) if law is not None else 0, _BATCH):
-                assert law is not None
-                part = np.arange(first, min(first + _BATCH, len(rows)))
-                judged.put(part, j, law, law.at(scored[part]), scored[part, j], said.take(part))
+            if law is None:
+                continue
+            at = law.judging(len(rows))
+            for part in np.split(order, np.arange(_BATCH, len(rows), _BATCH)):
+                judged.put(part, j, law, at(scored[part]), scored[part, j], said.take(part))
         return judged
 
     def likeliest(self, rows: np.ndarray, j: int, among: Sequence[int]) -> np.ndarray:
@@ -179,6 +183,27 @@ class CellLaws:
         gain = logs[:-1] - logs[-1]
         order = np.argsort(-gain, kind="stable")
         return [int(others[k]) for k in order if gain[k] > 0.5]
+
+
+def _expected_log(masses: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Return the expectation of the log density of a cell under its law, for each line of masses."""
+    logs = np.log(np.maximum(masses, 1e-300))  # bins without mass count 0
+    return np.asarray(np.einsum("ij,ij->i", masses, logs) - masses @ np.log(widths))
+
+
+def alike_together(scored: np.ndarray, n_numeric: int) -> np.ndarray:
+    """Return an order of rows in which similar ones are neighbours: they take the same ways down trees, in half the time.
+
+    Rows are alike by the halves and quarters of their numbers, and by two bits of the codes of their words.
+    """
+    numbers, words = scored[:, :n_numeric], np.nan_to_num(scored[:, n_numeric:]).astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        bits = [*(numbers > 0.0).T, *(words & 1).T, *(np.abs(numbers) > _QUARTILE).T, *(words >> 1 & 1).T]
+    key = np.zeros(len(scored), dtype=np.int64)
+    for bit in bits[:_MOST_BITS]:
+        key <<= 1
+        key |= bit
+    return np.argsort(key, kind="stable")
 
 
 def steps_of_fit(rows: int, columns: int, most: int, trees: int) -> int:
