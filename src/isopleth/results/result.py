@@ -20,8 +20,8 @@ from isopleth.results.text import cell_text, python_value, table_text
 
 # Libraries of data frames that `table()` returns where no frame came in: the first one that is installed. pyarrow always is.
 _FRAME_LIBRARIES = ("pandas", "polars", "pyarrow")
-# Rows of a table that a notebook shows.
-_SHOWN = 10
+# Rows of a table that a notebook shows, and rows whose cells are made at once.
+_SHOWN, _MADE_AT_ONCE = 10, 2**15
 
 
 @dataclass(frozen=True)
@@ -335,6 +335,17 @@ class ShownCells:
         positions = np.arange(len(self))[rows]
         cells = self._take(np.atleast_1d(positions))
         return cells[:, columns] if np.ndim(positions) else cells[0, columns]
+
+    def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return one cell of each of some rows."""
+        out = np.empty(len(rows), dtype=self.dtype)
+        for some in self.parts():
+            out[some] = self._take(rows[some])[np.arange(len(rows[some])), columns[some]]
+        return out
+
+    def parts(self) -> list[slice]:
+        """Return slices of rows whose cells are made at once: those of all rows take much more memory than their numbers."""
+        return [slice(start, min(start + _MADE_AT_ONCE, len(self))) for start in range(0, len(self), _MADE_AT_ONCE)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the cells of all rows."""

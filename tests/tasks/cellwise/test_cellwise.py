@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from isopleth import AnomalyDetector, CellwiseDetector, InputError, read_table
+from isopleth.results.result import ShownCells
 from isopleth.tables.rules import Words, find_rules, rules_of_json, rules_to_json
+from isopleth.tasks.cellwise import detector
 
 PRICES = {"Stuhl": 49.9, "Tisch": 400.0, "Lampe": 25.5, "Regal": 89.0}
 KINDS = {"Stuhl": "Sitz", "Tisch": "Tische", "Lampe": "Licht", "Regal": "Lager"}
@@ -307,6 +309,21 @@ def test_rows_whose_cells_stand_one_column_too_far_are_told_as_shifted(tmp_path)
     assert against[150] == "cannot be read"
     assert found.to_dict()["shifted"][1] == {"place": 100, "from": "city", "to": "right"}
     assert CellwiseDetector(random_state=0, n_estimators=5).fit(people()).cells().shifts == {}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cells_of_a_large_table_are_shown_when_they_are_asked_for_and_are_the_same(monkeypatch):
+    table = people().infer_objects()
+    table.loc[7, "age"] = 4000.0
+    model = CellwiseDetector(random_state=0, n_estimators=5).fit(table)
+    small = model.cells()
+    monkeypatch.setattr(detector, "_SHOWN_AT_ONCE", 0)
+    large = model.cells()
+    assert isinstance(large.values, ShownCells)
+    assert large.to_dict() == small.to_dict()
+    assert large.shifts == small.shifts
+    for name, column in small.columns_of_rows().items():
+        assert large.columns_of_rows()[name].tolist() == column.tolist()
 
 
 def test_a_row_that_repeats_an_earlier_one_is_named_where_rows_do_not_repeat_by_themselves():

@@ -26,7 +26,7 @@ from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.steps import recorded_step
 from isopleth.core.tails import Tail
 from isopleth.core.threads import DEFAULT_N_JOBS
-from isopleth.results.result import index_of
+from isopleth.results.result import ShownCells, index_of
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.intervals import interval_text
 from isopleth.tables.rules import Equation, FoundRule, Rule, Words, doubtful_words, find_rules
@@ -48,6 +48,8 @@ _FURTHER_RULE, _MOST_RULES = 0.1, 9
 _RECORDED = 0.965
 # Score of a cell that cannot be read, in nats: beyond those of all others.
 _UNREAD = 30.0
+# Rows from which on cells are shown when they are asked for: as objects they take five times the memory of their numbers.
+_SHOWN_AT_ONCE = 20_000
 
 
 class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
@@ -222,7 +224,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self._set_bounds(table, sample.rows[sample.independent], ordinary)
         judged = replace(CellJudgement.empty(*excess.shape), excess=self._encoded_order(table, excess))
         scores = self._scores(table, judged, self._unread_of(X, table))
-        return flagged_cells(scores, self._excess(table, judged), self._bounds(table)), _shown(table, table.rows)
+        return flagged_cells(scores, self._excess(table, judged), self._bounds(table)), np.asarray(
+            _shown(table, table.rows)
+        )
 
     @staticmethod
     def _unread_of(X: Any, table: CheckedRows) -> dict[int, UnreadCells]:
@@ -457,8 +461,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         check_is_fitted(self, "cell_scores_")
         table, judged, scores, unread = self._of_fit() if X is None else self._judge(X)
         values = _with_texts(_shown(table, table.rows), table)
-        for j, cells in unread.items():
-            values[cells.rows, j] = cells.texts
+        if unread:
+            values = _with_unread(np.asarray(values), unread)
         usual, low, high = (
             self._within_limits(_shown(table, self._encoded_order(table, part)), table)
             for part in self._usual(table, judged, scores)
@@ -488,8 +492,11 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
         return found.explained(lambda i, j: self._against(table, i, j), meant).like(X)
 
-    def _within_limits(self, values: np.ndarray, table: CheckedRows) -> np.ndarray:
+    def _within_limits(self, shown: np.ndarray | ShownCells, table: CheckedRows) -> np.ndarray | ShownCells:
         """Return shown values with the text of a limit in the place of the point that stands for it."""
+        if not len(self._limits.columns):
+            return shown
+        values = np.asarray(shown)
         for j in self._limits.columns.tolist():
             _, lower, upper = self._limits.of(j)
             for low, high in sorted(set(zip(lower.tolist(), upper.tolist(), strict=True))):
@@ -611,17 +618,32 @@ def _columns(table: CheckedRows) -> Schema:
     return Schema.of_numbers(list(range(table.rows.shape[1])), False) if table.columns is None else table.columns
 
 
-def _shown(table: CheckedRows, rows: np.ndarray) -> np.ndarray:
-    """Return encoded rows as cells in the order of the table."""
-    return rows.copy() if table.columns is None else table.columns.shown(rows)
+def _shown(table: CheckedRows, rows: np.ndarray) -> np.ndarray | ShownCells:
+    """Return encoded rows as cells in the order of the table, those of large tables when they are asked for."""
+    schema = table.columns
+    if schema is None:
+        return rows.copy()
+    if schema.only_numbers or len(rows) <= _SHOWN_AT_ONCE:
+        return schema.shown(rows)
+    return ShownCells(rows.shape, object, lambda some: schema.shown(rows[some]))
 
 
-def _with_texts(values: np.ndarray, table: CheckedRows) -> np.ndarray:
+def _with_texts(shown: np.ndarray | ShownCells, table: CheckedRows) -> np.ndarray | ShownCells:
     """Return shown cells with the text of those that say a limit."""
+    if not len(table.limits.columns):
+        return shown
+    values = np.asarray(shown)
     for j in table.limits.columns.tolist():
         where, low, high = table.limits.of(j)
         values = values.astype(object) if values.dtype != object else values
         values[where, table.order[j]] = [interval_text(*ends) for ends in zip(low, high, strict=True)]
+    return values
+
+
+def _with_unread(values: np.ndarray, unread: dict[int, UnreadCells]) -> np.ndarray:
+    """Write the texts of cells that cannot be read to their places."""
+    for j, cells in unread.items():
+        values[cells.rows, j] = cells.texts
     return values
 
 

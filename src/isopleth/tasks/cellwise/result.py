@@ -12,7 +12,7 @@ import numpy as np
 from isopleth.core.errors import listed
 from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import PLACE, Fact, Key
-from isopleth.results.result import MOST_ROWS, Result, ShownTable
+from isopleth.results.result import MOST_ROWS, Result, ShownCells, ShownTable
 from isopleth.results.text import cell_text, counted
 from isopleth.tables.rules import FoundRule
 from isopleth.tasks.cellwise.shifted import Shift, shifted_rows
@@ -37,8 +37,9 @@ class CellFindings(Result):
         Score of each cell in nats, NaN where it is missing, and the part that its law says; the rest is of broken rules.
     bounds : ndarray of shape (n, d)
         Score from which on each cell is flagged.
-    values, usual, low, high : ndarray of shape (n, d)
-        The cells, and what would be usual: median and 5 and 95 % quantiles of the law of a number, the likeliest word.
+    values, usual, low, high : ndarray or ShownCells of shape (n, d)
+        The cells, and what would be usual: median and 5 and 95 % quantiles of the law of a number, the likeliest word. Cells of
+        large tables that hold more than numbers are made when they are asked for.
     rules : list of FoundRule
         Rules that nearly all rows keep, and the rows that break each.
     where : dict of str to ndarray of shape (n,)
@@ -64,10 +65,10 @@ class CellFindings(Result):
     scores: np.ndarray
     bounds: np.ndarray
     excess: np.ndarray
-    values: np.ndarray
-    usual: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    values: np.ndarray | ShownCells
+    usual: np.ndarray | ShownCells
+    low: np.ndarray | ShownCells
+    high: np.ndarray | ShownCells
     rules: list[FoundRule] = field(default_factory=list)
     where: dict[str, np.ndarray] = field(default_factory=dict)
     repeats: dict[int, int] = field(default_factory=dict)
@@ -139,8 +140,9 @@ class CellFindings(Result):
         looks = [] if word is None else [f"looks like {word!r}"]
         return "; ".join([*looks, *(f"not {rule}" for rule in broken[:2]), *told])
 
-    def _at(self, places: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        return cells[places, self.worst[places]]
+    def _at(self, places: np.ndarray, cells: np.ndarray | ShownCells) -> np.ndarray:
+        columns = self.worst[places]
+        return cells.at(places, columns) if isinstance(cells, ShownCells) else cells[places, columns]
 
     def _of_rows(self, rows: np.ndarray) -> dict[str, Any]:
         """Return the table of the worst cell of some rows."""

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as compute
+
+from isopleth.results.result import ShownCells
 
 # Fewest cells that must be strange where they stand, and at home one column beside.
 _FEWEST = 2
@@ -28,13 +33,32 @@ class Shift:
 class ColumnRange:
     """Content of a column in the rows that are not doubted: words with their counts, or the range of its numbers or times."""
 
-    def __init__(self, cells: np.ndarray) -> None:
-        known = [cell for cell in cells.tolist() if not _is_gap(cell)]
-        self.words = Counter(cell if isinstance(cell, str) else str(cell) for cell in known if not _is_measured(cell))
-        measured = [cell for cell in known if _is_measured(cell)]
-        self.measured = 2 * len(measured) > len(known)
-        self.low: Any = min(measured) if self.measured else None
-        self.high: Any = max(measured) if self.measured else None
+    def __init__(self) -> None:
+        self.words: Counter[str] = Counter()
+        self._measured = 0
+        self._ends: list[Any] = []
+
+    def add(self, cells: np.ndarray) -> None:
+        """Note the content of cells."""
+        words, count, ends = _content(cells)
+        self.words.update(words)
+        self._measured += count
+        self._ends += ends
+
+    @cached_property
+    def measured(self) -> bool:
+        """Whether most known cells are numbers or times."""
+        return self._measured > self.words.total()
+
+    @cached_property
+    def low(self) -> Any:
+        """Least number or time."""
+        return min(self._ends) if self.measured else None
+
+    @cached_property
+    def high(self) -> Any:
+        """Largest number or time."""
+        return max(self._ends) if self.measured else None
 
     def holds(self, cell: Any) -> bool:
         """Return whether a cell could stand here: a word that other rows have, or a number or time in the range of theirs."""
@@ -44,14 +68,14 @@ class ColumnRange:
         return value is not None and bool(self.low <= value <= self.high)
 
 
-def shifted_rows(names: list[str], values: np.ndarray, flagged: np.ndarray) -> list[Shift]:
+def shifted_rows(names: list[str], values: np.ndarray | ShownCells, flagged: np.ndarray) -> list[Shift]:
     """Return the rows whose cells fit when they are moved by one column.
 
     Parameters
     ----------
     names : list of str
         Columns.
-    values : ndarray of shape (n, d)
+    values : array-like of shape (n, d)
         Cells; those that cannot be read as text.
     flagged : ndarray of shape (n, d), bool
         Cells that do not fit their rows: only rows with one are looked at.
@@ -59,7 +83,11 @@ def shifted_rows(names: list[str], values: np.ndarray, flagged: np.ndarray) -> l
     doubted = np.flatnonzero(flagged.any(axis=1))
     if not len(doubted) or 2 * len(doubted) > len(values):
         return []
-    columns = [ColumnRange(np.delete(cells, doubted)) for cells in values.T]
+    columns = [ColumnRange() for _ in names]
+    for part in values.parts() if isinstance(values, ShownCells) else [slice(0, len(values))]:
+        others = np.setdiff1d(np.arange(part.start, part.stop), doubted)
+        for column, cells in zip(columns, values[others].T, strict=True):
+            column.add(cells)
     found = (_shift(names, values[row], columns, int(row)) for row in doubted)
     return [shift for shift in found if shift is not None]
 
@@ -79,6 +107,25 @@ def _shift(names: list[str], cells: np.ndarray, columns: list[ColumnRange], row:
             if len(fits) >= _FEWEST and all(at_home[j] for j in later):
                 return Shift(row, names[first], to)
     return None
+
+
+def _content(cells: np.ndarray) -> tuple[dict[str, int], int, list[Any]]:
+    """Return the words of cells with their counts, the number of numbers and times, and the least and the largest."""
+    try:
+        column = pa.array(cells, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several kinds
+        column = pa.nulls(0)
+    if pa.types.is_string(column.type):
+        counts = column.drop_null().value_counts().to_pylist()
+        return {each["values"]: each["counts"] for each in counts}, 0, []
+    if pa.types.is_floating(column.type):
+        ends = compute.min_max(column).as_py()
+        known = len(column) - column.null_count
+        return {}, known, [ends["min"], ends["max"]] if known else []
+    known_cells = [cell for cell in cells.tolist() if not _is_gap(cell)]
+    measured = [cell for cell in known_cells if _is_measured(cell)]
+    words = Counter(cell if isinstance(cell, str) else str(cell) for cell in known_cells if not _is_measured(cell))
+    return words, len(measured), [min(measured), max(measured)] if measured else []
 
 
 def _is_gap(cell: Any) -> bool:
