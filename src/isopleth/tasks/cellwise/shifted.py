@@ -47,7 +47,7 @@ class ColumnRange:
 
     @cached_property
     def measured(self) -> bool:
-        """Whether most known cells are numbers or times."""
+        """Return whether most known cells are numbers or times."""
         return self._measured > self.words.total()
 
     @cached_property
