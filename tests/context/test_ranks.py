@@ -111,7 +111,9 @@ def test_an_incident_in_the_reference_does_not_tilt_the_line():
     spoilt[5 * 96 + 47 : 5 * 96 + 50] += 30.0
     asked = RowContexts(hour[:96], contexts.kind[:96], contexts.day[:96] + 100)
     one, two = (
-        ContextRanks(each, hour, contexts.kind, day, clean.groups, 1.0, clean.unit).scores(rows[:96], asked)
+        ContextRanks(each, hour, contexts.kind, day, clean.groups, 1.0, clean.unit, clean.least).scores(
+            rows[:96], asked
+        )
         for each in (rows, spoilt)
     )
     assert np.abs(one - two)[np.abs(one) < 1.5].max() < 0.25

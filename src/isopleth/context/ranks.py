@@ -37,8 +37,11 @@ _REACH_OF_SLOPE = 1.5
 # Ridge of a slope, as a share of the variance that the kernel gives to even places. Where the places hardly differ, as those of
 # hourly rows some seconds after the hour, there is no slope to speak of.
 _RIDGE = 0.03
-# Scores beyond all rows of a context, in these units, and the least unit as a share of that of the column.
+# Scores beyond all rows of a context, in these units, and the least unit as a share of that of the column. A column of which most
+# cells are equal has no smaller unit than its deviation: its quartiles say nothing of its tail.
 _FARTHEST, _LEAST_UNIT = 30.0, 1e-3
+# Medians of counts from here on are told as those of other numbers.
+_LARGE_COUNT = 10.0
 # Cells of the laws that are kept for the next rows.
 _MOST_KEPT = 4_000_000
 
@@ -80,13 +83,17 @@ class _Law(NamedTuple):
         """Return the median."""
         return float(self.known[np.searchsorted(self.total[1:], 0.5 * self.total[-1])])
 
+    def mean(self) -> float:
+        """Return the mean."""
+        return float(self.known @ self.weights) / float(self.total[-1])
+
     def unit(self) -> float:
         """Return the unit of scores beyond all cells."""
         places = np.searchsorted(self.total[1:], np.multiply((0.25, 0.75), self.total[-1]))
         low, high = self.known[np.minimum(places, len(self.known) - 1)]
         return float(high - low) / _QUARTILES
 
-    def scores(self, cells: np.ndarray, ties: np.ndarray, unit: float, days: np.ndarray | None) -> np.ndarray:
+    def scores(self, cells: np.ndarray, ties: np.ndarray, least_unit: float, days: np.ndarray | None) -> np.ndarray:
         """Return the normal scores of cells; with `days` each among the cells of other days, 0 if there are none."""
         left, right = (np.searchsorted(self.known, cells, side) for side in ("left", "right"))
         low, high, whole = self.total[left], self.total[right], np.full(len(cells), self.total[-1])
@@ -105,7 +112,7 @@ class _Law(NamedTuple):
             whole**2 / np.maximum(squares, np.finfo(np.float64).tiny) + 1.0
         )  # half a row of the effective number
         share = np.clip((low + ties * (high - low)) / whole, least, 1.0 - least)
-        unit = max(self.unit(), _LEAST_UNIT * unit)
+        unit = max(self.unit(), least_unit)
         above, below = (cells - last) / unit, (first - cells) / unit
         beyond = np.clip(above, 0.0, _FARTHEST) - np.clip(below, 0.0, _FARTHEST)
         return np.where(some, ndtri(np.where(some, share, 0.5)) + beyond, 0.0)
@@ -128,6 +135,7 @@ class ContextRanks:
     groups: np.ndarray  # (k,): group of each kind of row; kinds of one group go together
     width: float  # half width of the kernel in hours; infinite without a clock
     unit: np.ndarray  # (d,): unit of each column, from its quartiles
+    least: np.ndarray  # (d,): least unit of scores beyond all rows of a context
     rank: np.ndarray | None = None  # (n,): rank of the number
     reach: float = np.inf  # half width of the kernel in these ranks; infinite without a number
 
@@ -136,12 +144,14 @@ class ContextRanks:
         """Choose which of the `kinds` go together, and the widths, by the loss of quantiles of days that are left out."""
         low, high = np.nanquantile(rows, [0.25, 0.75], axis=0)
         unit = np.where(high > low, high - low, np.maximum(np.nanstd(rows, axis=0), np.finfo(np.float64).tiny))
+        least = np.where(high > low, _LEAST_UNIT * unit, unit)
+        least = np.where(small_counts(rows), np.maximum(least, 1.0), least)  # tails of counts fall from one to the next
         chosen = _rows_of_choice(contexts)
         widths = _WIDTHS if clock else (np.inf,)
         reaches = (np.inf,) if contexts.rank is None else _REACHES
 
         def tried(groups: np.ndarray, width: float, reach: float) -> ContextRanks:
-            about = rows, contexts.hour, contexts.kind, contexts.day, groups, width, unit, contexts.rank, reach
+            about = rows, contexts.hour, contexts.kind, contexts.day, groups, width, unit, least, contexts.rank, reach
             return ContextRanks(*about)
 
         partitions = _partitions(rows, contexts, kinds)
@@ -218,12 +228,15 @@ class ContextRanks:
         """Return the normal scores of :meth:`judge`."""
         return self.judge(rows, contexts, own_day=own_day)[0]
 
-    def judge(self, rows: np.ndarray, contexts: RowContexts, *, own_day: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def judge(
+        self, rows: np.ndarray, contexts: RowContexts, *, own_day: bool = False, counts: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return normal scores of cells given their contexts, (n, d); rows of the reference without their `own_day`.
 
         Beyond all rows of a context scores go on in units of its quartile distance. Ties are broken by keys of the rows.
         A missing cell, and one of a context without rows of the reference, has the score 0: nothing is known about it.
-        The second array holds what is usual: medians of the contexts, NaN without rows of the reference.
+        The second array holds what is usual: medians of the contexts, means of columns of small `counts` (d,), whose median
+        may be 0 before and after a change; NaN without rows of the reference.
         """
         out, usual, keys = np.zeros(rows.shape), np.full(rows.shape, np.nan), row_keys(rows)
         for part, place, group, asked in self._keys(contexts):
@@ -232,10 +245,17 @@ class ContextRanks:
                 if law is None:
                     continue
                 along = (away * law.slope).sum(axis=1)
-                usual[asked, j] = law.middle() + along
+                counted = counts is not None and counts[j]
+                usual[asked, j] = np.maximum(law.mean() + along, 0.0) if counted else law.middle() + along
                 cells, ties = rows[asked, j] - along, mixed(keys[asked], j) / 2.0**64
-                out[asked, j] = law.scores(cells, ties, self.unit[j], contexts.day[asked] if own_day else None)
+                out[asked, j] = law.scores(cells, ties, self.least[j], contexts.day[asked] if own_day else None)
         return np.where(np.isnan(rows), 0.0, out), usual
+
+
+def small_counts(rows: np.ndarray) -> np.ndarray:
+    """Return which columns (d,) hold small counts: whole numbers from 0 on whose median says little of their mean."""
+    whole = np.all(np.isnan(rows) | (rows == np.floor(rows)), axis=0)
+    return np.asarray(whole & (np.nanmin(rows, axis=0) == 0.0) & (np.nanmedian(rows, axis=0) < _LARGE_COUNT))
 
 
 def _last_of_good(losses: list[float]) -> int:

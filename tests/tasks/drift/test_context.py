@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -90,6 +91,65 @@ def test_an_incident_says_when_it_ended_and_one_that_goes_on_becomes_a_change(mo
     assert events[:2] == ["opened", "lasts"]
     page = next(page for page in pages.pages if page.columns == (2,))
     assert (page.kind, page.closed) == ("level", -1)
+
+
+def test_small_counts_are_told_as_sums_whose_medians_do_not_change():
+    """The median of errors is 0 before and after they are four times as frequent."""
+
+    def counted(start, days, seed):
+        rows = stream(start, days, seed)
+        return rows.assign(errors=np.random.default_rng([seed, 4]).poisson(0.15, len(rows)))
+
+    own = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(counted("2025-01-06", 21, 0))
+    rows = counted("2025-01-27", 6, 1)
+    rows.loc[60:, "errors"] += np.random.default_rng(2).poisson(0.45, len(rows) - 60)
+    pages = own.update(rows)
+    words = pages.words(pages.opened[0])
+    found = re.match(
+        r"errors is .*[:,] ([\d.]+) in (\d+) rows where ([\d.]+) are usual \(([\d.]+) times\), since", words
+    )
+    total, count, usual, times = map(float, found.groups())
+    assert 2.5 < times < 6.0
+    assert total / usual == pytest.approx(times, rel=0.1)
+    assert 0.1 < usual / count < 0.2
+    for page in pages.pages:
+        assert (page.of_rows > 0) == (page.columns == (2,) and page.kind != "incident")
+
+
+def test_numbers_that_contradict_a_direction_are_not_told(monitor):
+    rows = stream("2025-01-27", 8, 1)
+    rows.loc[100:, "errors"] += 1.5
+    pages = monitor.update(rows)
+    lower = replace(pages.pages[0], kind="level", observed=1.0, usual=2.0, times=0.5, size=0.4)
+    assert pages.words(lower).startswith("errors is higher: by 0.4 deviations of its context, since")
+    assert pages.words(replace(lower, size=-0.4)).startswith("errors is higher, since")
+
+
+def test_one_row_far_out_is_an_incident_where_rows_are_rare(monitor):
+    rows = stream("2025-01-27", 6, 2)
+    rows.loc[150, "errors"] += 12.0
+    found = [page for page in monitor.update(rows).pages if page.kind == "incident"]
+    assert [(page.row, page.start, page.columns) for page in found] == [(150, 150, (2,))]
+
+
+def test_a_level_that_turns_has_a_page_for_each_side(monitor):
+    rows = stream("2025-01-27", 6, 2)
+    rows.loc[60:, "errors"] += 2.5
+    rows.loc[120:, "errors"] -= 5.0
+    up, down = (page for page in monitor.update(rows).pages if page.columns == (2,))
+    assert (up.direction, down.direction, down.closed) == (1, -1, -1)
+    assert 118 <= up.until <= 122
+    assert 118 <= down.start <= 122
+    assert up.closed == down.row
+
+
+def test_a_page_is_measured_in_the_units_of_its_own_column_where_others_join(monitor):
+    rows = stream("2025-01-27", 6, 3)
+    rows.loc[60:, "load"] += 2.0
+    rows.loc[60:, "errors"] += 5.0
+    page = monitor.update(rows).pages[0]
+    assert page.also != ()
+    assert abs(page.observed - page.usual - (5.0 if page.columns == (2,) else 2.0)) < 1.0
 
 
 def test_what_ended_is_closed_and_armed_again(monitor):

@@ -23,11 +23,9 @@ GIVEN, TOGETHER = 1, 3
 _SHARES = (0.35, 0.25, 0.2, 0.2)
 # Largest order of an autoregression, and bounds of the scores that it and the evidence see.
 MOST_LAGS, _LARGEST_SCORE, _LARGEST_STATISTIC = 6, 3.5, 3.0
-# Standard errors of the mean of the reference that evidence loses a row. A whole one would make false pages less than half as
-# frequent as asked for, since the sums pass their bar with steps to spare.
-_DOUBT = 0.1
-# Rows of one sign that make an incident; of rows that are rarer than these a day, such as hours, it takes fewer.
-_RUN, _RARE, _SHORT_RUN = 3, 96, 2
+# Numbers of rows of one sign that make an incident; of rows that are rarer than these a day, such as hours, one is enough if it
+# is far out.
+_RUNS, _RARE, _SHORT_RUNS = (3,), 96, (2, 1)
 # The share of the false pages that incidents may take, and quantiles of their tail.
 _SHARE_OF_INCIDENTS, _TAIL = 0.1, (0.8, 0.9, 0.95)
 _LEAST_TAIL = 0.05
@@ -64,14 +62,15 @@ class CauseModel:
     deviation: np.ndarray
     spread: np.ndarray  # (d,): spread of the scores of each column, by their median distance from the median
     correlation: np.ndarray  # (d, d): of the innovations
-    run: int  # rows of one sign that make an incident
-    bars: np.ndarray  # (d,): least score of an incident
+    runs: tuple[int, ...]  # numbers of rows of one sign that make an incident, the most first
+    bars: np.ndarray  # (r, d): least score of an incident of each
     # Of each likelihood ratio: its statistic, kind, columns, slope, what it loses a row, and the logarithm of its share.
     statistic: np.ndarray
     kind: np.ndarray
     columns: np.ndarray  # (k, 2): the second is that of a pair, and otherwise the first again
     slope: np.ndarray
     loss: np.ndarray
+    aging: np.ndarray  # what it loses besides, for each row that its evidence is old
     log_share: np.ndarray
 
     @classmethod
@@ -88,9 +87,9 @@ class CauseModel:
         standard = (statistics - mean) / deviation
         spread = 1.4826 * np.median(np.abs(scores - np.median(scores, axis=0)), axis=0)
         spread = np.where(spread > 0.0, spread, 1.0)
-        run = _RUN if pace >= _RARE else _SHORT_RUN
-        bars = np.array([incident_bar(z, run_length, d, run) for z in scores.T])
-        about = slopes, knots, given, mean, deviation, spread, np.atleast_2d(np.corrcoef(e.T)), run, bars
+        runs = _RUNS if pace >= _RARE else _SHORT_RUNS
+        bars = np.column_stack([incident_bars(z, run_length, d, runs) for z in scores.T])
+        about = slopes, knots, given, mean, deviation, spread, np.atleast_2d(np.corrcoef(e.T)), runs, bars
         return cls(float(run_length), per_day, *about, *_ratios(standard, d, per_day))
 
     @property
@@ -170,13 +169,13 @@ def _ratios(standard: np.ndarray, d: int, per_day: int) -> tuple[np.ndarray, ...
     slope = np.concatenate([slopes[int(kind > 1)] for kind in kinds]) / np.sqrt(factor[statistic])
     kind, f = kinds[statistic], factor[statistic]
     seen = np.log(np.mean(np.exp(standard[:, statistic] * slope), axis=0))
-    # The mean of a statistic over the reference errs, too.
-    doubt = _DOUBT * np.sqrt(f / len(standard))
-    loss = np.maximum(f * seen, f * slope**2 / 2.0) + np.abs(slope) * doubt
+    loss = np.maximum(f * seen, f * slope**2 / 2.0)
+    # The mean of n rows of the reference errs, too: the sum of t rows has the variance f t (1 + t / n) about it.
+    aging = f * slope**2 / len(standard)
     counts = np.bincount(kind, minlength=4)
     shares = np.where(counts > 0, _SHARES, 0.0)
     share = (shares / shares.sum() / np.maximum(counts, 1))[kind]
-    return statistic, kind, columns[statistic], slope, loss, np.log(share)
+    return statistic, kind, columns[statistic], slope, loss, aging, np.log(share)
 
 
 def _long_run_variances(standard: np.ndarray, per_day: int) -> np.ndarray:
@@ -198,8 +197,11 @@ def least_in_run(z: np.ndarray, run: int) -> np.ndarray:
     return np.asarray(np.maximum(before.min(axis=0), -before.max(axis=0)))
 
 
-def incident_bar(z: np.ndarray, run_length: float, d: int, run: int) -> float:
-    """Return the score that a run of rows exceeds as rarely as asked, by an exponential tail."""
-    q = np.quantile(least_in_run(z, run), _TAIL)
-    tail = max(q[2] - q[1], q[1] - q[0], _LEAST_TAIL) / np.log(2.0)
-    return max(float(q[1] + tail * np.log(_SHARE_OF_INCIDENTS * run_length * d * 2.0)), _LEAST_BAR)
+def incident_bars(z: np.ndarray, run_length: float, d: int, runs: tuple[int, ...]) -> np.ndarray:
+    """Return the scores (r,) that runs of rows of one of d columns exceed as rarely as asked, by exponential tails."""
+    bars = []
+    for run in runs:
+        q = np.quantile(least_in_run(z, run), _TAIL)
+        tail = max(q[2] - q[1], q[1] - q[0], _LEAST_TAIL) / np.log(2.0)
+        bars.append(q[1] + tail * np.log(_SHARE_OF_INCIDENTS / len(runs) * run_length * d * 2.0))
+    return np.maximum(bars, _LEAST_BAR)

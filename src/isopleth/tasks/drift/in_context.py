@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from isopleth.context.ranks import ContextRanks, RowContexts
+from isopleth.context.ranks import ContextRanks, RowContexts, small_counts
 from isopleth.core.errors import InputError, listed, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
@@ -216,6 +216,8 @@ class WatchInContext:
     ranks: ContextRanks
     model: CauseModel
     key: int
+    positive: np.ndarray  # (d,): columns without negative cells in the reference
+    counts: np.ndarray  # (d,): columns of small counts
 
     @classmethod
     def of(cls, estimator: Any, table: CheckedRows, asked: Any, run_length: float, zone: str | None = None) -> Self:
@@ -241,7 +243,8 @@ class WatchInContext:
         scores = ranks.scores(rows, contexts, own_day=True)
         per_day = _rows_a_day(contexts)
         model = CauseModel.of(scores, run_length, per_day, _pace(columns.instants(table.rows), per_day))
-        return cls(columns, ranks, model, reference_key(table.rows))
+        positive = np.nanmin(rows, axis=0) >= 0.0
+        return cls(columns, ranks, model, reference_key(table.rows), positive, small_counts(rows))
 
     def empty(self) -> CauseState:
         """Return the state before the first row."""
@@ -250,9 +253,9 @@ class WatchInContext:
     def take_in(self, state: CauseState, rows: np.ndarray) -> tuple[CauseState, StreamRows, list[PageEvent]]:
         """Return the state after more rows, the rows as they were judged, and what happened to pages in them."""
         cells = rows[:, self.columns.watched]
-        scores, usual = self.ranks.judge(cells, self.columns.of_rows(rows))
+        scores, usual = self.ranks.judge(cells, self.columns.of_rows(rows), counts=self.counts)
         judged = StreamRows(np.where(np.isnan(cells), np.nan, scores), cells, usual, self.columns.instants(rows))
-        watch = CauseWatch(self.model, state, judged, np.nanmin(self.ranks.rows, axis=0) >= 0.0)
+        watch = CauseWatch(self.model, state, judged, self.positive, self.counts)
         return watch.run(), judged, watch.events
 
 

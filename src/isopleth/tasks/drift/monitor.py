@@ -161,8 +161,8 @@ class DriftMonitor(StreamMonitor):
     What autoregressions leave of the normal scores is watched by Shiryaev-Roberts sums of likelihood ratios [2]_ for level, level
     given the other columns, spread, and products of two columns; their weighted sum less the number of rows is a martingale, so
     the mean number of rows until a false page is at least about `expected_run_length`, without simulations. Three rows in
-    a row that are far on one side are an incident, two where rows are more than a quarter of an hour apart; one that goes
-    on becomes a change of the level. A cause has one page, which is closed when no evidence has come for a day, or for three
+    a row that are far on one side are an incident; where rows are more than a quarter of an hour apart two are, or one that is
+    farther out. An incident that goes on becomes a change of the level. A cause has one page, which is closed when no evidence has come for a day, or for three
     times as long as it took to find, and then says since when rows are as usual again. A reference needs three days, and two
     weeks where days of the week differ. A missing cell says nothing, and neither does a row of a context that the reference
     does not have.

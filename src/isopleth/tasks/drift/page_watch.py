@@ -7,13 +7,15 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from isopleth.tasks.drift.causes import GIVEN, KINDS, MOST_LAGS, TOGETHER, CauseModel, incident_bar, least_in_run
+from isopleth.tasks.drift.causes import GIVEN, KINDS, MOST_LAGS, TOGETHER, CauseModel, incident_bars, least_in_run
 
 # Days whose rows say how much scores vary after a level has changed, and what a page reports of a change.
 DAYS_KEPT = 7
 _FEWEST_AFTER = 96
 # Deviation of a normal law over the median distance from its median.
 _DEVIATION = 1.4826
+# Deviation of the square of a normal score.
+_ROOT = 2.0**0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,7 @@ class Page:
     until: int = -1  # first row that was as usual again; -1 while it is open or if that is not known
     until_seconds: float = np.nan
     changed: int = -1  # row at which an incident that went on became a change of the level; -1 if it did not
+    of_rows: int = 0  # rows whose mean is `observed`, of a column of small counts; 0 of other columns and incidents
 
 
 class PageEvent(NamedTuple):
@@ -62,6 +65,12 @@ class Cause:
     row: int
     hold: int
     until: int
+    sign: int = 0  # direction of a level
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """Columns that its page names."""
+        return self.columns[: 1 + (self.kind == TOGETHER)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +79,7 @@ class StreamRows:
 
     scores: np.ndarray  # (n, d): scores given the contexts; NaN where a cell is missing
     cells: np.ndarray  # (n, d)
-    usual: np.ndarray  # (n, d): medians of the contexts
+    usual: np.ndarray  # (n, d): medians of the contexts, means of columns of small counts
     seconds: np.ndarray  # (n,): times in seconds since 1970; NaN without times
 
     @classmethod
@@ -143,17 +152,19 @@ class _Masks:
 class CauseWatch:
     """One pass over the next rows of a stream."""
 
-    def __init__(self, model: CauseModel, state: CauseState, rows: StreamRows, positive: np.ndarray) -> None:
+    def __init__(
+        self, model: CauseModel, state: CauseState, rows: StreamRows, positive: np.ndarray, counts: np.ndarray
+    ) -> None:
         before = len(state.recent.scores)
-        self._model, self._first, self._key, self._positive = model, state.n_rows, state.key, positive
+        self._model, self._first, self._key = model, state.n_rows, state.key
+        self._positive, self._counts = positive, counts
         self._rows, self._offset, self._count = state.recent.then(rows), state.n_rows - before, len(rows.scores)
         self._missing = np.isnan(self._rows.scores)
         self._scores = np.where(self._missing, 0.0, self._rows.scores)
         lead = max(0, before - MOST_LAGS)
         self._steps = model.steps(self._scores[lead:], before - lead)
-        self._ratios = np.exp(self._steps)
-        runs = [least_in_run(z, model.run) for z in self._scores[lead:].T]
-        self._runs = np.column_stack(runs)[before - lead :]
+        runs = [[least_in_run(z, run)[before - lead :] for z in self._scores[lead:].T] for run in model.runs]
+        self._over = np.moveaxis(np.array(runs), 2, 0) > model.bars  # (n, r, d)
         self._touches = [(model.columns == j).any(axis=1) for j in range(model.dim)]
         self._sums, self._walks, self._starts = state.sums.copy(), state.walks.copy(), state.starts.copy()
         self._start_seconds = state.start_seconds.copy()
@@ -167,7 +178,7 @@ class CauseWatch:
     def run(self) -> CauseState:
         """Take in all rows, and return the state after them."""
         gaps = np.any(self._missing[len(self._missing) - self._count :], axis=1).tolist()
-        over = np.any(self._runs > self._model.bars, axis=1).tolist()
+        over, beside = np.any(self._over, axis=(1, 2)).tolist(), self._model.runs[0] + 2
         for i in range(self._count):
             t = self._first + i
             if self._open or self._unfinished:
@@ -177,10 +188,10 @@ class CauseWatch:
             if self._changed and t % max(1, self._model.per_day // 24) == 0:
                 self._settle_all(t)
             if over[i]:
-                for j in np.flatnonzero(self._runs[i] > self._model.bars):
-                    self._judge_incident(t, int(j))
-            if t - self._last_incident < self._model.run + 2:
-                for j in np.flatnonzero(t - self._incidents < self._model.run + 2):
+                for j in np.flatnonzero(self._over[i].any(axis=0)):
+                    self._judge_incident(t, int(j), np.flatnonzero(self._over[i, :, j]))
+            if t - self._last_incident < beside:
+                for j in np.flatnonzero(t - self._incidents < beside):
                     quiet = self._touches[j] if quiet is None else quiet | self._touches[j]
             self._add(i, t, quiet)
             self._judge_drift(t)
@@ -203,9 +214,9 @@ class CauseWatch:
     def _mask(self) -> None:
         """Keep what follows from the open causes and pages, which change seldom."""
         share = np.exp(self._model.log_share)
-        of_causes = [self._muted_by(cause.kind, cause.columns) for cause in self._open]
+        of_causes = [self._muted_by(cause) for cause in self._open]
         muted = np.logical_or.reduce(of_causes) if of_causes else np.zeros(len(share), dtype=bool)
-        evidence = [self._muted_by(cause.kind, cause.columns, given=False) for cause in self._open]
+        evidence = [self._muted_by(cause, given=False) for cause in self._open]
         self._masks = _Masks(of_causes, evidence, muted, np.where(muted, share, 0.0), np.where(muted, 0.0, share))
         self._changed = any(cause.kind < TOGETHER for cause in self._open)
         self._unfinished = any(page.kind == "incident" and page.closed < 0 for page in self._pages)
@@ -238,17 +249,21 @@ class CauseWatch:
     def _close(self, t: int) -> None:
         """Close the causes and incidents for which no more evidence has come; their columns are watched as before again."""
         for cause in [cause for cause in self._open if t > cause.until]:
-            self._open.remove(cause)
-            if cause.kind < TOGETHER:
-                self._base[cause.columns[0]], self._unit[cause.columns[0]] = 0.0, 1.0
-            if not any(other.page == cause.page for other in self._open):
-                self._tell(t, "closed", cause.page, self._ended(cause.page, t, self._end_of(cause)))
-            self._mask()
+            self._end(cause, t, self._end_of(cause))
         for k in range(max(0, len(self._pages) - 3 * self._model.dim), len(self._pages)):
             page = self._pages[k]
             over = page.kind == "incident" and page.closed < 0 and t - page.last > self._brief
             if over and not any(cause.page == k for cause in self._open):
                 self._tell(t, "closed", k, self._ended(k, t, page.last + 1))
+
+    def _end(self, cause: Cause, t: int, until: int) -> None:
+        """Watch the columns of a cause as before again, and close its page with the last one of its causes."""
+        self._open.remove(cause)
+        if cause.kind < TOGETHER:
+            self._base[cause.columns[0]], self._unit[cause.columns[0]] = 0.0, 1.0
+        if not any(other.page == cause.page for other in self._open):
+            self._tell(t, "closed", cause.page, self._ended(cause.page, t, until))
+        self._mask()
 
     def _ended(self, number: int, t: int, until: int) -> Page:
         return replace(self._pages[number], closed=t, until=until, until_seconds=self._time(until))
@@ -259,9 +274,7 @@ class CauseWatch:
         if last < self._offset:
             return last + 1
         first = max(cause.start, last - DAYS_KEPT * self._model.per_day, self._offset)
-        lead = max(0, first - self._offset - MOST_LAGS)
-        rows = self._scores[lead : cause.until + 1 - self._offset]
-        values = self._model.standard(rows)[first - self._offset - lead :, cause.statistic]
+        values = self._standard(first, cause.until)[:, cause.statistic]
         mean = float(values[: max(1, last + 1 - first)].mean())
         return first + int(np.argmax(np.cumsum((values - mean / 2.0) * mean))) + 1
 
@@ -269,7 +282,8 @@ class CauseWatch:
         fresh = self._starts == t
         if fresh.any():
             self._start_seconds[fresh] = self._time(t)
-        sums, walks = (self._sums + 1.0) * self._ratios[i], self._walks + self._steps[i]
+        steps = self._steps[i] - self._model.aging * (t - self._starts)
+        sums, walks = (self._sums + 1.0) * np.exp(steps), self._walks + steps
         if quiet is not None:
             sums, walks = np.where(quiet, self._sums, sums), np.where(quiet, self._walks, walks)
         none = walks <= 0.0
@@ -289,16 +303,15 @@ class CauseWatch:
                 return k
         return None
 
-    def _judge_incident(self, t: int, j: int) -> None:
-        """Open a page where some rows in a row are far from what is usual, and from a level that has changed."""
+    def _judge_incident(self, t: int, j: int, over: np.ndarray) -> None:
+        """Open a page where runs of rows (numbers of them) are far from what is usual, and from a level that has changed."""
         change, model = self._change_of(j), self._model
         if change is not None:
-            z = self._scores[max(0, t - model.run + 1 - self._offset) : t + 1 - self._offset, j]
-            new = (z - self._base[j]) / self._unit[j]
-            if max(min(z.min(), new.min()), min(-z.max(), -new.max())) <= model.bars[j]:
-                return
+            over = np.array([r for r in over if self._beyond_change(t, j, r)], dtype=np.intp)
+        if not len(over):
+            return
         if t - self._incidents[j] > self._brief and not (change is not None and t - change.row <= model.per_day):
-            self._open_incident(t, j)
+            self._open_incident(t, j, model.runs[over[0]])
         self._incidents[j] = self._last_incident = t
         k = self._recent_page(t, j)
         if k is not None:
@@ -306,8 +319,14 @@ class CauseWatch:
             if change is None and j == page.columns[0] and t - page.start >= self._lasting:
                 self._become_level(t, k)
 
-    def _open_incident(self, t: int, j: int) -> None:
-        """Open a page, or let the column join one that was just opened."""
+    def _beyond_change(self, t: int, j: int, r: int) -> bool:
+        """Tell whether a run of rows is far out by the level that has changed, too."""
+        z = self._scores[max(0, t - self._model.runs[r] + 1 - self._offset) : t + 1 - self._offset, j]
+        new = (z - self._base[j]) / self._unit[j]
+        return max(min(z.min(), new.min()), min(-z.max(), -new.max())) > self._model.bars[r, j]
+
+    def _open_incident(self, t: int, j: int, run: int) -> None:
+        """Open a page of a run of rows, or let the column join one that was just opened."""
         near = [
             k
             for k, page in enumerate(
@@ -318,7 +337,7 @@ class CauseWatch:
         if near:
             self._join(near[-1], (j,), t)
             return
-        start, sign = t - self._model.run + 1, int(np.sign(self._scores[t - self._offset, j] - self._base[j]))
+        start, sign = t - run + 1, int(np.sign(self._scores[t - self._offset, j] - self._base[j]))
         self._pages.append(Page(t, start, "incident", (j,), sign, t, seconds=self._time(start)))
         number = len(self._pages) - 1
         for row in range(start, t + 1):
@@ -333,10 +352,10 @@ class CauseWatch:
             return page
         return self._sized(page, self._rows.cells[place, j], self._rows.usual[place, j], size)
 
-    def _sized(self, page: Page, observed: float, usual: float, size: float) -> Page:
+    def _sized(self, page: Page, observed: float, usual: float, size: float, of_rows: int = 0) -> Page:
         ratio = self._positive[page.columns[0]] and usual > 0.0
         times = float(observed / usual) if ratio else np.nan
-        return replace(page, observed=float(observed), usual=float(usual), times=times, size=size)
+        return replace(page, observed=float(observed), usual=float(usual), times=times, size=size, of_rows=of_rows)
 
     def _become_level(self, t: int, number: int) -> None:
         """Make a page of an incident that goes on one of a level, which mutes what it explains."""
@@ -344,9 +363,10 @@ class CauseWatch:
         columns = (page.columns[0], page.columns[0])
         ratio = int(np.flatnonzero((model.kind == 0) & (model.columns == columns).all(axis=1))[0])
         hold = max(model.per_day, 3 * (t - page.start))
-        cause = Cause(number, 0, columns, int(model.statistic[ratio]), page.start, t, hold, t + hold)
+        about = number, 0, columns, int(model.statistic[ratio]), page.start, t, hold, t + hold, page.direction
+        cause = Cause(*about)
         self._open.append(cause)
-        self._forget(self._muted_by(0, columns), t)
+        self._forget(self._muted_by(cause), t)
         self._settle(t, columns[0], cause)
         self._last(t, number, cause)
 
@@ -367,8 +387,8 @@ class CauseWatch:
         self._base[j] = np.median(self._scores[max(0, max(change.start, t - day) - self._offset) : end, j])
         since = self._scores[max(0, max(change.start, t - DAYS_KEPT * day) - self._offset) : end, j]
         if len(since) >= min(day, _FEWEST_AFTER):
-            bar = incident_bar(since - np.median(since), model.run_length, model.dim, model.run)
-            self._unit[j] = max(1.0, bar / model.bars[j])
+            bars = incident_bars(since - np.median(since), model.run_length, model.dim, model.runs)
+            self._unit[j] = max(1.0, float((bars / model.bars[:, j]).max()))
         else:
             self._unit[j] = 2.0
 
@@ -378,16 +398,26 @@ class CauseWatch:
         fresh = tuple(dict.fromkeys(c for c in columns if c not in page.columns + page.also))
         self._pages[k] = replace(page, also=page.also + fresh, last=t)
 
-    def _muted_by(self, kind: int, columns: tuple[int, int], *, given: bool = True) -> np.ndarray:
+    def _muted_by(self, cause: Cause, *, given: bool = True) -> np.ndarray:
         """Return the likelihood ratios that an open cause explains; those of other columns `given` the rest say nothing of it.
 
-        Any change moves the regressions on other columns. A level or a spread that changed changes everything of its column.
+        Any change moves the regressions on other columns. A level or a spread that changed changes everything of its column, but
+        a higher level does not explain that the column is lower than usual later.
         """
-        kinds, pairs = self._model.kind, self._model.columns
-        own = (kinds == kind) & (pairs == columns).all(axis=1)
-        shared = (pairs == columns[0]).any(axis=1)
-        own = own | (shared if kind < TOGETHER else own)
-        return np.asarray(own | (kinds == GIVEN) if given else own)
+        model, columns = self._model, cause.columns
+        own = (model.kind == cause.kind) & (model.columns == columns).all(axis=1)
+        if cause.kind < TOGETHER:
+            own = (model.columns == columns[0]).any(axis=1)
+        if KINDS[cause.kind] == "level":
+            own = own & ~self._contrary(cause)
+        return np.asarray(own | (model.kind == GIVEN) if given else own)
+
+    def _contrary(self, cause: Cause) -> np.ndarray:
+        """Return the likelihood ratios of a level on the other side of what is usual."""
+        model = self._model
+        return np.asarray(
+            (model.kind == 0) & (model.columns[:, 0] == cause.columns[0]) & (model.slope * cause.sign < 0.0)
+        )
 
     def _judge_drift(self, t: int) -> None:
         """Open a page if the evidence for kinds of change that no open cause explains is enough."""
@@ -397,22 +427,30 @@ class CauseWatch:
         if self._sums @ masks.free_share < model.bar:
             return
         best = int(np.argmax(self._sums * masks.free_share))
-        kind, start = int(model.kind[best]), int(self._starts[best])
+        turned = [cause for cause in self._open if cause.sign and self._contrary(cause)[best]]
+        self._open_cause(t, best, joins=not turned)
+        for cause in turned:
+            self._end(cause, t, int(self._open[-1].start))
+
+    def _open_cause(self, t: int, best: int, *, joins: bool) -> None:
+        """Open a page for the evidence of a likelihood ratio, or let it join the page of the same cause."""
+        model, since, seconds = self._model, int(self._starts[best]), float(self._start_seconds[best])
+        best = self._level_or_spread(t, best)
+        start, sign = self._onset(t, best, since), int(np.sign(model.slope[best]))
         one, other = (int(c) for c in model.columns[best])
-        hold = max(model.per_day, 3 * (t - start))
-        number, opened = self._page_of(t, start), False
-        if number is None:
-            named = (one,) if one == other else (one, other)
-            sign = int(np.sign(model.slope[best]))
-            seconds = float(self._start_seconds[best])
-            self._pages.append(Page(t, start, KINDS[kind], named, sign, t, seconds=seconds))
-            number, opened = len(self._pages) - 1, True
+        hold = max(model.per_day, 3 * (t - since))
+        joined = self._page_of(t, start) if joins else None
+        number, kind = len(self._pages) if joined is None else joined, int(model.kind[best])
+        about = number, kind, (one, other), int(model.statistic[best]), start, t, hold, t + hold
+        cause = Cause(*about, sign if KINDS[kind] == "level" else 0)
+        self._open.append(cause)
+        if joined is None:
+            seconds = self._time(start) if start >= self._offset else seconds
+            self._pages.append(Page(t, start, KINDS[kind], cause.named, sign, t, seconds=seconds))
         else:
             self._join(number, (one, other), t)
-        cause = Cause(number, kind, (one, other), int(model.statistic[best]), start, t, hold, t + hold)
-        self._open.append(cause)
-        self._forget(self._muted_by(kind, (one, other)), t)
-        if opened:
+        self._forget(self._muted_by(cause), t)
+        if joined is None:
             self._tell(t, "opened", number, self._measured(self._pages[number], cause, t))
         self._mask()
 
@@ -425,7 +463,7 @@ class CauseWatch:
             if evidence[best]:
                 cause = self._open[k] = replace(self._open[k], until=t + self._open[k].hold)
                 page, own = self._pages[cause.page], cause.columns[0]
-                if page.kind == KINDS[cause.kind]:
+                if page.kind == KINDS[cause.kind] and page.columns == cause.named:  # and not one that joined the page
                     self._pages[cause.page] = self._measured(replace(page, last=t), cause, t)
                 elif page.kind == "incident" and page.columns == (own,) and t - page.start >= self._lasting:
                     self._last(t, cause.page, cause)
@@ -448,6 +486,10 @@ class CauseWatch:
             "given": self._model.residual(middle)[j] if self._model.dim > 1 else middle[j],
             "spread": _DEVIATION * np.median(np.abs(z[:, j] - middle[j])) / self._model.spread[j],
         }[KINDS[cause.kind]]
+        if self._counts[j]:  # medians of small counts are often equal before and after
+            both = ~np.isnan(usual)
+            now, before = (float(each[both].mean()) if both.any() else np.nan for each in (cells, usual))
+            return self._sized(page, now, before, float(size), int(both.sum()))
         if page.kind == "spread":
             return replace(page, size=float(size))
         return self._sized(page, float(np.median(cells)), float(np.nanmedian(usual)), float(size))
@@ -461,6 +503,36 @@ class CauseWatch:
             return page
         observed, usual = float(np.corrcoef(e.T)[0, 1]), float(self._model.correlation[one, other])
         return replace(page, usual=usual, observed=observed, size=observed - usual)
+
+    def _onset(self, t: int, best: int, since: int) -> int:
+        """Return the row at which a change began by least squares; the evidence of small slopes begins by chance long before."""
+        model = self._model
+        if since < self._offset:
+            return since
+        rows = self._standard(since, t)[:, model.statistic[best]]
+        sums = np.cumsum((rows * np.sign(model.slope[best]))[::-1])
+        gains = np.maximum(sums, 0.0) ** 2 / np.arange(1, len(sums) + 1)
+        return t - int(np.argmax(gains))
+
+    def _level_or_spread(self, t: int, best: int) -> int:
+        """Return the likelihood ratio that names a change: of a level in the place of a spread if that explains more.
+
+        Rows far from what is usual on one side are far from it at all.
+        """
+        model = self._model
+        if KINDS[model.kind[best]] != "spread":
+            return best
+        rows = self._standard(max(int(self._starts[best]), self._offset), t)
+        levels = np.flatnonzero((model.kind == 0) & (model.columns[:, 0] == model.columns[best, 0]))
+        level, square = rows[:, model.statistic[levels[0]]].mean(), 1.0 + _ROOT * rows[:, model.statistic[best]].mean()
+        if level**2 <= square - 1.0 - np.log(max(square, np.finfo(np.float64).tiny)):  # gains of normal laws, twice
+            return best
+        return int(levels[np.argmax(np.sign(level) * model.slope[levels])])
+
+    def _standard(self, first: int, last: int) -> np.ndarray:
+        """Return the statistics of rows of the stream that are still kept."""
+        lead = max(0, first - self._offset - MOST_LAGS)
+        return self._model.standard(self._scores[lead : last + 1 - self._offset])[first - self._offset - lead :]
 
     def _page_of(self, t: int, start: int) -> int | None:
         """Return the page of the last day that the same cause opened: it began at about the same row, or came just before."""

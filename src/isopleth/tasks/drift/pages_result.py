@@ -25,12 +25,15 @@ _WORDS = {
 }
 # Columns that are drawn, and the last rows of a stream that pictures are made of.
 _MOST_DRAWN, _MOST_ROWS = 6, 200_000
+# Counts are told as totals of at most so many rows, and of more rows as means.
+_MOST_SUMMED = 10_000
 # Ratios from here on are told as "2.1 times", smaller ones in per cent.
 _FEW_TIMES = 1.5
 
 
 _SIZE_KEYS = {
-    "usual": "what is usual in the context, in the unit of the column; of two columns their correlation",
+    "usual": "what is usual in the context, in the unit of the column (of small counts the mean a row); of two columns their "
+    "correlation",
     "observed": "what was observed in its place",
     "times": "observed over usual, of columns without negative cells",
     "size": "of a level and an incident in deviations; given the other columns in deviations of what they leave open; of a "
@@ -258,7 +261,10 @@ class DriftPages(Result):
             )
         ]
         title = f"{self.names[column]}: " + (counted(len(found), "page") if found else "no page")
-        about = "What was observed, and the median of the reference in the same context; shaded while it was changed."
+        about = (
+            "What was observed, and the median of the reference in the same context, of small counts the mean; shaded while it "
+            "was changed."
+        )
         axis = "time" if timed else "row"
         return Chart(
             title, axis, self.names[column], series, about, bands=bands, lines=lines, times="x" * timed, wide=True
@@ -285,17 +291,32 @@ def _size_text(page: Page) -> str:
     """Return how large a change is, in words: ": 4.2 where 2 is usual (2.1 times)"; empty if that is not known."""
     if page.kind == "spread":
         consistent = np.isfinite(page.size) and (page.size > 1.0) == (page.direction > 0)
-        return f": {page.size:.2g} times the usual deviations" if consistent else ""
+        deviations = [f"{page.size:.2g} times the usual deviations"] * consistent
+        said = [*deviations, *([_observed_text(page)] * (page.of_rows > 0))]
+        return f": {', '.join(said)}" if said else ""
     if not np.isfinite(page.observed) or not np.isfinite(page.usual):
         return ""
     if page.kind == "together":
         return f": a correlation of {page.observed:.2f} in place of {page.usual:.2f}"
-    most = {"incident": "up to " if page.direction > 0 else "down to "}.get(page.kind, "")
-    words = f": {most}{_number(page.observed)} where {_number(page.usual)} is usual"
-    words += f" ({_times_text(page.times)})" if np.isfinite(page.times) and abs(page.times - 1.0) >= 0.005 else ""
+    consistent = (page.observed - page.usual) * page.direction > 0.0
     if page.kind == "given":
-        words += f", by {abs(page.size):.2g} deviations of what the other columns leave open"
-    return words
+        return f": {_observed_text(page)}, by {abs(page.size):.2g} deviations of what the other columns leave open"
+    if not consistent:  # middles of all rows, which may be of many contexts, go the other way than the rows in theirs
+        return f": by {abs(page.size):.2g} deviations of its context" if page.size * page.direction > 0.0 else ""
+    most = {"incident": "up to " if page.direction > 0 else "down to "}.get(page.kind, "")
+    return f": {most}{_observed_text(page)}"
+
+
+def _observed_text(page: Page) -> str:
+    """Return "4.2 where 2 is usual (2.1 times)"; of small counts their sums in some rows."""
+    if 0 < page.of_rows <= _MOST_SUMMED:
+        total, usual = (each * page.of_rows for each in (page.observed, page.usual))
+        words = f"{_number(total)} in {counted(page.of_rows, 'row')} where {_number(usual)} are usual"
+    else:
+        words = f"{_number(page.observed)} where {_number(page.usual)} is usual"
+    return words + (
+        f" ({_times_text(page.times)})" if np.isfinite(page.times) and abs(page.times - 1.0) >= 0.005 else ""
+    )
 
 
 def _merged(bands: list[tuple[int, int]]) -> list[tuple[int, int]]:
