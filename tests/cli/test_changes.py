@@ -212,3 +212,17 @@ def test_a_column_that_rises_as_time_does_is_taken_as_times_unless_it_is_asked_f
         result = fine("changes", path, *asked)
         assert "70 steps" in result.stdout
         assert "rises from row to row" not in result.stderr
+
+
+def test_a_count_is_judged_per_a_given_column_which_is_no_part_of_the_series(tmp_path):
+    rng = np.random.default_rng(1)
+    requests = rng.poisson(1000.0 * (1.5 + np.sin(0.5 * np.arange(120.0))))
+    errors = rng.poisson(requests * np.where(np.arange(120) < 80, 0.02, 0.05))
+    path = tmp_path / "service.csv"
+    pd.DataFrame({"requests": requests, "errors": errors}).to_csv(path, index=False)
+    found = as_json("changes", path, "--given", "requests", "--period", "none")
+    assert ([row["line"] for row in found["table"]], found["columns"]) == ([82], 1)
+    assert "Judged as rates: errors, per requests." in found["summary"]
+    assert "perhaps 'requests' is meant" in refused("changes", path, "--given", "request")
+    assert "--given names 'errors'" in refused("changes", path, "--column", "errors", "--given", "errors")
+    assert "besides its times and those that are given" in refused("changes", path, "--given", "errors,requests")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,17 +17,21 @@ from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.steps import ascending_times, rises_as_time
 
 
-def changes(run: Run, file: Path, time: str | None, period: str, false_alarm_rate: float) -> None:
+def changes(
+    run: Run, file: Path, time: str | None, given: list[str] | None, period: str, false_alarm_rate: float
+) -> None:
     """Find the changes of a series and report them."""
     run.stage("reading")
-    table, times, written = read_series(run, file, time)
+    table, times, written = read_series(run, file, time, given or [])
     run.stage("searching")
     detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
+    series = table.without(given or [])
+    others = None if given is None else table.data.select(given)
     try:
-        detector.fit(table.frame, times=_steps(table) if times is None else times)
+        detector.fit(series.frame, times=_steps(table) if times is None else times, given=others)
     except InputError as error:
         raise error.located(table.source, table.place) from None
-    found = replace(detector.result_, where=run.places(len(table), table.lines), names=table.names)
+    found = replace(detector.result_, where=run.places(len(table), table.lines), names=series.names)
     found = replace(found, times=None) if times is None else found
     run.stage("writing")
     run.write(found, columns(found, written))
@@ -62,8 +67,10 @@ def columns(found: ChangePoints, written: np.ndarray | None) -> dict[str, np.nda
     return found.where | times | {"segment": segments, "change": kinds}
 
 
-def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.ndarray | None, np.ndarray | None]:
-    """Read the numbers of a series, and the times of its rows: the column `time`, or the only one of times.
+def read_series(
+    run: Run, path: Path, time: str | None, given: Sequence[str] = ()
+) -> tuple[FileTable, np.ndarray | None, np.ndarray | None]:
+    """Read the numbers of a series and of `given` columns, and the times of its rows: the column `time`, or the only such one.
 
     The times are returned as they are written, too, where text is written to a text.
     """
@@ -74,6 +81,27 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
     table = Reader(path, replace(options, columns=None, keep_identifiers=keep, bad_cells="missing")).read(
         2, cells=as_text
     )
+    _check_names(table, path, time, given, options)
+    time = time or _only_column_of_times(table, options)
+    used = [*_series_columns(table, path, time, given, options), *dict.fromkeys(given)]
+    schema = table.schema.take(table.names.index(name) for name in used)
+    left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
+    if options.bad_cells == "refuse":
+        refuse_odd_cells(table.select([*used, *filter(None, [time])]), categories=False)
+    times = None if time is None else _times(table, time)
+    written = None
+    if time is not None and table.header is not None:
+        written = np.array(table.cells.column(time).to_pylist(), dtype=object)
+    unused = set(table.data.column_names) - {*used, time}
+    notes = tuple(note for note in table.notes if note.column not in unused)
+    table = numbers_with_gaps(replace(table.using(replace(schema, left_out=left_out)), notes=notes))
+    run.keep(table.schema, table)
+    tell(table)
+    return table, times, written
+
+
+def _check_names(table: FileTable, path: Path, time: str | None, given: Sequence[str], options: Reading) -> None:
+    """Refuse names of columns that the file does not have, or that are asked for twice."""
     there = table.data.column_names
     if time is not None and time not in there:
         raise InputError(
@@ -83,32 +111,32 @@ def read_series(run: Run, path: Path, time: str | None) -> tuple[FileTable, np.n
         )
     if both := [name for name in options.columns or [] if name in options.exclude]:
         raise InputError(f"{{parameter}} and --exclude both name {quoted(both)}.", parameter="columns", column=both[0])
-    unknown = [name for name in options.columns or [] if name not in there]
-    if unknown:
-        text = f"{path} has no column {quoted(unknown)} ({{parameter}}){meant(unknown, there)}; it has {quoted(there)}."
-        raise InputError(text, parameter="columns", column=unknown[0])
-    time = time or _only_column_of_times(table, options)
-    known = [name for name in table.names if name != time]
+    for parameter, asked in (("columns", options.columns or []), ("given", given)):
+        unknown = [name for name in asked if name not in there]
+        if unknown:
+            text = f"{path} has no column {quoted(unknown)} ({{parameter}}){meant(unknown, there)}; it has {quoted(there)}."
+            raise InputError(text, parameter=parameter, column=unknown[0])
+    if both := [name for name in given if name in (options.columns or []) or name == time]:
+        raise InputError(f"{{parameter}} names {quoted(both)}, which is the series or its times.", parameter="given")
+
+
+def _series_columns(
+    table: FileTable, path: Path, time: str | None, given: Sequence[str], options: Reading
+) -> list[str]:
+    """Return the columns of the series: those asked for, or all but the times and the given ones."""
+    if lacking := [name for name in given if name not in table.names]:
+        why = table.schema.left_out.get(lacking[0], "it holds no numbers")
+        text = f"{path}: {{column}} ({{parameter}}) is left out ({why}); give columns of numbers."
+        raise InputError(text, column=lacking[0], parameter="given")
+    known = [name for name in table.names if name != time and name not in given]
     used = [name for name in options.columns or known if name in known]
-    if not used:
-        if empty := [name for name in options.columns or [] if name in table.schema.left_out]:
-            text = f"{path}: {{column}} is left out ({table.schema.left_out[empty[0]]}); a series of numbers is needed."
-            raise InputError(text, column=empty[0])
-        raise InputError(f"{path} has no column besides its times; a series of numbers is needed.")
-    schema = table.schema.take(table.names.index(name) for name in used)
-    left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
-    if options.bad_cells == "refuse":
-        refuse_odd_cells(table.select([*used, *filter(None, [time])]), categories=False)
-    times = None if time is None else _times(table, time)
-    written = None
-    if time is not None and table.header is not None:
-        written = np.array(table.cells.column(time).to_pylist(), dtype=object)
-    unused = set(there) - {*used, time}
-    notes = tuple(note for note in table.notes if note.column not in unused)
-    table = numbers_with_gaps(replace(table.using(replace(schema, left_out=left_out)), notes=notes))
-    run.keep(table.schema, table)
-    tell(table)
-    return table, times, written
+    if used:
+        return used
+    if empty := [name for name in options.columns or [] if name in table.schema.left_out]:
+        text = f"{path}: {{column}} is left out ({table.schema.left_out[empty[0]]}); a series of numbers is needed."
+        raise InputError(text, column=empty[0])
+    besides = "its times and those that are given" if given else "its times"
+    raise InputError(f"{path} has no column besides {besides}; a series of numbers is needed.")
 
 
 def _only_column_of_times(table: FileTable, options: Reading) -> str | None:

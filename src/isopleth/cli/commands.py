@@ -432,6 +432,12 @@ def cells() -> None:
     help="Column with the times of the rows, in ascending order.  [default: the only column of dates or times, if there is one]",
 )
 @click.option(
+    "--given",
+    type=ColumnList(),
+    help="Judge the series given these columns at the same step, such as requests: counts as rates per request, others by what "
+    "does not follow from them.",
+)
+@click.option(
     "--period",
     metavar="P,...",
     default="auto",

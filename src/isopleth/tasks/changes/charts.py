@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isopleth.results.charts import Chart, Series, thinned
-from isopleth.results.text import counted
+from isopleth.results.text import counted, in_words
 from isopleth.tasks.changes.beside import means
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _ChangeCharts:
 
     def chart(self, column: int) -> Chart:
         """Return the chart of a column."""
-        name = self._names[column]
+        name = self._names[column] + self._given(column)
         return Chart(
             f"{name}: {self._title}",
             self._label,
@@ -79,9 +79,17 @@ class _ChangeCharts:
         moments, half = self._moments, 0.5 * float(np.median(np.diff(self._moments)))
         return [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in self._found.intervals]
 
+    def _given(self, column: int) -> str:
+        """Return what a column is judged given, in words."""
+        how = {"rate": " per ", "residual": " given "}.get((self._found.judged or ("",) * (column + 1))[column])
+        return "" if how is None else how + in_words(list(self._found.given), 3)
+
     def _curve(self, column: int) -> Series:
-        """Return the values of a column, thinned if there are many."""
-        steps, values = thinned(self._found.series[:, column])
+        """Return the values of a column, or what is judged of it given others, thinned if there are many."""
+        found = self._found
+        steps, values = thinned(
+            (found.searched if found.judged and found.searched is not None else found.series)[:, column]
+        )
         notes = [f"{self._words(step)}: {value:.6g}" for step, value in zip(steps, values, strict=True)]
         return Series(self._names[column], self._moments[steps], values, "line", "blue", notes)
 

@@ -20,6 +20,7 @@ from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
 from isopleth.tasks.changes.counters import increments, is_running_total
+from isopleth.tasks.changes.given_columns import GivenColumns, GivenLeft, follows, split_given
 from isopleth.tasks.changes.periods import check_period
 from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
 from isopleth.tasks.changes.result import ChangePoints
@@ -43,6 +44,7 @@ class _Given:
     times: np.ndarray | None
     grid: Grid
     totals: tuple[int, ...]  # columns that are running totals
+    given: GivenColumns | None = None  # columns at the same steps, of which no changes are sought
 
 
 class ChangePointDetector(ReportsProgress, BaseEstimator):
@@ -149,11 +151,13 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit_predict(self, series: Any, y: Any = None, *, reference: Any = None, times: Any = None) -> Array:
+    def fit_predict(
+        self, series: Any, y: Any = None, *, reference: Any = None, times: Any = None, given: Any = None
+    ) -> Array:
         """Fit, and return the positions of changes, ``change_points_``; ``segments_`` has the labels of all steps."""
-        return self.fit(series, reference=reference, times=times).change_points_
+        return self.fit(series, reference=reference, times=times, given=given).change_points_
 
-    def fit(self, series: Any, y: Any = None, *, reference: Any = None, times: Any = None) -> Self:
+    def fit(self, series: Any, y: Any = None, *, reference: Any = None, times: Any = None, given: Any = None) -> Self:
         """Find the changes of a series.
 
         Parameters
@@ -171,6 +175,12 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             that the times are uneven. A name is that of a column of a data frame. By default, the only column of datetimes in a
             data frame has the times, or else an index of datetimes. A column of times is left out of the series and of the
             reference.
+        given : array-like of shape (T,) or (T, k), str or list of str, optional
+            Columns that the series follows at the same step, such as the number of requests of errors or the load of a latency;
+            names are those of columns of a data frame, which are then no part of the series. Counts are judged as rates
+            per given column, with the scatter of a negative binomial law, unless they clearly grow in another way; other columns
+            are judged by what a regression on the given ones leaves. Steps without a given value, and counts at a
+            given value of 0, are gaps.
 
         Returns
         -------
@@ -180,9 +190,10 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         ------
         InputError
             If the series has fewer than 6 steps, the reference is much shorter than the series, more than half of a column is
-            missing, values are infinite, times do not ascend, or a parameter cannot be used.
+            missing, values are infinite, times do not ascend, both a reference and given columns are passed, or a parameter
+            cannot be used.
         """
-        given = self._entered(series, reference, times)
+        given = self._entered(series, reference, times, given)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         found = self._found(given, rng)
         self.kinds_, self.p_values_, self.columns_ = found.kinds, found.p_values, found.columns
@@ -206,6 +217,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             totals=given.totals,
             trend=found.trend,
             zone=zone,
+            given=() if given.given is None else given.given.names,
+            judged=found.judged,
+            follows=self._followed(given, found),
             names=[str(name) for name in getattr(self, "feature_names_in_", _name_of(series))] or None,
         ).like(series)
         to_backend(self, Backend.of(series))
@@ -228,9 +242,12 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             Given(given, name).refuse_no_table(shape)
         return without_rounding(enter(self, given, reset=reset, name=name, missing=True).rows)
 
-    def _entered(self, series: Any, reference: Any, times: Any) -> _Given:
-        """Check the series, its reference, its times and the parameters."""
+    def _entered(self, series: Any, reference: Any, times: Any, given: Any) -> _Given:
+        """Check the series, its reference, its times, the given columns and the parameters."""
+        if reference is not None and given is not None:
+            raise InputError("reference cannot be used with {parameter}; leave one of them out.", parameter="given")
         series, moments = split_times(series, times)
+        series, others = split_given(series, given)
         if hasattr(reference, "columns"):
             named = times if isinstance(times, str) and times in reference.columns else None
             reference, _ = split_times(reference, named)
@@ -242,13 +259,16 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         if known is not None:
             _check_reference(known, len(values))
         totals = tuple(np.flatnonzero([is_running_total(column) for column in values.T]).tolist())
-        return _Given(values, known, moments, grid_of(moments, len(values)), totals)
+        return _Given(values, known, moments, grid_of(moments, len(values)), totals, others)
 
     def _found(self, given: _Given, rng: np.random.Generator) -> Changes:
         """Search the columns that have noise; steps are those of the grid."""
         values = given.grid.spread(given.values)
         self._check_missing(np.isnan(values))
         values = _with_increments(values, given.totals)
+        left = self._left(values, given)
+        told = None if left is None else np.column_stack([one.told for one in left])
+        values = values if left is None else np.column_stack([one.sought for one in left])
         known = None if given.reference is None else _known_rows(given.reference, given.totals)
         missing = np.isnan(values)
         self.periods_ = np.empty(0)
@@ -259,7 +279,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         noisy = np.flatnonzero([not repeats_exactly(column) for column in values.T])
         if not len(noisy):
             return NOTHING
-        sought = np.where(missing, np.nan, values)
+        sought = np.where(missing, np.nan, values) if told is None else told
         columns, known = scaled(values[:, noisy], None if known is None else known[:, noisy])
         ready, found = self._searched(columns, missing[:, noisy], known, given.grid.seconds(given.times), rng)
         self.periods_ = np.array(ready.periods)
@@ -268,8 +288,20 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             own, units = values[:, noisy], np.abs(values[:, noisy]).max(axis=0)
             plain = without_seasons(own / units, ready.columns, ready.seasons) * units
             # Absurd values are clipped, and their columns rescaled: these stay as they are.
-            sought[:, noisy] = np.where(missing[:, noisy], np.nan, np.where(columns == own / units, plain, own))
-        return found if ready.seasons is None and not given.totals else replace(found, searched=sought)
+            plain = np.where(missing[:, noisy], np.nan, np.where(columns == own / units, plain, own))
+            # Rates are told as they are: their seasons were found in other units.
+            same = np.array([left is None or left[j].sought is left[j].told for j in noisy])
+            sought[:, noisy[same]] = plain[:, same]
+        if left is not None:
+            found = replace(found, judged=tuple(one.kind for one in left))
+        return found if ready.seasons is None and not given.totals and left is None else replace(found, searched=sought)
+
+    def _left(self, values: np.ndarray, given: _Given) -> list[GivenLeft] | None:
+        """Return what given columns leave of the steps of a series."""
+        if given.given is None:
+            return None
+        others = replace(given.given, values=given.grid.spread(given.given.values))
+        return others.left_of(values, self._column_labels)
 
     def _searched(
         self,
@@ -289,6 +321,15 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
                 steps.end()
             with Progress("search of changes", TIME, self.verbose) as tick:
                 return ready, changes_of(replace(ready, tick=tick), rng)
+
+    def _followed(self, given: _Given, found: Changes) -> tuple[tuple[int, str], ...]:
+        """Return the counts with changes that follow another column, and the name of this one."""
+        names = getattr(self, "feature_names_in_", None)
+        changed = {j for columns in found.columns for j in columns}
+        if given.given is not None or names is None or given.totals:
+            return ()
+        pairs = [(i, j) for i in sorted(changed) for j in range(len(names)) if j != i]
+        return tuple((i, str(names[j])) for i, j in pairs if follows(given.values[:, i], given.values[:, j]))
 
     def _check_missing(self, missing: np.ndarray) -> None:
         """Refuse a column of which less than half of the values are known."""

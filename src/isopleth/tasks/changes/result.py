@@ -80,6 +80,12 @@ class ChangePoints(Result):
         "line" or "curve" if the series drifts along one, which is no change; "" if it does not.
     zone : str, optional
         Time zone of `times`, which then are datetimes in UTC.
+    given : tuple of str
+        Names of columns that were given.
+    judged : tuple of str
+        How each column was judged if columns were given: "rate" for a count in proportion to the only one, else "residual".
+    follows : tuple of (int, str)
+        Counts with changes that follow another count, and the name of this one.
     """
 
     change_points: np.ndarray
@@ -98,6 +104,9 @@ class ChangePoints(Result):
     totals: tuple[int, ...] = field(default=(), repr=False)
     trend: str = field(default="", repr=False)
     zone: str | None = field(default=None, repr=False)
+    given: tuple[str, ...] = field(default=(), repr=False)
+    judged: tuple[str, ...] = field(default=(), repr=False)
+    follows: tuple[tuple[int, str], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.change_points)
@@ -217,7 +226,7 @@ class ChangePoints(Result):
 
     def _sentences(self) -> list[str]:
         steps = counted(len(self.series), "step")
-        about = [self.spacing] * bool(self.spacing) + self._totals() + self._drift() + self._seasons()
+        about = [self.spacing] * bool(self.spacing) + self._totals() + self._given() + self._drift() + self._seasons()
         if not len(self):
             return [f"The series of {steps} shows no change.", *about]
         places, single = self._places(), self.count == 1
@@ -271,6 +280,20 @@ class ChangePoints(Result):
         return [
             f"{words[0].upper() + words[1:] if not self.names else words} {which}: changes of {whose} increments were sought."
         ]
+
+    def _given(self) -> list[str]:
+        """Return how columns were judged given others, or which counts should be."""
+        out, others = [], in_words(list(self.given), 8)
+        for kind in ("rate", "residual"):
+            names = in_words([self._name(j) for j, own in enumerate(self.judged) if own == kind], 8)
+            how = f"per {others}" if kind == "rate" else f"given {others}: what follows from it is taken out"
+            out += [f"Judged {'as rates' if kind == 'rate' else 'by residuals'}: {names}, {how}."] * bool(names)
+        for j in dict.fromkeys(j for j, _ in self.follows):
+            other = [name for own, name in self.follows if own == j]
+            how = f"--given {other[0]}" if self.where else f"given={other[0]!r}"
+            what = f"{how} judges its rate" if len(other) == 1 else "its rate is judged if one of them is given"
+            out.append(f"{self._name(j)} is a count that follows {in_words(other, 8)}: {what}.")
+        return out
 
     def _drift(self) -> list[str]:
         """Return how a series drifts that has no changes of slope."""

@@ -40,6 +40,7 @@ class Changes:
     states: np.ndarray  # (m + 1,), int: states of the segments
     trend: str = ""  # "line" or "curve" if the series drifts along one
     searched: np.ndarray | None = None  # (n, d): values in which changes were sought, in the units of the series
+    judged: tuple[str, ...] = ()  # how each column was judged given others: "rate" or "residual"
 
     def of_columns(self, numbers: np.ndarray) -> Changes:
         """Return the changes of a series of which the searched columns are those with these `numbers`."""
