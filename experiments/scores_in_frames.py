@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import softmax
 
 from isopleth import KernelScore, NystromKEF
-from isopleth.score import KEF, Stein
+from isopleth.score import KEF, SSGE, Stein
 
 N_TEST = 1000
 
@@ -151,6 +151,9 @@ METHODS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "NystromKEF scale": by(NystromKEF, random_state=0, frame="scale"),
     "Stein": by(Stein),
     "Stein whiten": by(Stein, frame="whiten"),
+    "SSGE whiten": by(SSGE, frame="whiten"),
+    "SSGE curl-free": by(SSGE, frame="whiten", space="curl_free"),
+    "SSGE curl-free .95": by(SSGE, frame="whiten", space="curl_free", energy=0.95),
     "KEF": by(KEF),
     "KEF whiten": by(KEF, frame="whiten"),
     "entropy": entropy,

@@ -63,7 +63,7 @@ def model(tmp_path, saved):
 SNAPSHOT = """\
 4 of 61 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows, which 3 to 4 % of the \
 rows of most tables are, whatever they hold.
-The least likely row is apart from the others: behind it the score jumps from -576.1 to -9.714.
+A gap in the scores sets the least likely row apart from the others: its score is -576.1, those of all others at least -9.714.
 1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows, \
 if scores of ordinary rows fall off beyond the others as they do among them.
 The least likely one is line 62 (score -576.1, p <= 0.00164): a=30, c=-20, b=0.

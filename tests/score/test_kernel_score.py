@@ -167,6 +167,7 @@ def presets():
         (Stein(alpha=0.1), plain(space="diagonal", regularizer=Tikhonov(0.1))),
         (KEF(alpha=0.1, truncated=False), plain(regularizer=Tikhonov(0.1, truncated=False))),
         (SSGE(), plain(space="diagonal", regularizer=SpectralCutoff(energy=0.95))),
+        (SSGE(space="curl_free"), plain(regularizer=SpectralCutoff(energy=0.8))),
         (SSGE(threshold=0.01), plain(space="diagonal", regularizer=SpectralCutoff(threshold=0.01))),
         (SSGE(space="curl_free", count=9), plain(regularizer=SpectralCutoff(count=9))),
         (NuMethod(alpha=0.1, nu=2.0), plain(regularizer=NuIteration(0.1, nu=2.0))),

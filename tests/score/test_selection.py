@@ -1,12 +1,13 @@
 """Choices of KernelScore without parameters."""
 
+import warnings
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy.stats import skew, ttest_1samp
 
-from isopleth import InputError, KernelScore
+from isopleth import DataWarning, InputError, KernelScore
 from isopleth.core.rows import distinct_rows, held_out_parts
 from isopleth.core.scales import median
 from isopleth.kernels import IMQ
@@ -233,3 +234,18 @@ def test_parameters_are_checked(parameters, message):
         scale_score(**parameters).fit(normal())
     with pytest.raises(InputError, match="length_scale"):
         scale_score(length_scale="wide").fit(normal())
+
+
+def test_a_kernel_without_effect_is_said():
+    """A Gaussian alone has no kernel: who gave one hears that it is not in the score; who gave none does not."""
+    X = normal()
+    with pytest.warns(DataWarning, match="whatever kernel and length_scale may be") as caught:
+        model = scale_score("gaussian", length_scale=2.0).fit(X)
+    assert len(caught) == 1
+    assert model.search_path_.base_alone
+    assert "the Gaussian base alone, without kernels" in repr(model.search_path_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert scale_score().fit(X).search_path_.base_alone
+        assert not scale_score("gaussian", base=None).fit(X).search_path_.base_alone
+        assert not scale_score("matern52", space="diagonal").fit(modes()).search_path_.base_alone

@@ -134,7 +134,8 @@ class KernelScore(ScoreEstimator):
     DataWarning
         If the columns differ much in spread and have one common length scale in ``frame="scale"``; if columns are linearly
         dependent or have one value in 80 % of the rows: an automatic frame is then "scale", an automatic base None. The latter
-        also in ``frame="smooth"``, where scores near that value have no bound.
+        also in ``frame="smooth"``, where scores near that value have no bound. If the Gaussian base alone was chosen
+        (``search_path_.base_alone``) although `kernel`, `space` or `length_scale` was given: none of them then has an effect.
 
     Notes
     -----
@@ -224,8 +225,24 @@ class KernelScore(ScoreEstimator):
         candidates = Candidates(bases, FACTORS if self._searches_scale() else (1.0,), self._fixed_regularizer())
         framed = [one.as_rows(rows, weights, counts, self.cv, backend) for one in found]
         self.search_path_ = path = select(space, framed, candidates, deviations(rows, counts))
+        self._warn_of_unused_kernel()
         chosen = next(one for one in found if one.frame is path.frame)
         return chosen._replace(length_scale=path.length_scale, base=path.base)
+
+    def _warn_of_unused_kernel(self) -> None:
+        """Warn if the Gaussian base alone was chosen although the kernel, its space or its length scale is not the default."""
+        asked = {
+            "kernel": self.kernel != "imq",
+            "space": self.space != "curl_free",
+            "length_scale": not is_auto(self.length_scale),
+        }
+        names = [name for name, differs in asked.items() if differs]
+        if not names or self._fixed_regularizer() is not None or not self.search_path_.base_alone:
+            return
+        warn_user(
+            f"kernels did not decrease the held-out loss beyond chance, so that the score is that of a Gaussian alone, whatever "
+            f"{' and '.join(names)} may be. base=None fits kernels without it, a given regularizer kernels in any case."
+        )
 
     def _fit_frame(
         self, space: Space, z: np.ndarray, weights: np.ndarray, base: GaussianBase | None, backend: Backend

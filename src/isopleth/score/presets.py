@@ -19,6 +19,9 @@ from isopleth.solvers.direct import Shifted
 from isopleth.solvers.regularizers import LandweberIteration, NuIteration, Regularizer, SpectralCutoff, Tikhonov
 
 _ALPHA: dict[str, list[Any]] = {"alpha": [Interval(Real, 0, None, closed="neither")]}
+# Shares of the sum of eigenvalues that SSGE keeps. Of .4 to .999 they have the smallest mean error, or one near to it, over six
+# densities in 2 and 8 columns.
+_ENERGIES = {"diagonal": 0.95, "curl_free": 0.8}
 _STEPS: dict[str, list[Any]] = {"steps": [None, Interval(Integral, 1, None, closed="left")]}
 
 
@@ -183,10 +186,11 @@ class SSGE(_Preset):
     kernel : str or Kernel, default="imq"
         As for :class:`~isopleth.KernelScore`.
     space : {"diagonal", "curl_free"}, default="diagonal"
-        As for :class:`~isopleth.KernelScore`. "curl_free" needs a smaller share of the eigenvalues in many columns; "diagonal"
-        is more accurate in few.
-    energy : float, default=0.95
-        Share of the sum of the eigenvalues to keep, unless `threshold` or `count` is given.
+        As for :class:`~isopleth.KernelScore`. "diagonal" is more accurate in few columns.
+    energy : float, optional
+        Share of the sum of the eigenvalues to keep, unless `threshold` or `count` is given. None is 0.95 in the diagonal space
+        and 0.8 in the curl-free one, whose eigenvalues decrease more slowly: the same share keeps more of those that are noise.
+        The best share depends on the density, and is larger for separate modes and more rows.
     threshold : float, optional
         Keep the eigenvalues of K/M of at least this size instead.
     count : int or float, optional
@@ -219,7 +223,7 @@ class SSGE(_Preset):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = _constraints(
         (),
         {
-            "energy": [Interval(Real, 0, 1, closed="neither")],
+            "energy": [None, Interval(Real, 0, 1, closed="neither")],
             "threshold": [None, Interval(Real, 0, None, closed="neither")],
             "count": [None, Interval(Real, 0, None, closed="neither")],
         },
@@ -229,7 +233,7 @@ class SSGE(_Preset):
         self,
         kernel: str | Kernel = "imq",
         space: str = "diagonal",
-        energy: float = 0.95,
+        energy: float | None = None,
         threshold: float | None = None,
         count: int | float | None = None,
         length_scale: Any = "auto",
@@ -257,7 +261,7 @@ class SSGE(_Preset):
 
     def _fixed_regularizer(self) -> Regularizer:
         if self.threshold is None and self.count is None:
-            return SpectralCutoff(energy=self.energy)
+            return SpectralCutoff(energy=_ENERGIES[self.space] if self.energy is None else self.energy)
         return SpectralCutoff(threshold=self.threshold, count=self.count)
 
 

@@ -464,6 +464,11 @@ def held_out_terms(
     return np.where(np.isfinite(out), out, np.inf)
 
 
+def _leaves_base_alone(regularizer: Regularizer) -> bool:
+    """Tell whether a regularizer is so strong that kernels vanish beside the base."""
+    return isinstance(regularizer, Tikhonov) and regularizer.alpha >= BASE_ALONE
+
+
 def _fitted_field(
     space: Space,
     samples: np.ndarray,
@@ -473,7 +478,7 @@ def _fitted_field(
     backend: Backend,
 ) -> ScoreField:
     """Return the score that is fitted to samples in frame coordinates."""
-    if base is not None and isinstance(regularizer, Tikhonov) and regularizer.alpha >= BASE_ALONE:
+    if base is not None and _leaves_base_alone(regularizer):
         return ScoreField((base,))
     backend = solving_backend(space, samples, backend)
     path = FitPath(space, backend.array(samples), backend.array(weights), (regularizer,))
@@ -551,9 +556,19 @@ class SelectionPath:
         """The chosen regularizer."""
         return self.regularizers[self.best_index]
 
+    @property
+    def base_alone(self) -> bool:
+        """Whether the Gaussian base alone was chosen: kernel, space and length scale then have no effect on the score."""
+        return self.base == "gaussian" and _leaves_base_alone(self.regularizer)
+
     def __repr__(self) -> str:
         """Return tables of losses: by frame, by base and factor, and by regularizer at the chosen base and factor."""
-        lines = [f"SelectionPath: frame {self.frame!r}, base {self.base!r}, {self.regularizer!r}"]
+        chosen = (
+            "the Gaussian base alone, without kernels"
+            if self.base_alone
+            else f"base {self.base!r}, {self.regularizer!r}"
+        )
+        lines = [f"SelectionPath: frame {self.frame!r}, {chosen}"]
         if len(self.frames) > 1:
             lines += [f"{loss:>12.5g}  {one!r}" for loss, one in zip(self.frame_losses, self.frames, strict=True)]
         lines += [f"smallest loss, {self.n_compared} rows held out in turn:"]
@@ -563,5 +578,6 @@ class SelectionPath:
         lines += [f"{'loss':>12} {'std. error':>12}"]
         listed = zip(self.path_losses, self.path_errors, self.regularizers, strict=True)
         for i, (loss, error, regularizer) in enumerate(listed):
-            lines += [f"{loss:>12.5g} {error:>12.2g}  {regularizer!r}{'  <- chosen' if i == self.best_index else ''}"]
+            name = "the Gaussian base alone" if _leaves_base_alone(regularizer) else repr(regularizer)
+            lines += [f"{loss:>12.5g} {error:>12.2g}  {name}{'  <- chosen' if i == self.best_index else ''}"]
         return "\n".join(lines)

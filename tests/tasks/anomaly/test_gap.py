@@ -49,4 +49,4 @@ def test_five_loads_of_fifty_stand_apart():
     rows = np.append(usual, [31.0, 44.5, 58.2, 71.9, 90.4])[:, None]
     found = AnomalyDetector(random_state=0).fit(rows).anomalies(rows)
     assert found.gap == 5
-    assert "The 5 least likely rows are apart from the others" in found.text()
+    assert "A gap in the scores sets the 5 least likely rows apart from the others" in found.text()

@@ -303,10 +303,13 @@ class Anomalies(Result):
         if not self.gap:
             return ["No gap in the scores sets these rows apart from the others."] * bool(self.flagged.any())
         below, above = self.scores[self.order[self.gap - 1]], self.scores[self.order[self.gap]]
-        one = self.gap == 1
-        which = "The least likely row is" if one else f"The {self.gap:,} least likely rows are"
-        behind = f"behind {'it' if one else 'them'} the score jumps from {below:.4g} to {above:.4g}"
-        return [f"{which} apart from the others: {behind}."]
+        if self.gap == 1:
+            which, these = "the least likely row", f"its score is {below:.4g}"
+        else:
+            which, these = f"the {self.gap:,} least likely rows", f"their scores are at most {below:.4g}"
+        return [
+            f"A gap in the scores sets {which} apart from the others: {these}, those of all others at least {above:.4g}."
+        ]
 
     def _least_likely(self) -> list[str]:
         """Return the sentence on the least likely row."""
