@@ -237,7 +237,7 @@ PACKAGES = (
         "cells and rows in context",
         uses=(*_SUMS, "results"),
         declared=("density", "conditional"),
-        offers=("forest_residuals", "ranks", "residuals"),
+        offers=("forest_residuals", "indexed_ranks", "ranks", "residuals"),
         layer=7,
         place=0.87,
         first=(

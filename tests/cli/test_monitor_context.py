@@ -87,6 +87,24 @@ def test_the_context_is_read_beside_the_columns_that_are_watched(reference):
     assert "judged by" not in windows.stderr
 
 
+def test_columns_of_a_context_are_separated_by_commas_and_a_clock_is_none_of_them(reference):
+    """Two numbers are the context; the times are read for the pages only, by the clock of the zone."""
+    rows = [
+        table.assign(cpu=2.0 * table["requests"] + table["errors"] + np.random.default_rng(k).normal(size=len(table)))
+        for k, table in enumerate((REFERENCE, STREAM))
+    ]
+    rows[1].loc[100:, "cpu"] += 6.0
+    rows[0].to_csv(reference, index=False)
+    options = ("--reference", reference, "--run-length", 672, "--timezone", "Europe/Berlin", "--columns", "cpu")
+    result = run(*options, "--context", "requests,errors", "--json", rows=text(rows[1]))
+    assert "'requests', 'errors', 'time' are read for the context" in result.stderr
+    first = json.loads(result.stdout.splitlines()[0])
+    assert (first["columns"], first["since"]) == (["cpu"], 101)
+    assert first["time"] == str(STREAM["time"][100] + pd.Timedelta(hours=1))[:16]
+    again = run(*options, "--context", "requests", "--context", "errors", "--json", rows=text(rows[1]))
+    assert again.stdout == result.stdout
+
+
 def test_metrics_hold_the_pages_that_are_open_before_new_rows_come(reference, tmp_path):
     options = ("--reference", reference, "--run-length", 672, "--state", tmp_path / "state", "--replay")
     run(*options, rows=text(STREAM))
@@ -107,7 +125,7 @@ def test_windows_are_compared_if_they_are_asked_for_or_the_reference_is_short(re
         assert "'time' (times, which are later in the stream)" in result.stderr
     refused = run("--reference", reference, "--context", "requests", "--context", "errors", rows="")
     assert refused.exit_code == 2
-    assert "a context is a column of times" in refused.stderr
+    assert "no column of numbers that vary is left" in refused.stderr
 
 
 def test_words_are_left_out_of_a_context_that_was_not_asked_for(reference, tmp_path):
@@ -121,4 +139,4 @@ def test_words_are_left_out_of_a_context_that_was_not_asked_for(reference, tmp_p
     found = run("--reference", tmp_path / "words.csv", *options, rows=text(words[1]))
     assert found.stdout == plain.stdout != ""
     assert "'shop' holds words, which are not watched in a context: left out; --context none compares" in found.stderr
-    assert "--context time --context shop takes rows of the same word" in found.stderr
+    assert "--context time,shop takes rows of the same word" in found.stderr

@@ -639,10 +639,10 @@ def fit() -> None:
 @click.option(
     "--context",
     multiple=True,
-    metavar="COL",
-    help="Judge each cell given this column: times (hour and weekday), hour, weekday, words such as a holiday, or a number such "
-    "as a load; several times. "
-    "By default the times of a reference of a week or more; none compares windows.",
+    type=ColumnList(),
+    metavar="COL,...",
+    help="Judge each cell given these columns: times (hour and weekday), hour, weekday, words such as a holiday, and numbers "
+    "such as a load; repeatable. By default the times of a reference of a week or more; none compares windows.",
 )
 @click.option(
     "--timezone",

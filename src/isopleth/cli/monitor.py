@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def monitor(
     replay: bool,
     window: int,
     expected_run_length: float,
-    context: tuple[str, ...],
+    context: tuple[list[str], ...],
     timezone: str | None,
     ignore_missing: bool,
     metrics: Path | None,
@@ -51,8 +52,9 @@ def monitor(
     """Watch rows from standard input and print alarms."""
     _check(run, reference, state, metrics, replay=replay)
     run.stage("reading")
-    run = with_context_columns(run, reference, context)
-    table, chosen = in_context(run.read(reference), context)
+    asked = tuple(chain.from_iterable(context))
+    run = with_context_columns(run, reference, asked)
+    table, chosen = in_context(run.read(reference), asked)
     run.stage("fitting")
     how: dict[str, Any] = {
         "context": chosen,
@@ -228,6 +230,11 @@ def _print(alarms: DriftAlarms, as_json: bool) -> None:
             words = f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference"
             lines = [f"{words} (distance {statistic:.4g}, threshold {threshold:.4g})"]
             lines += [f"    {printable(name)}: {printable(text)}" for name, text in changes.items()]
+            lines += [
+                f"    {printable(name)}: {'higher' if by > 0.0 else 'lower'} by {abs(by):.2g} deviations of what the other "
+                "columns leave open"
+                for name, by in shifts_given_others(found).items()
+            ]
             click.echo(wrapped("\n".join(lines)))
 
 

@@ -35,8 +35,7 @@ def with_context_columns(run: Run, reference: Path, asked: tuple[str, ...]) -> R
     times = [str(column.name) for column in first.schema.columns if column.kind == "time"]
     times = [name for name in times if name not in run.options.exclude]
     wanted = [name for name in asked if name in first.names]
-    if not asked or set(asked) - set(first.names):
-        wanted += times if len(times) == 1 else []
+    wanted += times if len(times) == 1 else []  # without a clock in the context they say the times of pages
     added = [name for name in dict.fromkeys(wanted) if name not in chosen]
     if not added:
         return run
@@ -70,7 +69,7 @@ def in_context(table: FileTable, asked: tuple[str, ...]) -> tuple[FileTable, lis
     words = [str(column.name) for column in table.schema.columns if column.kind == "categorical"]
     if words:
         verb, them = ("holds", "it") if len(words) == 1 else ("hold", "them")
-        both = f"--context {shlex.quote(name)} --context {shlex.quote(words[0])}"
+        both = f"--context {shlex.quote(','.join([name, words[0]]))}"
         say(
             f"{quoted(words)} {verb} words, which are not watched in a context: left out; --context none compares {them} with "
             f"the rest, and {both} takes rows of the same word for the context."

@@ -54,11 +54,16 @@ class RowContexts:
     kind: np.ndarray  # (n,): number of the kind of row, such as the day of the week
     day: np.ndarray  # (n,): number of the day, or of the part of the reference, left out where its rows are ranked
     rank: np.ndarray | None = None  # (n,): rank from 0 to 1 of a number that is a context; None without one
+    given: np.ndarray | None = None  # (n, m): several numbers, and words, that are a context; None without them
 
     def take(self, rows: np.ndarray) -> Self:
         """Return the contexts of some rows."""
-        rank = None if self.rank is None else self.rank[rows]
-        return type(self)(self.hour[rows], self.kind[rows], self.day[rows], rank)
+        rank, given = (None if each is None else each[rows] for each in (self.rank, self.given))
+        return type(self)(self.hour[rows], self.kind[rows], self.day[rows], rank, given)
+
+    def ranked(self, rank: np.ndarray | None) -> Self:
+        """Return the contexts with other ranks of their numbers."""
+        return type(self)(self.hour, self.kind, self.day, rank)
 
     @property
     def part(self) -> np.ndarray:
@@ -224,29 +229,40 @@ class ContextRanks:
                 count += int(known.sum())
         return loss / max(count, 1)
 
+    def of_reference(self, rows: np.ndarray, contexts: RowContexts, _usable: np.ndarray) -> np.ndarray:
+        """Return the scores of the reference of the fit among other days."""
+        return self.scores(rows, contexts, own_day=True)
+
     def scores(self, rows: np.ndarray, contexts: RowContexts, *, own_day: bool = False) -> np.ndarray:
         """Return the normal scores of :meth:`judge`."""
         return self.judge(rows, contexts, own_day=own_day)[0]
 
     def judge(
-        self, rows: np.ndarray, contexts: RowContexts, *, own_day: bool = False, counts: np.ndarray | None = None
+        self,
+        rows: np.ndarray,
+        contexts: RowContexts,
+        *,
+        own_day: bool = False,
+        means: np.ndarray | None = None,
+        keys: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return normal scores of cells given their contexts, (n, d); rows of the reference without their `own_day`.
 
-        Beyond all rows of a context scores go on in units of its quartile distance. Ties are broken by keys of the rows.
+        Beyond all rows of a context scores go on in units of its quartile distance. Ties are broken by keys, by default those of
+        the rows.
         A missing cell, and one of a context without rows of the reference, has the score 0: nothing is known about it.
-        The second array holds what is usual: medians of the contexts, means of columns of small `counts` (d,), whose median
-        may be 0 before and after a change; NaN without rows of the reference.
+        The second array holds what is usual: medians of the contexts, and `means` of those columns (d,) that have small counts;
+        NaN without rows of the reference.
         """
-        out, usual, keys = np.zeros(rows.shape), np.full(rows.shape, np.nan), row_keys(rows)
+        out, usual = np.zeros(rows.shape), np.full(rows.shape, np.nan)
+        keys = row_keys(rows) if keys is None else keys
         for part, place, group, asked in self._keys(contexts):
             away = self._away(contexts.take(asked), part, place)
             for j, law in enumerate(self._laws(part, place, group)):
                 if law is None:
                     continue
                 along = (away * law.slope).sum(axis=1)
-                counted = counts is not None and counts[j]
-                usual[asked, j] = np.maximum(law.mean() + along, 0.0) if counted else law.middle() + along
+                usual[asked, j] = (law.mean() if means is not None and means[j] else law.middle()) + along
                 cells, ties = rows[asked, j] - along, mixed(keys[asked], j) / 2.0**64
                 out[asked, j] = law.scores(cells, ties, self.least[j], contexts.day[asked] if own_day else None)
         return np.where(np.isnan(rows), 0.0, out), usual

@@ -29,6 +29,7 @@ _CLASSES = {
     "core.interval_laws": "CensoredRegression IntervalPoints PowerNormal",
     "core.laws": "EmpiricalLaw RankScores",
     "context.residuals": "Residuals",
+    "context.indexed_ranks": "ContextIndex IndexedRanks",
     "context.ranks": "ContextRanks",
     "core.rows": "Rounding RunningFolds",
     "core.tails": "Tail",

@@ -235,7 +235,8 @@ def test_a_new_reference_closes_the_pages(monitor):
     ("context", "change", "words"),
     [
         ("day", {}, "no column day"),
-        (["load", "errors"], {}, "'load', 'errors' have more than 31 values; a context is a column of times"),
+        (["load", "word"], {"word": "many"}, "'word' has more than 31 words; a context is a column of times"),
+        (["load", "requests", "errors"], {}, "no column of numbers that vary is left"),
         (
             ["hour"],
             {"time": REFERENCE["time"].astype(str) + " h"},
@@ -247,7 +248,7 @@ def test_a_new_reference_closes_the_pages(monitor):
 def test_contexts_that_cannot_be_used(context, change, words):
     rows = REFERENCE.assign(**change)
     if "word" in change:
-        rows["word"] = np.where(np.arange(len(rows)) % 2, "a", "b")
+        rows["word"] = [f"word {k % (2 if change['word'] == 'ab' else 40)}" for k in range(len(rows))]
     if "time" in change:
         rows = rows.drop(columns="time")
     with pytest.raises(InputError, match=words):
@@ -275,6 +276,50 @@ def test_a_number_is_a_context_whose_rows_are_compared_with_those_of_about_the_s
     pages = by_load.update(later).pages
     assert 200 <= pages[0].row < 230
     assert by_load._watch.columns.names == ("latency",)
+
+
+def test_several_numbers_and_words_are_a_context():
+    """Latency follows load, temperature and a word of 12 sites, which times the weekdays would be 84 kinds of rows."""
+
+    def served(start, days, seed):
+        rows = stream(start, days, seed)[["time", "errors"]].rename(columns={"errors": "latency"})
+        rng = np.random.default_rng([seed, 3])
+        rows["load"] = rng.uniform(10.0, 60.0, len(rows))
+        rows["temperature"] = np.repeat(rng.normal(15.0, 4.0, days), PER_DAY) + rng.normal(size=len(rows))
+        site = rng.integers(12, size=len(rows))
+        rows["site"] = np.array(list("abcdefghijkl"))[site]
+        rows["latency"] += 50.0 + (rows["load"] / 20.0) ** 3 + 0.8 * rows["temperature"] + 3.0 * site
+        return rows
+
+    asked = ["load", "temperature", "site", "time"]
+    own = DriftMonitor(context=asked, expected_run_length=28 * PER_DAY).fit(served("2025-01-06", 21, 10))
+    later, begin = served("2025-01-27", 6, 11), own.state_
+    assert len(own.update(later)) <= 1
+    own.state_ = begin
+    later.loc[100:, "latency"] += 2.5
+    later.loc[120, "load"] = np.nan  # says nothing
+    page = next(page for page in own.update(later).pages if page.row >= 100)
+    assert page.columns == (0,)
+    assert 98 <= page.start <= 104
+    assert 1.5 < page.observed - page.usual < 3.5
+    whole = own.state_
+    own.state_ = begin
+    for part in (later[:1], later[1:77], later[77:]):
+        own.update(part[["site", "time", "load", "latency", "temperature"]])
+    np.testing.assert_array_equal(own.state_.sums, whole.sums)
+    with pytest.raises(InputError, match="ask for a reference of 120 rows, and this one has 110; give more rows"):
+        DriftMonitor(context=asked, expected_run_length=1000).fit(served("2025-01-06", 3, 10)[:110])
+
+
+def test_times_are_told_where_the_clock_is_no_context():
+    rows = stream("2025-01-06", 21, 10)
+    own = DriftMonitor(context="load", timezone="Europe/Berlin", expected_run_length=28 * PER_DAY).fit(rows)
+    later = stream("2025-01-27", 3, 11)
+    later.loc[60:, "errors"] += 3.0
+    pages = own.update(later)
+    page = pages.opened[0]
+    assert pages.time_text(page.seconds) == str(later["time"][page.start] + pd.Timedelta(hours=1))[:16]
+    assert not own._watch.columns.clock
 
 
 def test_windows_and_contexts_exclude_each_other_and_short_references_are_refused(fitted):

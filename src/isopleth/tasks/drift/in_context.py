@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
+from isopleth.context.indexed_ranks import IndexedRanks, regressors
 from isopleth.context.ranks import ContextRanks, RowContexts, small_counts
 from isopleth.core.errors import InputError, listed, quoted
 from isopleth.core.rows import row_keys
@@ -25,7 +26,7 @@ _DAY, _HOUR, _QUARTER = 86400.0, 3600.0, 900.0
 _FIRST_WEEKDAY = 3
 # A column with more values does not name kinds of rows, and a reference has no days for more kinds.
 _MOST_VALUES, _MOST_KINDS = 31, 60
-_FEWEST_DAYS, _FEWEST_ROWS = 3, 100
+_FEWEST_DAYS, _FEWEST_ROWS, _ROWS_A_REGRESSOR = 3, 100, 5
 # Parts of a reference without times that are left out in turn, as its days would be.
 _PARTS = 14
 
@@ -43,64 +44,52 @@ class ContextColumns:
     origin: float  # seconds that the times are counted from
     kinds: tuple[int, ...]  # places of columns that name kinds of rows
     values: tuple[np.ndarray, ...]  # their known values
-    number: int  # place of a column of many numbers, such as a temperature; -1 if there is none
-    sorted_numbers: np.ndarray  # its values in the reference, in order
+    numbers: tuple[int, ...]  # places of columns of many numbers, such as a temperature
+    words: tuple[int, ...]  # places of columns that name more kinds of rows than a reference has days for
+    word_values: tuple[np.ndarray, ...]  # their known values
+    sorted_numbers: np.ndarray  # values of the one column of numbers in the reference, in order; empty without one
     zone: str | None = None  # time zone whose clock counts; None if times are taken as they are written
 
     @classmethod
     def of(cls, table: CheckedRows, every: Sequence[Column], asked: Sequence[Any], zone: str | None = None) -> Self:
         """Find the columns of the context among `every` column, in the order of the rows."""
-        places = {column.name: j for j, column in enumerate(every)}
+        named, parts = _named(every, asked)
         times = [j for j, column in enumerate(every) if column.kind == "time"]
-        parts = [name for name in asked if name in PARTS_OF_TIME and name not in places]
-        if parts and len(times) != 1:
-            found = quoted([str(every[j].name) for j in times]) if times else "none"
-            raise InputError(
-                f"context: {quoted(parts)} {'is' if len(parts) == 1 else 'are'} taken from the one column of times, and there "
-                f"{'are several: ' + found if times else 'is none'}; name a column.",
-                parameter="context",
-            )
-        unknown = [str(name) for name in asked if name not in places and name not in parts]
-        if unknown:
-            raise InputError(f"context: the rows have no column {listed(unknown)}.", parameter="context")
-        named = [places[name] for name in asked if name in places]
-        whole = [j for j in named if every[j].kind == "time"]
-        if len(whole) > 1:
-            raise InputError(
-                f"context: {quoted([str(every[j].name) for j in whole])} are times; name one.", parameter="context"
-            )
-        time = whole[0] if whole else times[0] if parts else -1
+        whole = [j for j in named if j in times]
+        # The one column of times says the days and the times of pages also where the clock is no context.
+        time = whole[0] if whole else times[0] if len(times) == 1 else -1
         hours = [j for j in named if every[j].kind == "numeric" and _are_hours(every[j].name, table.rows[:, j])]
         hour = hours[0] if hours else -1
+        weekday = bool(whole) or "weekday" in parts
         others = [j for j in named if j not in whole and j != hour]
-        number = _number_of([(j, every[j]) for j in others], table.rows)
-        kinds = tuple(j for j in others if j != number)
-        values = tuple(_values(table.rows[:, j]) for j in kinds)
-        watched = [j for j, column in enumerate(every) if column.kind == "numeric" and j not in named]
-        words = [str(column.name) for j, column in enumerate(every) if column.kind == "categorical" and j not in named]
-        if words:
-            raise InputError(
-                f"context: {listed(words)} {'holds' if len(words) == 1 else 'hold'} words, which are not watched in a context; "
-                "name them in the context, or leave them out.",
-                parameter="context",
-            )
-        watched = [j for j in watched if np.nanmax(table.rows[:, j]) > np.nanmin(table.rows[:, j])]
-        if not watched:
-            raise InputError("context: no column of numbers that vary is left to be watched.", parameter="context")
+        numbers, kinds, words = _divided(every, others, table.rows, 7 if weekday else 1)
+        watched, alone = _watched(every, named, table.rows), numbers if len(numbers) == 1 and not words else ()
         return cls(
             tuple(name if isinstance(name := every[j].name, str) else f"column {name}" for j in watched),
             np.array(watched),
             time,
             hour,
-            bool(whole) or "weekday" in parts,
+            weekday,
             bool(whole) or "hour" in parts or hour >= 0,
             every[time].origin if time >= 0 else 0.0,
             kinds,
-            values,
-            number,
-            np.sort(table.rows[:, number][~np.isnan(table.rows[:, number])]) if number >= 0 else np.empty(0),
+            tuple(_values(table.rows[:, j]) for j in kinds),
+            numbers,
+            words,
+            tuple(_values(table.rows[:, j]) for j in words),
+            np.sort(_known(table.rows[:, alone[0]])) if alone else np.empty(0),
             _zone_of(every[time].zone if time >= 0 else None, zone, has_times=time >= 0),
         )
+
+    @property
+    def regressors(self) -> int:
+        """Number of regressors that these make."""
+        return regressors(len(self.numbers), self.word_values)
+
+    @property
+    def indexed(self) -> bool:
+        """True if several numbers, or words of many kinds, are brought to one number."""
+        return len(self.numbers) > 1 or bool(self.words)
 
     @property
     def count(self) -> int:
@@ -127,18 +116,19 @@ class ContextColumns:
         if self.weekday:
             known &= np.isfinite(seconds)
             kind += (np.floor(np.where(known, seconds, 0.0) / _DAY).astype(np.intp) + _FIRST_WEEKDAY) % 7
-        for place, values in zip(self.kinds, self.values, strict=True):
+        for place, values in zip(self.kinds + self.words, self.values + self.word_values, strict=True):
             cells = rows[:, place]
             at = np.minimum(np.searchsorted(values, cells), len(values) - 1)
             known &= values[at] == cells
-            kind = kind * len(values) + at
-        rank = None
-        if self.number >= 0:
-            cells = rows[:, self.number]
-            known &= ~np.isnan(cells)
+            kind = kind * len(values) + at if place in self.kinds else kind
+        known &= ~np.isnan(rows[:, self.numbers]).any(axis=1)
+        rank, given = None, rows[:, self.numbers + self.words] if self.indexed else None
+        if self.numbers and not self.indexed:
+            cells = rows[:, self.numbers[0]]
             below, up_to = (np.searchsorted(self.sorted_numbers, cells, side) for side in ("left", "right"))
             rank = np.asarray((below + up_to) / (2.0 * len(self.sorted_numbers)))
-        return RowContexts(np.where(known, hour, 0.0), np.where(known, kind, -1), self._days(seconds, hour), rank)
+        days = self._days(seconds, hour)
+        return RowContexts(np.where(known, hour, 0.0), np.where(known, kind, -1), days, rank, given)
 
     def _days(self, seconds: np.ndarray, hour: np.ndarray) -> np.ndarray:
         """Return the number of the day of each row: by times, by hours that begin anew, or parts of the rows."""
@@ -182,30 +172,74 @@ def _offsets(seconds: np.ndarray, zone: ZoneInfo) -> np.ndarray:
 
 
 def _are_hours(name: Any, values: np.ndarray) -> bool:
-    known = values[~np.isnan(values)]
+    known = _known(values)
     return "hour" in str(name).lower() and len(known) > 0 and known.min() >= 0.0 and known.max() <= 24.0
 
 
-def _number_of(columns: list[tuple[int, Column]], rows: np.ndarray) -> int:
-    """Return the place of the column of more numbers than name kinds of rows; -1 if there is none."""
-    many = [(j, column) for j, column in columns if len(_values(rows[:, j])) > _MOST_VALUES]
-    words = [str(column.name) for _, column in many if column.kind != "numeric"]
-    if words or len(many) > 1:
-        named = quoted(words or [str(column.name) for _, column in many])
-        have = (
-            f"{'has' if len(words or many) == 1 else 'have'} more than {_MOST_VALUES} {'words' if words else 'values'}"
-        )
+def _named(every: Sequence[Column], asked: Sequence[Any]) -> tuple[list[int], list[Any]]:
+    """Return the places of the columns that are asked for, and the parts of times that are."""
+    places = {column.name: j for j, column in enumerate(every)}
+    times = [str(column.name) for column in every if column.kind == "time"]
+    parts = [name for name in asked if name in PARTS_OF_TIME and name not in places]
+    if parts and len(times) != 1:
         raise InputError(
-            f"context: {named} {have}; a context is a column of times, hours from 0 to 24, one column of many numbers, and "
-            f"columns of at most {_MOST_VALUES} words or numbers. Divide them into classes.",
+            f"context: {quoted(parts)} {'is' if len(parts) == 1 else 'are'} taken from the one column of times, and there "
+            f"{'are several: ' + quoted(times) if times else 'is none'}; name a column.",
             parameter="context",
         )
-    return many[0][0] if many else -1
+    unknown = [str(name) for name in asked if name not in places and name not in parts]
+    if unknown:
+        raise InputError(f"context: the rows have no column {listed(unknown)}.", parameter="context")
+    named = list(dict.fromkeys(places[name] for name in asked if name in places))
+    whole = [str(every[j].name) for j in named if every[j].kind == "time"]
+    if len(whole) > 1:
+        raise InputError(f"context: {quoted(whole)} are times; name one.", parameter="context")
+    return named, parts
+
+
+def _watched(every: Sequence[Column], named: Sequence[int], rows: np.ndarray) -> list[int]:
+    """Return the places of the columns of numbers that vary and are no context."""
+    words = [str(column.name) for j, column in enumerate(every) if column.kind == "categorical" and j not in named]
+    if words:
+        raise InputError(
+            f"context: {listed(words)} {'holds' if len(words) == 1 else 'hold'} words, which are not watched in a context; "
+            "name them in the context, or leave them out.",
+            parameter="context",
+        )
+    numbers = [j for j, column in enumerate(every) if column.kind == "numeric" and j not in named]
+    varying = [j for j in numbers if np.nanmax(rows[:, j]) > np.nanmin(rows[:, j])]
+    if not varying:
+        raise InputError("context: no column of numbers that vary is left to be watched.", parameter="context")
+    return varying
+
+
+def _divided(
+    every: Sequence[Column], places: Sequence[int], rows: np.ndarray, weekdays: int
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the places of columns of many numbers, of those that name kinds of rows, and of those that name too many."""
+    count = {j: len(_values(rows[:, j])) for j in places}
+    many = [j for j in places if count[j] > _MOST_VALUES]
+    words = [str(every[j].name) for j in many if every[j].kind != "numeric"]
+    if words:
+        raise InputError(
+            f"context: {quoted(words)} {'has' if len(words) == 1 else 'have'} more than {_MOST_VALUES} words; a context is a "
+            f"column of times, hours from 0 to 24, numbers, and columns of at most {_MOST_VALUES} words. Divide them into "
+            "classes.",
+            parameter="context",
+        )
+    few = tuple(j for j in places if j not in many)
+    if weekdays * np.prod([count[j] for j in few], dtype=float) > _MOST_KINDS:
+        return tuple(many), (), few
+    return tuple(many), few, ()
+
+
+def _known(cells: np.ndarray) -> np.ndarray:
+    return np.asarray(cells[~np.isnan(cells)])
 
 
 def _values(cells: np.ndarray) -> np.ndarray:
     """Return the values of a column that names kinds of rows."""
-    return np.unique(cells[~np.isnan(cells)])
+    return np.unique(_known(cells))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +247,7 @@ class WatchInContext:
     """Reference in its contexts, and what its scores say of a stream without a change."""
 
     columns: ContextColumns
-    ranks: ContextRanks
+    ranks: ContextRanks | IndexedRanks
     model: CauseModel
     key: int
     positive: np.ndarray  # (d,): columns without negative cells in the reference
@@ -232,15 +266,21 @@ class WatchInContext:
                 f"days and {_FEWEST_ROWS} rows at least, and two weeks if days of the week differ.",
                 parameter="X",
             )
-        if columns.count > _MOST_KINDS:
+        if columns.indexed and (needed := _ROWS_A_REGRESSOR * columns.regressors) > len(table.rows):
             raise InputError(
-                f"context: its columns make {columns.count} kinds of rows; take at most {_MOST_KINDS}.",
+                f"context: its numbers and words ask for a reference of {needed:,} rows, and this one has {len(table.rows):,}; "
+                "give more rows, or fewer columns of the context.",
                 parameter="context",
             )
         rows = table.rows[:, columns.watched]
         usable = contexts.kind >= 0
-        ranks = ContextRanks.of(rows[usable], contexts.take(usable), columns.count, clock=columns.clock)
-        scores = ranks.scores(rows, contexts, own_day=True)
+        about = rows[usable], contexts.take(usable)
+        ranks: ContextRanks | IndexedRanks
+        if columns.indexed:
+            ranks = IndexedRanks.of(*about, columns.word_values, columns.count, clock=columns.clock)
+        else:
+            ranks = ContextRanks.of(*about, columns.count, clock=columns.clock)
+        scores = ranks.of_reference(rows, contexts, usable)
         per_day = _rows_a_day(contexts)
         model = CauseModel.of(scores, run_length, per_day, _pace(columns.instants(table.rows), per_day))
         positive = np.nanmin(rows, axis=0) >= 0.0
@@ -253,7 +293,8 @@ class WatchInContext:
     def take_in(self, state: CauseState, rows: np.ndarray) -> tuple[CauseState, StreamRows, list[PageEvent]]:
         """Return the state after more rows, the rows as they were judged, and what happened to pages in them."""
         cells = rows[:, self.columns.watched]
-        scores, usual = self.ranks.judge(cells, self.columns.of_rows(rows), counts=self.counts)
+        scores, usual = self.ranks.judge(cells, self.columns.of_rows(rows), means=self.counts)
+        usual = np.where(self.counts, np.maximum(usual, 0.0), usual)  # a line may fall below 0
         judged = StreamRows(np.where(np.isnan(cells), np.nan, scores), cells, usual, self.columns.instants(rows))
         watch = CauseWatch(self.model, state, judged, self.positive, self.counts)
         return watch.run(), judged, watch.events

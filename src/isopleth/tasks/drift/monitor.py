@@ -88,13 +88,13 @@ class DriftMonitor(StreamMonitor):
         and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
     context : None, name, or sequence of names or numbers of columns, optional
         Judge each cell given the context of its row: a column of times (its time of day and day of the week), "hour" or "weekday"
-        of the only column of times, hours as numbers from 0 to 24, one column of many numbers such as a temperature or a load,
+        of the only column of times, hours as numbers from 0 to 24, numbers such as a temperature and a load,
         and columns of up to 31 words or numbers that name kinds of rows, such as holidays. :meth:`update` then returns
         :class:`DriftPages`, one page a cause; see Notes. Parameters from `window` to
         `min_effect`, and `compare_missing`, have no meaning then and keep their defaults.
     timezone : str, optional
-        Name of the time zone whose clock counts in a context, such as "Europe/Berlin"; times without a zone are in UTC then. By
-        default the clock is that of the zone of the times, and times without a zone are taken as they are written.
+        Name of the time zone whose clock counts in a context and in pages, such as "Europe/Berlin"; times without a zone are in
+        UTC then. By default the clock is that of the zone of the times, and times without a zone are taken as they are written.
     categorical : None, name, or sequence of names or numbers of columns, optional
         Columns of numbers that are categories.
     compare_missing : bool, default=True
@@ -157,12 +157,14 @@ class DriftMonitor(StreamMonitor):
 
     With a `context` each cell is ranked among the reference rows of its context, weighted by a triangular kernel in the time of
     day and brought to one time of day along a line; which days of the week go together and the width of the kernel are chosen
-    from the reference, days left out in turn. A number of the context has such a kernel in its ranks.
+    from the reference, days left out in turn. A number of the context has such a kernel in its ranks; what several numbers say is
+    the value that a regression on them expects.
     What autoregressions leave of the normal scores is watched by Shiryaev-Roberts sums of likelihood ratios [2]_ for level, level
     given the other columns, spread, and products of two columns; their weighted sum less the number of rows is a martingale, so
-    the mean number of rows until a false page is at least about `expected_run_length`, without simulations. Three rows in
-    a row that are far on one side are an incident; where rows are more than a quarter of an hour apart two are, or one that is
-    farther out. An incident that goes on becomes a change of the level. A cause has one page, which is closed when no evidence has come for a day, or for three
+    the mean number of rows until a false page is at least about `expected_run_length`, without simulations. The older the
+    evidence, the more the error of the reference counts in it. Three rows in a row that are far on one side are an incident;
+    where rows are more than a quarter of an hour apart two are, or one that is farther out. An incident that goes on becomes a
+    change of the level. A cause has one page, which is closed when no evidence has come for a day, or for three
     times as long as it took to find, and then says since when rows are as usual again. A reference needs three days, and two
     weeks where days of the week differ. A missing cell says nothing, and neither does a row of a context that the reference
     does not have.
