@@ -558,7 +558,7 @@ class SelectionPath:
 
     @property
     def base_alone(self) -> bool:
-        """Whether the Gaussian base alone was chosen: kernel, space and length scale then have no effect on the score."""
+        """True if the Gaussian base alone was chosen: kernel, space and length scale then have no effect on the score."""
         return self.base == "gaussian" and _leaves_base_alone(self.regularizer)
 
     def __repr__(self) -> str:
