@@ -12,6 +12,7 @@ from isopleth import AnomalyDetector, CellwiseDetector, InputError, read_table
 from isopleth.results.result import ShownCells
 from isopleth.tables.rules import Words, find_rules, rules_of_json, rules_to_json
 from isopleth.tasks.cellwise import detector
+from isopleth.tasks.cellwise.result import CellFindings
 
 PRICES = {"Stuhl": 49.9, "Tisch": 400.0, "Lampe": 25.5, "Regal": 89.0}
 KINDS = {"Stuhl": "Sitz", "Tisch": "Tische", "Lampe": "Licht", "Regal": "Lager"}
@@ -324,6 +325,15 @@ def test_cells_of_a_large_table_are_shown_when_they_are_asked_for_and_are_the_sa
     assert large.shifts == small.shifts
     for name, column in small.columns_of_rows().items():
         assert large.columns_of_rows()[name].tolist() == column.tolist()
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"), [([9.0, 0.0], "1 cell in 1 row of 2 does"), ([9.0, 8.0], "2 cells in 2 rows of 2 do")]
+)
+def test_one_cell_does_and_several_do_not_fit(scores, said):
+    nats, cells = np.array(scores)[:, None], np.zeros((2, 1))
+    found = CellFindings(["x"], nats, np.full((2, 1), 5.0), nats, cells, cells, cells, cells)
+    assert found.to_dict()["summary"][0] == f"{said} not fit the other cells of the row."
 
 
 def test_a_row_that_repeats_an_earlier_one_is_named_where_rows_do_not_repeat_by_themselves():

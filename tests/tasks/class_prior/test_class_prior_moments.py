@@ -197,3 +197,15 @@ def test_strangeness_counts_standard_deviations():
     near = [strangeness(held_out, labels, rng.normal(size=30) + (np.arange(30) < 15), priors) for _ in range(50)]
     assert 0.3 < np.mean(near) < 1.3  # of a normal variable: 0.8
     assert strangeness(held_out, labels, rng.normal(size=30) + 5.0, priors) > 8.0
+
+
+def test_strangeness_has_the_standard_deviation_of_few_labelled_rows_and_of_shares_that_differ():
+    rng = np.random.default_rng(5)
+    priors, counts, centers = np.array([0.2, 0.8]), np.array([40, 40]), np.array([3.0, 0.0])
+    labels = np.repeat([0, 1], counts)
+    found = []
+    for _ in range(1000):
+        drawn = (rng.random(400) < priors[1]).astype(int)
+        held_out, new = rng.normal(size=80) + centers[labels], rng.normal(size=400) + centers[drawn]
+        found.append(strangeness(held_out, labels, new, priors))
+    assert np.mean(np.square(found)) == pytest.approx(1.0, abs=0.12)
