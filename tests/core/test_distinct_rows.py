@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from isopleth.core.rows import column_blocks, distinct_rows
+from isopleth.core import rows
+from isopleth.core.rows import column_blocks, columns_by_key, distinct_rows, keys_by_rank
 
 
 def test_codes_of_missing_cells_make_no_numbers_equal():
@@ -20,3 +21,11 @@ def test_blocks_of_columns_hold_each_column_once_and_are_copies():
     np.testing.assert_array_equal(np.concatenate(blocks), X.T)
     next(column_blocks(X[:, :1]))[:] = -1.0
     assert X[0, 0] == 0.0
+
+
+def test_blocks_of_columns_and_rows_change_no_key(monkeypatch):
+    X = np.round(np.random.default_rng(0).normal(size=(60, 5)), 1)
+    whole = *distinct_rows(X, np.ones(60)), columns_by_key(X), keys_by_rank(X)
+    monkeypatch.setattr(rows, "IN_CACHE", 64)
+    for one, other in zip((*distinct_rows(X, np.ones(60)), columns_by_key(X), keys_by_rank(X)), whole, strict=True):
+        np.testing.assert_array_equal(one, other)

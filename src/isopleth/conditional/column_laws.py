@@ -53,6 +53,11 @@ class CellJudgement:
         """Return the answers for some rows."""
         return CellJudgement(self.excess[places], self.usual[places], self.low[places], self.high[places])
 
+    def rearrange(self, places: np.ndarray) -> None:
+        """Put the answers for some rows in the place of these, one array after another: all at once take twice the memory."""
+        for name in ("excess", "usual", "low", "high"):
+            vars(self)[name] = getattr(self, name)[places]
+
     def put(
         self,
         places: np.ndarray,

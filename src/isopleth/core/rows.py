@@ -92,14 +92,14 @@ def distinct_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray,
     starts = np.arange(len(order))
     if ranks[order[-1], 0] < starts[-1]:  # the first column has ties
         order, starts = _runs(ranks)
-    rows = kept[order[starts]]
     weights, place = _summed(_inverse(order, starts), positive, w)
     # For rows with equal keys, which are permutations of one another, the weight decides, then the lexical order.
-    order = np.lexsort([weights, _keys(ranks[order[starts]])])
-    new = np.empty(len(rows), dtype=np.intp)
-    new[order] = np.arange(len(rows))
+    first = order[starts]
+    order = np.lexsort([weights, _keys(ranks[first])])
+    new = np.empty(len(first), dtype=np.intp)
+    new[order] = np.arange(len(first))
     place[place >= 0] = new[place[place >= 0]]
-    return rows[order], weights[order], place
+    return kept[first[order]], weights[order], place
 
 
 def keys_by_rank(rows: np.ndarray) -> np.ndarray:
@@ -113,38 +113,52 @@ def keys_by_rank(rows: np.ndarray) -> np.ndarray:
 
 def _keys(found: np.ndarray) -> np.ndarray:
     """Return the keys of rows from the ranks of their values."""
-    found = found[:, found.any(axis=0)]  # models drop constant columns, so these must not change keys
+    used = found.any(axis=0)  # models drop constant columns, so these must not change keys
+    found = found if used.all() else found[:, used]
     if found.shape[1] < 2:
         return np.asarray(found.sum(axis=1, dtype=np.uint64))
-    ranks, columns = _keys_of_columns(found)
-    return np.asarray(mixed(ranks ^ columns, 4).sum(axis=1, dtype=np.uint64))
+    columns, out = _keys_of_columns(found), np.empty(len(found), dtype=np.uint64)
+    for part in _row_blocks(found):
+        out[part] = mixed(mixed(found[part], 0) ^ columns, 4).sum(axis=1, dtype=np.uint64)
+    return out
 
 
-def _keys_of_columns(found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return hashed ranks, and a key for each column from them and from first keys of the rows."""
-    ranks = mixed(found, 0)
-    first = mixed(ranks.sum(axis=1, dtype=np.uint64), 1)
-    return ranks, mixed(mixed(ranks ^ first[:, None], 2).sum(axis=0, dtype=np.uint64), 3)
+def _keys_of_columns(found: np.ndarray) -> np.ndarray:
+    """Return a key for each column from hashed ranks and from first keys of the rows."""
+    total = np.zeros(found.shape[1], dtype=np.uint64)
+    for part in _row_blocks(found):
+        ranks = mixed(found[part], 0)
+        first = mixed(ranks.sum(axis=1, dtype=np.uint64), 1)
+        total += mixed(ranks ^ first[:, None], 2).sum(axis=0, dtype=np.uint64)
+    return mixed(total, 3)
+
+
+def _row_blocks(X: np.ndarray) -> list[slice]:
+    """Return slices of rows that stay in the cache of a core."""
+    return slices(len(X), max(1, IN_CACHE // max(X.shape[1], 1)))
 
 
 def columns_by_key(rows: np.ndarray) -> np.ndarray:
     """Return the columns in an order that does not depend on their order, nor on that of the rows or on units."""
-    return np.argsort(_keys_of_columns(_ranked(rows)[0])[1], kind="stable")
+    return np.argsort(_keys_of_columns(_ranked(rows)[0]), kind="stable")
 
 
 def _ranked(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the place of each value in its column, the rows without rounding, and the order of the first column."""
     columns = np.array(rows.T, order="C")
-    order = np.argsort(columns, axis=1)
-    ordered = np.take_along_axis(columns, order, axis=1)
-    starts = np.ones(columns.shape, dtype=bool)
-    starts[:, 1:] = differ(ordered)
-    steps = np.cumsum(starts, axis=1, dtype=np.uint64) - np.uint64(1)
-    for j in np.flatnonzero(~starts.all(axis=1)):
-        columns[j, order[j]] = ordered[j, starts[j]][steps[j]]
-    ranks = np.empty_like(steps)
-    np.put_along_axis(ranks, order, steps, axis=1)
-    return ranks.T, columns.T, order[0]
+    ranks, first = np.empty(columns.shape, dtype=np.uint64), np.empty(0, dtype=np.intp)
+    # Some columns at a time, since what is computed on the way takes several times their memory.
+    for some in slices(len(columns), max(1, IN_CACHE // max(len(rows), 1))):
+        order = np.argsort(columns[some], axis=1)
+        ordered = np.take_along_axis(columns[some], order, axis=1)
+        starts = np.ones(ordered.shape, dtype=bool)
+        starts[:, 1:] = differ(ordered)
+        steps = np.cumsum(starts, axis=1, dtype=np.uint64) - np.uint64(1)
+        for j in np.flatnonzero(~starts.all(axis=1)):
+            columns[some.start + j, order[j]] = ordered[j, starts[j]][steps[j]]
+        np.put_along_axis(ranks[some], order, steps, axis=1)
+        first = order[0] if some.start == 0 else first
+    return ranks.T, columns.T, first
 
 
 def column_blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
