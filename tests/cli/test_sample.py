@@ -230,4 +230,4 @@ def test_a_column_that_never_comes_before_another_does_not_in_new_rows(tmp_path,
     ends = [made[name] if form is None else pd.to_datetime(made[name], format=form) for name in ("start", "end")]
     assert (ends[0] <= ends[1]).all()
     apart = ends[1] - ends[0] if form is None else (ends[1] - ends[0]) / pd.Timedelta(days=1)
-    assert apart.mean() < 2 * length.mean()
+    assert apart.mean() < 4 * length.mean()  # about 130 days if each column had its own law

@@ -269,16 +269,20 @@ def transform(model: Any, rows: Any) -> Any:
 
     shared = delayed(copy.deepcopy(model), pure=False, traverse=False)
     if is_frame(rows):
-        return rows.map_partitions(_filled, shared, meta=rows._meta, align_dataframes=False, enforce_metadata=False)
+        import dask.dataframe as dd
+
+        # The oldest Dask that we support hands a delayed model to `map_partitions` unfinished.
+        parts = [delayed(_filled)(part, shared, i) for i, part in enumerate(rows.to_delayed())]
+        return dd.from_delayed(parts, meta=rows._meta, divisions=rows.divisions, verify_meta=False)
     rows = rows.rechunk({1: -1})
     return rows.map_blocks(_filled, model=shared, dtype=rows.dtype, meta=np.empty((0, 0), dtype=rows.dtype))
 
 
-def _filled(rows: Any, model: Any, partition_info: Any = None, block_id: tuple[int, ...] | None = None) -> Any:
+def _filled(rows: Any, model: Any, number: int = 0, block_id: tuple[int, ...] | None = None) -> Any:
     """Return one partition filled; draws of all partitions would else be by the same numbers."""
     if not len(rows):
         return rows
-    number = block_id[0] if block_id is not None else int((partition_info or {"number": 0})["number"])
+    number = block_id[0] if block_id is not None else number
     if model.strategy == "draw" and model.random_state is not None:
         model = copy.copy(model)
         first = check_random_state(copy.deepcopy(model.random_state)).randint(2**31)
