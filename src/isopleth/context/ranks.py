@@ -30,8 +30,8 @@ _ROWS_OF_CHOICE, _PARTS_OF_CHOICE, _LEVELS, _EXCESS = 600, 12, (0.1, 0.5, 0.9), 
 _PARTS_OF_PROFILE = 12
 # Cells that a slope needs; fewer have a level only.
 _FEWEST_OF_SLOPE = 12
-# A normal law has this many standard deviations between its quartiles.
-_QUARTILES = 1.35
+# A normal law has this many standard deviations between its quartiles, and between its median and a tenth of it.
+_QUARTILES, _TENTH = 1.35, 1.28
 # Cells this many quartile distances from the median are moved to there before a slope is fitted: an incident has no part in it.
 _REACH_OF_SLOPE = 1.5
 # Ridge of a slope, as a share of the variance that the kernel gives to even places. Where the places hardly differ, as those of
@@ -93,10 +93,10 @@ class _Law(NamedTuple):
         return float(self.known @ self.weights) / float(self.total[-1])
 
     def unit(self) -> float:
-        """Return the unit of scores beyond all cells."""
-        places = np.searchsorted(self.total[1:], np.multiply((0.25, 0.75), self.total[-1]))
-        low, high = self.known[np.minimum(places, len(self.known) - 1)]
-        return float(high - low) / _QUARTILES
+        """Return the unit of scores beyond all cells: the largest of three, since each of few cells may be small by chance."""
+        places = np.searchsorted(self.total[1:], np.multiply((0.1, 0.25, 0.5, 0.75, 0.9), self.total[-1]))
+        lowest, low, middle, high, highest = self.known[np.minimum(places, len(self.known) - 1)]
+        return float(max((high - low) / _QUARTILES, max(highest - middle, middle - lowest) / _TENTH))
 
     def scores(self, cells: np.ndarray, ties: np.ndarray, least_unit: float, days: np.ndarray | None) -> np.ndarray:
         """Return the normal scores of cells; with `days` each among the cells of other days, 0 if there are none."""

@@ -29,6 +29,8 @@ _RUNS, _RARE, _SHORT_RUNS = (3,), 96, (2, 1)
 # The share of the false pages that incidents may take, and quantiles of their tail.
 _SHARE_OF_INCIDENTS, _TAIL = 0.1, (0.8, 0.9, 0.95)
 _LEAST_TAIL = 0.05
+# Shares of single rows beyond the quantiles of their tail.
+_TAIL_OF_ONE = (0.1, 0.05, 0.01)
 # Least score of an incident, beyond the lowest and highest ranks in a context: a jump of every day at one minute reaches these.
 _LEAST_BAR = 3.0
 _FEWEST_BLOCKS = 12
@@ -199,9 +201,19 @@ def least_in_run(z: np.ndarray, run: int) -> np.ndarray:
 
 def incident_bars(z: np.ndarray, run_length: float, d: int, runs: tuple[int, ...]) -> np.ndarray:
     """Return the scores (r,) that runs of rows of one of d columns exceed as rarely as asked, by exponential tails."""
-    bars = []
-    for run in runs:
-        q = np.quantile(least_in_run(z, run), _TAIL)
-        tail = max(q[2] - q[1], q[1] - q[0], _LEAST_TAIL) / np.log(2.0)
-        bars.append(q[1] + tail * np.log(_SHARE_OF_INCIDENTS / len(runs) * run_length * d * 2.0))
+    bars = [_bar_of_one(z, run_length, d) if run == 1 else _bar_of_several(z, run_length, d, run) for run in runs]
     return np.maximum(bars, _LEAST_BAR)
+
+
+def _bar_of_several(z: np.ndarray, run_length: float, d: int, run: int) -> float:
+    q = np.quantile(least_in_run(z, run), _TAIL)
+    tail = max(q[2] - q[1], q[1] - q[0], _LEAST_TAIL) / np.log(2.0)
+    return float(q[1] + tail * np.log(_SHARE_OF_INCIDENTS * run_length * d * 2.0))
+
+
+def _bar_of_one(z: np.ndarray, run_length: float, d: int) -> float:
+    """Return the bar of single rows; one in twenty is beyond all rows of its context, where the tail is another."""
+    shares = np.array(_TAIL_OF_ONE)
+    q = np.quantile(np.abs(z), 1.0 - shares)
+    tail = max(float((np.diff(q) / np.log(shares[:-1] / shares[1:])).max()), _LEAST_TAIL)
+    return float(q[1] + tail * np.log(shares[1] * run_length * d / _SHARE_OF_INCIDENTS))
