@@ -16,6 +16,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import forked
@@ -67,7 +68,7 @@ A gap in the scores sets the least likely row apart from the others: its score i
 1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows, \
 if scores of ordinary rows fall off beyond the others as they do among them.
 The least likely one is line 62 (score -576.1, p <= 0.00164): a=30, c=-20, b=0.
-In line 62 a cell does not fit the others of its row: isopleth cells names it, and what would be usual.
+In line 62 a cell does not fit the others of its row: isopleth cells names it, and what would be usual, and looks at all rows.
 
 rank  line   score    pvalue     flag  most extreme values
    1    62  -576.1  0.001639  certain  a=30  c=-20  b=0
@@ -336,6 +337,20 @@ class TestRefused:
     def test_usage(self, arguments, words):
         message = refused(*arguments)
         assert all(word in message for word in words)
+
+    def test_a_model_for_later_rows_leaves_out_times_that_rise(self, tmp_path):
+        table, new = tmp_path / "day.csv", tmp_path / "next.csv"
+        when = pd.date_range("2025-01-01", periods=90, freq="h")
+        rows = pd.DataFrame(np.random.default_rng(1).normal(size=(90, 2)), columns=["a", "b"]).assign(time=when)
+        rows[:60].to_csv(table, index=False)
+        rows[60:].to_csv(new, index=False)
+        saved = run("anomalies", table, "--save", tmp_path / "m")
+        assert "columns left out of the model: 'time' (its times rise from row to row" in saved.stderr
+        found = run("anomalies", new, "--model", tmp_path / "m")
+        assert "later than those of the fit" not in found.stderr
+        assert "table differs from the reference as a whole" not in found.stdout
+        kept = run("anomalies", table, "--save", tmp_path / "m", "--time-columns", "time")
+        assert "left out" not in kept.stderr
 
     @pytest.mark.parametrize("option", ["--out", "--save", "--plot"])
     def test_targets_are_looked_at_before_the_fit(self, file, tmp_path, monkeypatch, option):

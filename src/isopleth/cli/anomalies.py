@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from isopleth.cli.commands import MOST_FLAGGED
-from isopleth.cli.many_rows import SomeRows, is_read_in_parts, judged_in_parts, refuse_with_patterns
+from isopleth.cli.many_rows import SomeRows, is_read_in_parts, judged_in_parts, refuse_with_patterns, rising_clocks
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
 from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user
@@ -86,6 +86,9 @@ def fitted(
     first = table = run.read(reference or file, constants=True, cells=as_text)
     if reference:
         first, table = without_times_apart(run, first, run.read_for(file, first.schema, cells=as_text))
+    elif run.save_to and (rising := rising_clocks(run, table)):
+        run.used |= {name: "left out: rises from row to row" for name in rising}
+        first = table = table.using(table.schema.without(rising, "rises from row to row"))
     run.stage("fitting")
     run.sources["X"] = first  # the table that errors of the fit are about
     detector = fit(first, contamination, novelty=reference is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.program import ShellWording, say
 from isopleth.cli.run import Run
-from isopleth.core.errors import DataWarning, InputError, listed
+from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user
 from isopleth.core.rows import sample_places
 from isopleth.files.file_table import FileTable
 from isopleth.files.readers import parquet_shape
@@ -20,6 +20,7 @@ from isopleth.files.source import opened
 from isopleth.files.table_parts import TableParts, files_of
 from isopleth.io.input_files import is_pattern
 from isopleth.results.result import ShownCells
+from isopleth.tables.checks import rising_times
 from isopleth.tables.schema import Schema
 from isopleth.tasks.anomaly.detector import AnomalyDetector, fit_parts
 from isopleth.tasks.anomaly.result import COMPARED_ROWS, Anomalies
@@ -88,6 +89,9 @@ def judged_in_parts(
 ) -> tuple[AnomalyDetector, SomeRows, Anomalies]:
     """Fit a detector to the rows of files in passes over them; return it, some of the rows, and the answer about all."""
     parts = TableParts(files_of(file), run.options, Schema.with_constants)
+    if run.save_to and (rising := rising_clocks(run, parts.first)):
+        exclude = [*run.options.exclude, *rising]
+        parts = TableParts(files_of(file), replace(run.options, exclude=exclude), Schema.with_constants)
     parts.progress = lambda share: run.stage(_STAGES[min(parts.passes, 4) - 1], share)
     run.keep(parts.schema, parts.first)
     share = "auto" if contamination is None else contamination
@@ -106,6 +110,20 @@ def judged_in_parts(
         found = detector.anomalies_of_fit(some.names, some.cells, fdr)
     vars(found)["where"] = where
     return detector, some, found
+
+
+def rising_clocks(run: Run, table: FileTable) -> list[str]:
+    """Return columns of times that a detector for later rows leaves out, and say so: these rows would all be unlikely."""
+    found = [
+        name for name in rising_times(table.schema, table.encoded().numeric) if name not in run.options.time_columns
+    ]
+    if not found or len(found) == len(table.schema.columns):
+        return []
+    names = listed(
+        [f"{name!r} (its times rise from row to row, and those of new rows will be later)" for name in found]
+    )
+    warn_user(f"columns left out of the model: {names}", hint=Hint("{time_columns} uses them", time_columns=found))
+    return found
 
 
 def _where(run: Run, parts: TableParts) -> dict[str, np.ndarray]:

@@ -412,6 +412,16 @@ def times_apart(schema: Schema, one: np.ndarray, two: np.ndarray, *, touching: b
     return {j: name for j, name in _times_of(schema).items() if apart[j]}
 
 
+def rising_times(schema: Schema, rows: np.ndarray) -> list[str]:
+    """Return columns of times that never fall from row to row: those of later rows are all beyond them."""
+    names = []
+    for j, name in _times_of(schema).items():
+        steps = np.diff(rows[:, j][~np.isnan(rows[:, j])])
+        if steps.any() and (steps >= 0.0).all():
+            names.append(str(name))
+    return names
+
+
 def _times_of(schema: Schema) -> dict[int, Any]:
     """Return the names of the columns of times by their number among the columns of numbers and times."""
     numbers = [column for column in schema.columns if column.kind != "categorical"]

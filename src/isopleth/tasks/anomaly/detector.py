@@ -542,8 +542,10 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         ordinary ones, :math:`2 (1 + \#\{p > 1/2\})`, and selects more where many are anomalies. For p-values by ranks among
         scores that are fitted without the ranked rows both are proved [3]_; for rows judged without themselves they are
         simulated. Limits on numbers, which hold for all lists at once, are in the answer of :meth:`anomalies`.
-        Of the rows selected, a share of at most about `fdr` is expected to be ordinary. For new rows that holds
-        whatever the distribution of ordinary rows is, if the training rows are ordinary; for training rows it holds
+        Of the rows selected in one call, a share of at most about `fdr` is expected to be ordinary. The rate is that of a
+        call: rows that arrive in parts, each selected by a call of its own, have among all selected rows more ordinary ones
+        where most parts hold no anomaly. Select them together, or watch a stream with :class:`DriftMonitor`. For new rows it
+        holds whatever the distribution of ordinary rows is, if the training rows are ordinary; for training rows it holds
         as far as the fitted tail does. Ordinary means there: from the distribution of the bulk of the rows. Rows of
         22 tables of ADBench that are selected at 0.1 are labelled ordinary in 42 % of the cases (mean over tables and
         seeds with any), nearly all of them in two tables, whose most extreme rows are labelled so. In 17 of the 22

@@ -51,7 +51,8 @@ def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.
         where = listed([str(place) for place in places[np.sort(chosen[bad])]], _MOST_NAMED)
         lines = f"{name}s {where}" if len(bad) > 1 else f"{name} {where}"
         said.append(
-            f"In {lines}{of_judged} a cell does not fit the others of its row: isopleth cells names it, and what would be usual."
+            f"In {lines}{of_judged} a cell does not fit the others of its row: isopleth cells names it, and what would be usual, "
+            "and looks at all rows."
         )
     if kind := _kind(cells._names, values, rare):
         said.append(
