@@ -148,3 +148,35 @@ def test_the_imputer_in_a_pipeline(tables):
     scaled = make_pipeline(DensityImputer(n_estimators=10), StandardScaler()).fit_transform(gaps.to_numpy())
     assert np.isfinite(scaled).all()
     assert list(DensityImputer(n_estimators=5).fit(gaps).get_feature_names_out()) == ["x", "mass"]
+
+
+def long_table(n=600):
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=n)
+    rows = np.column_stack([x, np.round(x + 0.1 * rng.normal(size=n), 3), rng.integers(0, 3, n), rng.normal(size=n)])
+    rows[rng.random((n, 4)) < 0.05] = np.nan
+    rows[: n - 20, 3] = np.nan
+    return rows
+
+
+def test_laws_are_fitted_to_a_sample_that_depends_on_contents_only_and_all_gaps_are_filled():
+    rows = long_table()
+    model = DensityImputer(n_estimators=5, max_samples=150, n_jobs=1)
+    filled = model.fit(rows).transform(rows)
+    assert model.n_samples_fit_ == 150
+    assert not np.isnan(filled).any()
+    assert np.nanmax(np.abs(filled - rows)) == 0.0
+    order, columns = np.random.default_rng(1).permutation(len(rows)), [2, 0, 3, 1]
+    other = DensityImputer(n_estimators=5, max_samples=150, n_jobs=1).fit(rows[order][:, columns])
+    np.testing.assert_allclose(other.transform(rows[order][:, columns]), filled[order][:, columns], rtol=1e-9)
+    every = DensityImputer(n_estimators=5, n_jobs=1).fit(rows).transform(rows)
+    gap = np.isnan(rows[:, 1])
+    assert np.sqrt(np.mean((filled - every)[gap, 1] ** 2)) < 0.3
+    assert 150 <= len(model._rows) < 400
+
+
+def test_a_column_of_which_few_cells_are_known_is_fitted_to_all_of_them():
+    rows = long_table()
+    model = DensityImputer(n_estimators=2, max_samples=100, n_jobs=1).fit(rows)
+    assert len(model._places[3]) == np.count_nonzero(~np.isnan(rows[:, 3]))
+    assert np.isnan(model._rows[model._places[3], 3]).sum() == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from isopleth.core import rows
-from isopleth.core.rows import column_blocks, columns_by_key, distinct_rows, keys_by_rank
+from isopleth.core.rows import column_blocks, columns_by_key, distinct_rows, keys_by_rank, row_draws
 
 
 def test_codes_of_missing_cells_make_no_numbers_equal():
@@ -29,3 +29,21 @@ def test_blocks_of_columns_and_rows_change_no_key(monkeypatch):
     monkeypatch.setattr(rows, "IN_CACHE", 64)
     for one, other in zip((*distinct_rows(X, np.ones(60)), columns_by_key(X), keys_by_rank(X)), whole, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_draws_of_rows_go_by_contents_and_are_independent_for_equal_rows():
+    rng = np.random.default_rng(0)
+    rows = np.column_stack([rng.normal(size=4000), rng.integers(0, 2, (4000, 2))])
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    draws, order = row_draws(rows), rng.permutation(4000)
+    distinct = ~np.isnan(rows[:, 0])
+    for changed in (rows, rows[:, [2, 0, 1]], rows * 3.7, rows * (1.0 + 1e-15)):
+        assert (row_draws(changed[order]) == draws[order])[distinct[order]].mean() > 0.999
+        assert (np.sort(row_draws(changed)) == np.sort(draws)).mean() > 0.999
+    few = rng.integers(0, 2, (4000, 3)).astype(float)  # eight different rows
+    some = few[np.argsort(row_draws(few))[:1000]]
+    for one in np.unique(few, axis=0):
+        share, found = ((part == one).all(axis=1).mean() for part in (few, some))
+        assert abs(found - share) < 4.0 * np.sqrt(share / 1000)
+    u = np.sort(row_draws(few) / 2.0**64)
+    assert np.abs(u - np.linspace(0.0, 1.0, 4000)).max() < 0.04

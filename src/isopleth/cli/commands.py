@@ -86,6 +86,9 @@ DENSITY_SIZE = 500
 # Default of --size for densities of tables with words or missing cells.
 MIXED_SIZE = 1000
 
+# Most rows that `isopleth expect` and `fill` fit the law of a column to.
+LAW_SIZE = 5000
+
 # Most rows that `isopleth sample` fits a density to.
 SAMPLE_SIZE = 2000
 
@@ -317,6 +320,12 @@ _size_option = click.option(
     "of a table with gaps]",
 )
 
+_law_size_option = click.option(
+    "--size",
+    type=WholeNumber(min=10),
+    help=f"Fit the law of each column to so many rows of FILE, drawn by what they hold.  [default: {LAW_SIZE:,}]",
+)
+
 _confidence_option = click.option(
     "--confidence-level",
     type=Number(0, 1, min_open=True, max_open=True),
@@ -532,13 +541,13 @@ def demo() -> None:
 @click.argument("file", type=_PATH)
 @_given_option("Known values", required=True)
 @_confidence_option
-@_size_option
+@_law_size_option
 @table_options("--columns", "Use these columns only.")
 @_file_option("--plot", "Draw the density of each column; .png, .svg or .pdf.")
 @report_option
 @json_option
 def expect() -> None:
-    """Say what to expect of the other columns of FILE where some have given values, by a density that is fitted to its rows."""
+    """Say what to expect of the other columns of FILE where some have given values, by laws that are fitted to its rows."""
 
 
 @click.command(
@@ -561,6 +570,7 @@ def expect() -> None:
     help="Whether cells that say a limit, such as <0.5, stay as they are, or get the number to expect inside it.",
 )
 @_confidence_option
+@_law_size_option
 @table_options("--columns", "Use these columns only.")
 @raw_text_option
 @report_option

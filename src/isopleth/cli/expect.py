@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from isopleth.cli.commands import LAW_SIZE
 from isopleth.cli.fill import recorded
 from isopleth.cli.given import limited, ranges_of, values_of, warn_beyond, without_ends
 from isopleth.cli.run import Run
-from isopleth.cli.sample import part_of
 from isopleth.conditional import ExpectedCells, LawsGiven
 from isopleth.files.file_table import FileTable
 from isopleth.tasks.expected_values import Expectation
@@ -25,7 +25,7 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     known = values_of(given, table.schema, limits=True)
     beyond = warn_beyond(known, table)
     run.stage("fitting")
-    asked = LawsGiven(known).fit(part_of(table, size, 0, "the laws are").frame)
+    asked = LawsGiven(known, max_samples=size or LAW_SIZE).fit(table.frame)
     values = recorded_values(asked, table, confidence_level, beyond)
     found = Expectation(asked, known, len(table), confidence_level, values)
     run.stage("writing")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from isopleth.cli.commands import LAW_SIZE
 from isopleth.cli.run import Run
 from isopleth.conditional import DensityImputer
 from isopleth.core.steps import TIME_STEPS, recorded_step
@@ -20,22 +21,23 @@ from isopleth.tasks.expected_values import FilledCells
 _UNITS = ("day", "hour", "minute", "second")
 
 
-def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: str) -> None:
+def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: str, size: int | None) -> None:
     """Fill the missing cells of a table."""
     assert run.out is not None
     run.stage("reading")
     table = run.read(file, cells=True)
-    used, missing = table.names, table.missing
-    kept = {name: int(count) for name, count in zip(used, table.limited.sum(axis=0), strict=True) if count}
+    used, missing, limited = table.names, table.missing, table.limited
+    kept = {name: int(count) for name, count in zip(used, limited.sum(axis=0), strict=True) if count}
     if limits == "fill":
-        missing, kept = missing | table.limited, {}
+        missing, kept = missing | limited, {}
     else:
         refuse_lost_limits(run.out, table, ways=", or fill them with --limits fill")
     run.stage("fitting")
-    filled = table.data
+    filled, fitted = table.data, 0
     ends: dict[str, str] = {}
     if missing.any():
-        imputer = DensityImputer(limits=limits).fit(table.frame)
+        imputer = DensityImputer(limits=limits, max_samples=size or LAW_SIZE).fit(table.frame)
+        fitted = imputer.n_samples_fit_
         run.stage("filling")
         filled = _with_decimals(imputer.transform(table.frame), table, missing)
         if interval:
@@ -44,12 +46,12 @@ def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: 
     run.stage("writing")
     known = {name: np.ones(len(table), dtype=bool) for name in table.data.column_names}
     known |= dict(zip(used, ~missing.T, strict=True))
-    numbers = dict(zip(used, ~(missing | table.limited).T, strict=True))
+    numbers = dict(zip(used, ~(missing | limited).T, strict=True))
     known |= {end: numbers[name] for end, name in ends.items()}
     run.write_rows(filled.replace_schema_metadata(None), table, known, ends)
     left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
-    within = int((missing & table.limited).sum())
-    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left, kept, within)
+    within = int((missing & limited).sum())
+    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left, kept, within, fitted)
     run.write(found)
     run.answer(found, out=str(run.out))
 

@@ -88,10 +88,10 @@ def _refuse_unclear(run: Run, file: Path | None, model: Path | None) -> None:
 
 def fitted(density: Density, table: FileTable, size: int | None, seed: int) -> Density:
     """Return a density fitted to a table, or to a random part of a long one."""
-    return density.fit(part_of(table, size, seed, "the density is").frame)
+    return density.fit(_part_of(table, size, seed).frame)
 
 
-def part_of(table: FileTable, size: int | None, seed: int, what: str) -> FileTable:
+def _part_of(table: FileTable, size: int | None, seed: int) -> FileTable:
     """Return a table, or a random part of a long one, and say so."""
     encoded = table.encoded()
     gaps = np.column_stack([np.isnan(encoded.numeric), encoded.codes < 0])
@@ -102,7 +102,7 @@ def part_of(table: FileTable, size: int | None, seed: int, what: str) -> FileTab
         # Each column needs a known cell.
         rare = [int(order[np.argmin(gaps[order, j])]) for j in np.flatnonzero(gaps[order[:most]].all(axis=0))]
         chosen = np.unique([*order[:most].tolist(), *rare])
-        say(f"{what} fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
+        say(f"the density is fitted to {len(chosen):,} of {counted(n, 'row')}, drawn at random; --size sets how many.")
     return table if chosen is None else table.take(chosen)
 
 

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from isopleth.core.steps import recorded_step
-from isopleth.tables.relations import Relation, relations_of
+from isopleth.tables.relations import Relation, equations_of
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,7 @@ class ExactCells:
     @classmethod
     def of(cls, numbers: np.ndarray) -> Self:
         """Find what holds in all rows of numbers, NaN where a cell is missing."""
-        columns = {str(j): column.tolist() for j, column in enumerate(numbers.T)}
-        equations = [_numbered(relation) for relation in relations_of(columns) if relation.second is not None]
+        equations = [_numbered(found) for found in equations_of({str(j): each for j, each in enumerate(numbers.T)})]
         steps = [recorded_step(np.unique(column[~np.isnan(column)])) for column in numbers.T]
         return cls(tuple(equations), tuple(steps))
 

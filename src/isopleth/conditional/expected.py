@@ -12,6 +12,7 @@ from scipy.special import log_ndtr, ndtr, ndtri_exp
 
 from isopleth.conditional.cell_law import CellLaw, means, modes
 from isopleth.conditional.estimator import ConditionalDensity
+from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.imputer import schema_of
 from isopleth.conditional.number_law import interpolated
@@ -43,6 +44,7 @@ class ExpectedCells:
     columns: Schema  # the columns that are asked for
     laws: tuple[CellLaw, ...]
     row: np.ndarray  # (1, d): the given values, encoded
+    n_fitted: int  # most rows that one of the laws is fitted to
 
     def mean(self) -> dict[Any, Any]:
         """Return the mean of each column of numbers or times."""
@@ -165,6 +167,7 @@ class LawsGiven:
     given: Mapping[Any, Any]
     n_jobs: int | None = DEFAULT_N_JOBS
     verbose: bool | int = False
+    max_samples: int = MOST_ROWS  # most rows that a law is fitted to, drawn by what they hold
 
     def fit(self, X: Any) -> ExpectedCells:
         """Return the laws of the other columns of a table, each fitted to the rows whose cell is known.
@@ -183,14 +186,16 @@ class LawsGiven:
         asked = [j for j in range(len(place)) if j not in values]
         row = np.full(len(place), np.nan)
         row[place[list(values)]] = list(values.values())
+        # A row of which a given column is unknown says less of the law where all of them are known.
+        whole = ~np.isnan(rows_in[:, known]).any(axis=1)
+        ends = [table.limits.ends(table.rows[:, place[j]], int(place[j])) for j in asked]
+        masks = [~np.isnan(high) for _, high in ends]
+        masks = [mask & whole if (mask & whole).sum() >= _FEWEST else mask for mask in masks]
+        kept, places = drawn_for_columns(table.rows, np.stack(masks, axis=1), self.max_samples)
         laws = []
         with Progress("laws of columns", len(asked) * _TREES, self.verbose) as tick:
-            for j in asked:
-                low, high = table.limits.ends(table.rows[:, place[j]], int(place[j]))
-                rows = ~np.isnan(high)
-                # A row of which a given column is unknown says less of the law where all of them are known.
-                whole = rows & ~np.isnan(rows_in[:, known]).any(axis=1)
-                rows = whole if whole.sum() >= _FEWEST else rows
+            for j, (low, high), some in zip(asked, ends, places, strict=True):
+                rows = kept[some]
                 laws.append(
                     CellLaw.fit(
                         rows_in[np.ix_(rows, known)],
@@ -202,9 +207,8 @@ class LawsGiven:
                         growth=Growth(_TREES, budget=Budget.of(self), tick=tick),
                     )
                 )
-        return ExpectedCells(
-            replace(columns, columns=tuple(columns.columns[j] for j in asked)), tuple(laws), row[None, known]
-        )
+        others = replace(columns, columns=tuple(columns.columns[j] for j in asked))
+        return ExpectedCells(others, tuple(laws), row[None, known], max(map(len, places)))
 
     def _encoded(self, columns: Schema, points: IntervalPoints, order: np.ndarray) -> dict[int, float]:
         """Return the given values by the number of their column, the points of limits in their place."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from isopleth.conditional.cell_law import CellLaw, Cut, means, medians
 from isopleth.conditional.exact import ExactCells
+from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.number_law import interpolated
 from isopleth.core.budget import Budget
@@ -48,6 +50,9 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         another, each given the ones before.
     n_estimators : int, default=60
         Number of trees for each column.
+    max_samples : int, default=5000
+        Most rows that the law of a column is fitted to, of those whose cell is known. Of more, so many are drawn by what they
+        hold, whatever their order; cells are filled in all rows.
     limits : {"fill", "keep"}, default="fill"
         Whether cells that say a limit get a number inside it, or stay as they are.
     random_state : int, RandomState or None, default=None
@@ -59,6 +64,8 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
 
     Attributes
     ----------
+    n_samples_fit_ : int
+        Most rows that the law of one of the columns is fitted to.
     n_features_in_ : int
         Number of columns at fit.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -79,6 +86,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "strategy": [StrOptions({"mean", "median", "draw"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "max_samples": [Interval(Integral, 2, None, closed="left")],
         "limits": [StrOptions({"fill", "keep"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -91,6 +99,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         self,
         strategy: str = "mean",
         n_estimators: int = 60,
+        max_samples: int = MOST_ROWS,
         limits: str = "fill",
         random_state: Any = None,
         n_jobs: int | None = DEFAULT_N_JOBS,
@@ -98,6 +107,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
     ) -> None:
         self.strategy = strategy
         self.n_estimators = n_estimators
+        self.max_samples = max_samples
         self.limits = limits
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -127,14 +137,22 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         self._validate_params()
         table = enter(self, X, sample_weight, reset=True, missing=True)
         used = table.weights > 0.0
-        self._rows, self._weights, self._n_numeric = table.rows[used], table.weights[used], table.n_numeric
-        self._intervals = table.limits.take(used)
+        every = used.all()
+        rows, limits = (table.rows, table.limits) if every else (table.rows[used], table.limits.take(used))
+        self._n_numeric, self._kinds = table.n_numeric, _encoded_kinds(table)
+        ends = [limits.ends(rows[:, j], j) for j in range(self._n_numeric)]
+        self._ranges = [KnownRange.of(*end, self._kinds[j].origin) for j, end in enumerate(ends)]
+        self._exact = ExactCells.of(rows[:, : self._n_numeric])
+        gaps = np.isnan(rows)
+        lost = np.flatnonzero(gaps.any(axis=0))
+        gaps[:, limits.columns] &= ~limits.mask
+        kept, self._places = drawn_for_columns(rows, ~gaps, self.max_samples)
+        self._rows, self._weights, self._intervals = rows[kept], table.weights[used][kept], limits.take(kept)
         self._points = IntervalPoints.of(self._rows, self._intervals, self._weights)
         self._inputs = self._points(self._rows, self._intervals)
-        self._kinds = _encoded_kinds(table)
+        self.n_samples_fit_ = max(map(len, self._places))
         self._laws: dict[str, CellLaw | None] = {}
-        self._exact = ExactCells.of(self._rows[:, : self._n_numeric])
-        self._prepare(np.flatnonzero(np.isnan(self._rows).any(axis=0)))
+        self._prepare(lost)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -207,7 +225,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         levels = np.array([0.5 - 0.5 * confidence_level, 0.5 + 0.5 * confidence_level])
         ends = np.stack([table.rows, table.rows])
         inputs = self._points(table.rows, table.limits)
-        for j, rows, law in self._gaps(table.rows):
+        for j, rows, law, tick in self._gaps(table.rows):
             if j < self._n_numeric:
                 cut = self._cut(j, law, table.rows, table.limits, rows)
 
@@ -215,7 +233,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
                     y, F = cut(y, F, start)
                     return interpolated(np.tile(levels, (len(y), 1)), F, y)
 
-                ends[:, rows, j] = law.curves_from(np.delete(inputs[rows], j, axis=1), ask).T
+                ends[:, rows, j] = law.curves_from(np.delete(inputs[rows], j, axis=1), ask, tick).T
         for end in ends:
             self._exact.complete(table.rows[:, : self._n_numeric], end)
             _inside(end, table.limits)
@@ -248,10 +266,10 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         with Progress("laws of columns", len(columns) * self.n_estimators, self.verbose) as tick:
             for j in columns:
                 low, high = self._intervals.ends(self._rows[:, j], j)
-                known = ~np.isnan(high)
+                known = self._places[j]
                 self._laws[str(j)] = None
-                if known.any():
-                    others = np.delete(self._inputs, j, axis=1)[known]
+                if len(known):
+                    others = np.delete(self._inputs[known], j, axis=1)
                     self._laws[str(j)] = CellLaw.fit(
                         others,
                         self._n_numeric - (j < self._n_numeric),
@@ -263,48 +281,52 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
                         growth=Growth(self.n_estimators, budget=Budget.of(self), tick=tick),
                     )
 
-    def _gaps(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, CellLaw]]:
-        """Yield the columns with gaps, the rows where they are, and the laws of the columns."""
+    def _gaps(self, rows: np.ndarray) -> Iterator[tuple[int, np.ndarray, CellLaw, Callable[[int], None]]]:
+        """Yield the columns with gaps, the rows where they are, the laws of the columns, and what counts filled cells."""
         columns = np.flatnonzero(np.isnan(rows).any(axis=0))
         self._prepare(columns)
         with Progress("filling of gaps", int(np.isnan(rows).sum()), self.verbose) as tick:
             for j in columns.tolist():
                 law, where = self._laws[str(j)], np.flatnonzero(np.isnan(rows[:, j]))
                 if law is not None:
-                    yield j, where, law
-                tick(len(where))
+                    yield j, where, law, tick
+                else:
+                    tick(len(where))
 
     def _filled(self, rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
         """Return encoded rows with their gaps filled."""
         out, given = rows.copy(), self._points(rows, limits).copy()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        for j, where, law in self._gaps(rows):
+        for j, where, law, tick in self._gaps(rows):
             others = np.delete(given[where], j, axis=1)
             u = rng.random(len(where)) if self.strategy == "draw" else None
             if law.is_words:
-                out[where, j] = self._words(law, others, u)
+                out[where, j] = self._words(law.probabilities(others, tick), u)
             else:
-                out[where, j] = self._numbers(law, others, u, self._cut(j, law, rows, limits, where))
+                out[where, j] = self._numbers(law, others, u, self._cut(j, law, rows, limits, where), tick)
             if self.strategy == "draw":
                 given[where, j] = out[where, j]
         self._exact.complete(rows[:, : self._n_numeric], out)
         _inside(out, limits)
         return out
 
-    def _words(self, law: CellLaw, others: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        P = law.probabilities(others)
+    def _words(self, P: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+        """Return the code of the likeliest word of each row, or of the one drawn by u."""
         if u is None:
             return np.asarray(P.argmax(axis=1), dtype=np.float64)
         return np.minimum((np.cumsum(P, axis=1) < u[:, None]).sum(axis=1), P.shape[1] - 1).astype(np.float64)
 
-    def _numbers(self, law: CellLaw, others: np.ndarray, u: np.ndarray | None, cut: Any) -> np.ndarray:
+    def _numbers(
+        self, law: CellLaw, others: np.ndarray, u: np.ndarray | None, cut: Any, tick: Callable[[int], None]
+    ) -> np.ndarray:
+        """Return the mean or median of each row, or the quantile drawn by u."""
         middle = medians if self.strategy == "median" else means
 
         def ask(y: np.ndarray, F: np.ndarray, start: int) -> np.ndarray:
             y, F = cut(y, F, start)
             return middle(y, F) if u is None else interpolated(u[start : start + len(y), None], F, y)
 
-        return law.curves_from(others, ask)[:, 0]
+        return law.curves_from(others, ask, tick)[:, 0]
 
     def _cut(self, j: int, law: CellLaw, rows: np.ndarray, limits: IntervalCells, where: np.ndarray) -> Any:
         """Return a function that keeps the laws of cells inside what their column can be, and inside their own limits."""
@@ -327,21 +349,42 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
 
     def _limits(self, j: int, law: CellLaw) -> tuple[float, float]:
         """Return what filled cells of a column stay between."""
-        origin = self._kinds[j].origin
-        low, high = (end[~np.isnan(end)] + origin for end in self._intervals.ends(self._rows[:, j], j))
+        return self._ranges[j].reached(law.follows_line)
+
+
+@dataclass(frozen=True)
+class KnownRange:
+    """Range of the known cells of a column of numbers, and where a law leads beyond it."""
+
+    least: float
+    most: float
+    below: float  # end of what cells can be where a limit goes down to minus infinity, NaN where none does
+    above: float
+    origin: float  # of a time: encoded cells are relative to it
+
+    @classmethod
+    def of(cls, low: np.ndarray, high: np.ndarray, origin: float) -> Self:
+        """Look at the ends of the cells of a column of the fit, NaN where one is missing."""
+        low, high = (end[~np.isnan(end)] + origin for end in (low, high))
         ends = np.concatenate([low, high])
-        least, most = float(ends[np.isfinite(ends)].min()), float(ends[np.isfinite(ends)].max())
-        # A line leads beyond the known cells, and a limit too, but not to 0 where all have one sign and some are near it.
-        reach, beyond = most - least, law.follows_line
-        if np.isinf(ends.min()):
-            bottom = 0.0 if is_positive(low, high) else -np.inf
-        else:
-            bottom = least if not beyond or 0.0 <= least < reach else -np.inf
-        if np.isinf(ends.max()):
-            top = 0.0 if is_positive(-high, -low) else np.inf
-        else:
-            top = most if not beyond or -reach < most <= 0.0 else np.inf
-        return bottom - origin, top - origin
+        finite = ends[np.isfinite(ends)]
+        below, above = np.nan, np.nan
+        if np.isinf(low).any():
+            below = 0.0 if is_positive(low, high) else -np.inf
+        if np.isinf(high).any():
+            above = 0.0 if is_positive(-high, -low) else np.inf
+        return cls(finite.min(initial=np.inf), finite.max(initial=-np.inf), below, above, origin)
+
+    def reached(self, beyond: bool) -> tuple[float, float]:
+        """Return what filled cells stay between, where a line leads `beyond` the known ones or not.
+
+        It does not lead to 0 where all have one sign and some are near it.
+        """
+        reach = self.most - self.least
+        bottom = self.least if not beyond or 0.0 <= self.least < reach else -np.inf
+        top = self.most if not beyond or -reach < self.most <= 0.0 else np.inf
+        bottom, top = (end if np.isnan(open_) else open_ for end, open_ in ((bottom, self.below), (top, self.above)))
+        return bottom - self.origin, top - self.origin
 
 
 def _inside(rows: np.ndarray, limits: IntervalCells) -> None:

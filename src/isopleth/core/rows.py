@@ -279,6 +279,46 @@ def symmetric_keys(X: np.ndarray) -> np.ndarray:
     return keys
 
 
+# Cells of a grid for a number of the usual size of its column, and the border of the first: no usual number lies on a border.
+_CELLS, _BORDER, _GAP = 2.0**20, 0.381966, -1e300
+
+
+def row_draws(rows: np.ndarray) -> np.ndarray:
+    """Return a uniform 64-bit number for each row, by which to draw some: those with the smallest numbers.
+
+    They go by what rows hold, NaN being equal to NaN, and not by the order of rows and columns, units or rounding errors. Equal
+    rows are drawn independently of each other.
+    """
+    cells = np.stack([_on_grid(column) for column in rows.T], axis=1) if rows.shape[1] else np.zeros((len(rows), 1))
+    keys = symmetric_keys(cells)
+    order = np.argsort(keys, kind="stable")
+    starts = np.append(True, np.diff(keys[order]) != 0)
+    several = np.flatnonzero(~starts | ~np.append(starts[1:], True))
+    if len(
+        several
+    ):  # permutations of one another, and numbers of one cell of the grid: their contents have to order them
+        tied = order[several]
+        exact = np.where(np.isnan(rows[tied]), _GAP, rows[tied])
+        order[several] = tied[np.lexsort([_keys(_bits(exact)), _keys(_bits(cells[tied])), keys[tied]])]
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(keys)), 0))
+    draws = np.empty_like(keys)
+    draws[order] = mixed(mixed(keys[order], 5) + (np.arange(len(keys)) - first).astype(np.uint64), 6)
+    return draws
+
+
+def _on_grid(column: np.ndarray) -> np.ndarray:
+    """Return the cell of each number on a grid whose step is a share of the median size of the numbers."""
+    sizes = np.abs(column[(column != 0.0) & np.isfinite(column)])
+    step = float(np.median(sizes)) / _CELLS if len(sizes) else 1.0
+    with np.errstate(over="ignore"):
+        cells = np.floor(column / (step or 1.0) + _BORDER)
+    return np.where(np.isnan(cells), _GAP, cells)
+
+
+def _bits(cells: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(cells + 0.0).view(np.uint64)
+
+
 def row_keys(X: np.ndarray) -> np.ndarray:
     """Return a 64-bit hash of each row."""
     bits = np.ascontiguousarray(X + 0.0).view(np.uint64)

@@ -43,7 +43,7 @@ _CLASSES = {
     "density.fitted": "FitRows Fitted",
     "density.fitting": "CellRecipe",
     "density.frame_density": "ExpansionDensity",
-    "conditional.imputer": "DensityImputer",
+    "conditional.imputer": "DensityImputer KnownRange",
     "conditional.exact": "ExactCells",
     "density.kde": "KDE",
     "density.normal_mixture": "NormalMixture",

@@ -115,14 +115,20 @@ def _seconds(cell: Any) -> float:
 
 def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
     """Find products and sums that hold in all or nearly all rows of a table, one for each result, and orders that hold in all."""
-    numbers = _varying(numbers_of(columns))
+    numbers = numbers_of(columns)
+    return [*equations_of(numbers), *_orders(_varying(numbers)), *_orders(_varying(times_of(columns)))]
+
+
+def equations_of(numbers: Mapping[str, np.ndarray]) -> list[Relation]:
+    """Find products and sums that hold in all or nearly all rows of columns of numbers, one for each result."""
+    numbers = _varying(numbers)
     found: dict[str, Relation] = {}
     for relation in (*_equations(numbers), *broken_relations(numbers)):
         parts = [found[part] for part in (relation.first, str(relation.second)) if part in found]
         # Of a = b + c and b = a x d the first one is kept: either would change what the other one is computed from.
         if relation.result not in found and all(relation.result not in (part.first, part.second) for part in parts):
             found[relation.result] = relation
-    return [*found.values(), *_orders(numbers), *_orders(_varying(times_of(columns)))]
+    return list(found.values())
 
 
 def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.ndarray]:

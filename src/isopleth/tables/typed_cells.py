@@ -58,9 +58,24 @@ def write_cells(X: Any, columns: Schema, filled: np.ndarray, gaps: np.ndarray) -
             written[name] = with_numbers(native, old, rows, filled[rows, j])
         else:
             kind = str(getattr(native, "dtype", getattr(native, "type", "")))
-            cells = _new_cells(column, filled[:, j], gaps[:, j], old.to_list(), kind)
+            others = _typical(column, old)
+            if others is None:
+                cells = _new_cells(column, filled[:, j], gaps[:, j], old.to_list(), kind)
+            else:
+                new, gone = filled[rows, j], np.arange(len(rows) + len(others)) < len(rows)
+                values = np.append(new, np.full(len(others), np.nan))
+                cells = _new_cells(column, values, gone, [None] * len(rows) + others, kind)
             written[name] = library.with_cells(native, rows, cells)
     return library.with_columns(X, written)
+
+
+def _typical(column: Column, cells: nw.Series) -> list[Any] | None:
+    """Return known cells that say how new ones of a column are written, fewer than all of them; None if its type does not."""
+    if cells.dtype.is_numeric() or cells.dtype in (nw.Boolean, nw.Duration):
+        return cells.drop_nulls().head(1).to_list()
+    if column.kind == "categorical" and cells.dtype in (nw.String, nw.Categorical, nw.Enum) and column.levels != TRUTH:
+        return [cell for cell in cells.unique(maintain_order=True).to_list() if not is_missing(cell)]
+    return None
 
 
 def _library(frame: Any) -> ModuleType:

@@ -26,7 +26,7 @@ class Expectation(Result):
     given : mapping
         The given values by name.
     n_rows : int
-        Rows that the laws were fitted to.
+        Rows of the table.
     confidence_level : float, default=0.9
         Probability of the intervals.
     values : mapping of str to tuple of three, optional
@@ -74,6 +74,9 @@ class Expectation(Result):
 
     facts: ClassVar[dict[str, Fact]] = {
         "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
+        "fitted_rows": Fact(
+            "integer", "most rows that the law of a column was fitted to", lambda found: found.laws.n_fitted
+        ),
         "given": Fact(
             "object", "the given values", lambda found: {str(name): value for name, value in found.given.items()}
         ),
@@ -96,7 +99,9 @@ class Expectation(Result):
 
     def _sentences(self) -> list[str]:
         said = in_words([f"{name} = {cell_text(value)}" for name, value in self.given.items()]) or "nothing"
-        return [f"Given {said}, by the laws of {counted(self.n_rows, 'row')}; each column by itself."]
+        rows = counted(self.n_rows, "row")
+        rows = rows if self.laws.n_fitted >= self.n_rows else f"{self.laws.n_fitted:,} of {rows}"
+        return [f"Given {said}, by the laws of {rows}; each column by itself."]
 
     def _tables(self) -> list[ShownTable]:
         """Return the table with the next likely words of each column."""
@@ -136,6 +141,8 @@ class FilledCells(Result):
         Cells that say a limit and stay as they are, by column.
     within : int
         Number of those that were filled with a number inside their limit; they count in `filled`.
+    fitted : int
+        Most rows that the law of a column was fitted to; 0 where nothing was to be filled.
 
     Examples
     --------
@@ -153,6 +160,7 @@ class FilledCells(Result):
     left: list[str]
     limits: Mapping[str, int] = field(default_factory=dict)
     within: int = 0
+    fitted: int = 0
 
     kind = "filled_cells"
     title = "Filled cells"
@@ -162,6 +170,7 @@ class FilledCells(Result):
 
     facts: ClassVar[dict[str, Fact]] = {
         "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
+        "fitted_rows": Fact("integer", "most rows that the law of a column was fitted to", lambda found: found.fitted),
         "filled": Fact("integer", "cells that were filled", lambda found: int(found.filled.sum())),
         "left": Fact("list of string", "columns with gaps that are not used", lambda found: found.left),
         "limits_filled": Fact("integer", "cells with a limit that were filled inside it", lambda found: found.within),
@@ -182,7 +191,17 @@ class FilledCells(Result):
         some = f"{np.count_nonzero(self.filled)} of {counted(len(self.names), 'column')}"
         verb = "was" if self.filled.sum() == 1 else "were"
         left = [f"Not filled, since they are not used: {in_words(self.left)}."] * bool(self.left)
-        return [f"{cells} {verb} filled, in {some}.", *left, *self._limits(), *self._guessed()]
+        return [f"{cells} {verb} filled, in {some}.", *self._drawn(), *left, *self._limits(), *self._guessed()]
+
+    def _drawn(self) -> list[str]:
+        """Return a sentence about laws that are fitted to some of the rows."""
+        known = self.n_rows - self.filled[self.filled > 0]
+        if not self.fitted or not (known > self.fitted).any():
+            return []
+        return [
+            f"The law of a column is fitted to {counted(self.fitted, 'row')} with a known cell, drawn by what they hold; --size "
+            "sets how many."
+        ]
 
     def _guessed(self) -> list[str]:
         """Return a sentence about columns of which less was known than filled."""
