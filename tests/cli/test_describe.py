@@ -149,3 +149,16 @@ def test_relations_that_all_or_nearly_all_rows_keep_are_named(tmp_path):
     assert "In all rows: total = count x price" in said
     assert "item -> room in 119 of 120 rows; not in line 32." in said
     assert {"relation": "item -> room", "rows": 120, "broken": ["line 32"]} in found["relations"]
+
+
+def test_ends_and_zeros_of_columns_are_in_the_table_which_points_to_wrong_cells(odd, tmp_path):
+    rows = {row["column"]: row for row in as_json("describe", odd)["table"]}
+    assert (rows["temp"]["least"], rows["rate"]["largest"], rows["rate"]["zeros"]) == (-999.0, 9.0, 5)
+    assert rows["town"]["least"] is rows["town"]["zeros"] is None
+    said = run("describe", odd).stdout
+    assert "isopleth cells finds the cells that do not fit their rows" in said
+    assert max(map(len, said.split("\n\n")[1].splitlines())) <= 80
+    (tmp_path / "t.csv").write_text("day,v\n" + "".join(f"2024-01-{i:02d},{i % 4}\n" for i in range(1, 29)))
+    said = run("describe", tmp_path / "t.csv").stdout
+    assert "isopleth cells" not in said
+    assert " ".join(said.split("\n\n")[1].splitlines()[1].split()) == "day time 28 0 2024-01-01 2024-01-28"

@@ -20,7 +20,7 @@ from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.relations import broken_relations
 from isopleth.tables.rules import Words, find_rules
-from isopleth.tables.schema import EncodedTable, Schema
+from isopleth.tables.schema import EncodedTable, Schema, displayed_cells
 from isopleth.tables.unread import CensoredCells
 
 
@@ -157,6 +157,10 @@ class TableDescription(Result):
         What was noticed when the kinds were decided.
     limits : dict of str to LimitsOfColumn
         Cells of each column that say a limit, such as <0.5, and means that count them.
+    ends : dict of str to tuple of two
+        Least and largest number or time of each column of these.
+    zeros : dict of str to int
+        Cells that are 0, of each column of numbers.
 
     Examples
     --------
@@ -184,6 +188,8 @@ class TableDescription(Result):
     relations: list[tuple[str, int, list[str]]]
     notes: list[str]
     limits: dict[str, LimitsOfColumn] = field(default_factory=dict)
+    ends: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    zeros: dict[str, int] = field(default_factory=dict)
 
     kind = "description"
     title = "What the table holds"
@@ -226,6 +232,8 @@ class TableDescription(Result):
             several_columns(table),
             [*(note.render(wording) for note in table.notes), *_alike(data, kinds)],
             limits,
+            _ends(table),
+            {name: int(np.count_nonzero(column == 0.0)) for name, column in values.items()},
         )
 
     def odd(self) -> list[str]:
@@ -269,7 +277,16 @@ class TableDescription(Result):
         return said + relations_in_words(self.broken) + self.notes
 
     def _columns(self) -> dict[str, Any]:
-        return {"column": self.names, "taken as": self.taken, "distinct": self.distinct, "missing": self.missing}
+        least, largest = ([self.ends.get(name, (None, None))[side] for name in self.names] for side in (0, 1))
+        return {
+            "column": self.names,
+            "taken as": self.taken,
+            "distinct": self.distinct,
+            "missing": self.missing,
+            "zeros": np.array([self.zeros.get(name) for name in self.names], dtype=object),
+            "least": np.array(least, dtype=object),
+            "largest": np.array(largest, dtype=object),
+        }
 
     facts: ClassVar[dict[str, Fact]] = {
         "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
@@ -312,19 +329,39 @@ class TableDescription(Result):
         "taken as": Key("string", "number, category, time, or left out: and why"),
         "distinct": Key("integer", "distinct values"),
         "missing": Key("integer", "missing cells"),
+        "zeros": Key("integer or null", "cells that are 0, of a column of numbers"),
+        "least": Key("string, number or null", "least number or time"),
+        "largest": Key("string, number or null", "largest number or time"),
     }
 
     def _sentences(self) -> list[str]:
         first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."
         kept = [relation for relation, _, places in self.relations if not places]
         said = [f"In all rows: {listed(kept, _SHOWN_BROKEN)}."] * bool(kept)
-        return [first, *said, *(self.odd() or ["Nothing is odd about it."])]
+        return [first, *said, *(self.odd() or ["Nothing is odd about it."]), *self._cells()]
+
+    def _cells(self) -> list[str]:
+        """Return a sentence about the command that finds wrong cells, where some may be wrong."""
+        wrong = self.codes or self.broken or any(places for _, _, places in self.relations)
+        return ["isopleth cells finds the cells that do not fit their rows, and says what would be usual there."] * bool(wrong)
 
     def _notes(self) -> list[str]:
         return [
             "taken as: what the commands use the column as, or why it is left out; --categorical, --numeric, --time-columns and "
             "--keep-id say otherwise."
         ]
+
+
+def _ends(table: ReadTable) -> dict[str, tuple[Any, Any]]:
+    """Return the least and largest cell of each column of numbers and times."""
+    measured = [column for column in table.schema.columns if column.kind != "categorical"]
+    found = {}
+    for column, cells in zip(measured, table.encoded().numeric.T, strict=True):
+        known = cells[~np.isnan(cells)]
+        if len(known):
+            least, largest = displayed_cells(column, np.array([known.min(), known.max()]))
+            found[str(column.name)] = (least, largest)
+    return found
 
 
 def _alike(data: pa.Table, kinds: Mapping[str, str]) -> list[str]:
