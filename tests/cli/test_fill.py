@@ -270,3 +270,37 @@ def test_excluded_columns_are_left_out_as_the_sentence_says(tmp_path):
     assert "--exclude leaves the column out." in said
     fine("fill", path, "--exclude", "b", "--out", tmp_path / "o.csv")
     assert (tmp_path / "o.csv").read_text().startswith("a\n0\n1\n")
+
+
+def test_filled_cells_are_listed_and_a_reference_fills_a_new_file(tmp_path):
+    rng = np.random.default_rng(0)
+    x, side = rng.normal(size=80).round(2), rng.choice(["left", "right"], 80)
+    y = (10.0 * x + 50.0 * (side == "left") + rng.normal(size=80)).round(1)
+    old = written(tmp_path / "old.csv", {"x": x, "side": side, "y": y})
+    gaps = {"x": [1.5, 0.2, -1.0], "side": ["left", "", "right"], "y": ["", "52.1", ""]}
+    new, out, listed = written(tmp_path / "new.csv", gaps), tmp_path / "o.csv", tmp_path / "cells.csv"
+    said = fine("fill", new, "--reference", old, "--out", out, "--filled", listed, "--json").stdout
+    assert json.loads(said)["reference_rows"] == 80
+    whole, (head, *rows) = cells(out), cells(listed)
+    assert head == ["line", "column", "value", "low", "high", "probability"]
+    assert [row[:2] for row in rows] == [["2", "y"], ["3", "side"], ["4", "y"]]
+    assert [row[2] for row in rows] == [whole[1][2], whole[2][1], whole[3][2]]
+    assert float(rows[0][3]) < 65.0 < float(rows[0][4])
+    assert rows[1][2:5] == ["left", "", ""]
+    assert float(rows[1][5]) > 0.8
+    assert rows[0][5] == ""
+    empty = written(tmp_path / "empty.csv", gaps | {"y": ["", "", ""]})
+    made = []
+    for seed in (0, 0, 1):
+        how = ("--strategy", "draw", "--seed", seed)
+        fine("fill", empty, "--reference", old, "--out", out, "--filled", listed, *how)
+        made.append([row[2] for row in cells(out)[1:]])
+    assert made[0] == made[1] != made[2]
+    assert all(cell == f"{float(cell):.1f}" for cell in made[0])  # the decimals of the reference
+    assert "FILE" in run("fill", new, "--reference", new, "--out", out).stderr
+
+
+def test_a_table_without_gaps_has_an_empty_list(tmp_path):
+    table = written(tmp_path / "t.csv", {"x": X.round(3), "y": (X**2).round(3)})
+    fine("fill", table, "--out", tmp_path / "o.csv", "--filled", tmp_path / "cells.csv")
+    assert cells(tmp_path / "cells.csv") == [["line", "column", "value", "low", "high", "probability"]]

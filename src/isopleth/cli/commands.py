@@ -554,14 +554,27 @@ def expect() -> None:
     cls=Command,
     stages="reading fitting filling writing",
     short_help="Fill the missing cells of a table.",
-    reads={"file": "files"},
+    reads={"file": "files", "reference": "files"},
     writes="frame",
 )
 @click.argument("file", type=_PATH)
 @_file_option("--out", "Write the table there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.", required=True)
+@_file_option("--reference", "Fit the laws to this table, and fill FILE by them.")
+@_file_option(
+    "--filled",
+    "Write the filled cells there, one a row: where, value, and its interval or probability; .csv or .parquet.",
+)
 @click.option(
     "--interval", is_flag=True, help="Also write NAME_low and NAME_high for columns of numbers and times with gaps."
 )
+@click.option(
+    "--strategy",
+    type=click.Choice(["mean", "median", "draw"]),
+    default="mean",
+    show_default=True,
+    help="What fills a number or time; a draw fills words too, and another --seed makes another draw.",
+)
+@click.option("--seed", type=WholeNumber(min=0), default=0, show_default=True, help="Seed of --strategy draw.")
 @click.option(
     "--limits",
     type=click.Choice(["keep", "fill"]),
@@ -580,7 +593,8 @@ def fill() -> None:
 
     Each cell is filled from the law of its column given the known cells of the row, as DensityImputer does: numbers by the mean,
     words by the likeliest one. Sums and products of columns that hold in all known rows hold in filled rows.
-    Columns that are left out, such as identifiers, are written as they are.
+    Columns that are left out, such as identifiers, are written as they are. Numbers and ends of intervals stay between the least
+    and the largest known cell of their column, unless a line leads beyond them.
     """
 
 

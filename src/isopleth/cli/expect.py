@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from isopleth.cli.commands import LAW_SIZE
 from isopleth.cli.fill import recorded
-from isopleth.cli.given import limited, ranges_of, values_of, warn_beyond, without_ends
+from isopleth.cli.given import limited, ranges_of, values_of, without_ends
 from isopleth.cli.run import Run
 from isopleth.conditional import ExpectedCells, LawsGiven
 from isopleth.files.file_table import FileTable
@@ -23,10 +23,9 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     run.stage("reading")
     table = replace(run.read(file, gaps=False), named=True)  # columns of arrays are given by the names of the file
     known = values_of(given, table.schema, limits=True)
-    beyond = warn_beyond(known, table)
     run.stage("fitting")
     asked = LawsGiven(known, max_samples=size or LAW_SIZE).fit(table.frame)
-    values = recorded_values(asked, table, confidence_level, beyond)
+    values = recorded_values(asked, table, confidence_level, bool(asked.beyond))
     found = Expectation(asked, known, len(table), confidence_level, values)
     run.stage("writing")
     run.write(found)

@@ -2,68 +2,157 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import ceil, log10
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from isopleth.cli.commands import LAW_SIZE
-from isopleth.cli.run import Run
+from isopleth.cli.run import Run, refuse_same
 from isopleth.conditional import DensityImputer
 from isopleth.core.steps import TIME_STEPS, recorded_step
 from isopleth.files.file_table import FileTable
 from isopleth.files.new_cells import refuse_lost_limits
+from isopleth.files.write import check_table_target
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tasks.expected_values import FilledCells
 
 _UNITS = ("day", "hour", "minute", "second")
 
 
-def fill(run: Run, file: Path, interval: bool, confidence_level: float, limits: str, size: int | None) -> None:
+def fill(
+    run: Run,
+    file: Path,
+    reference: Path | None,
+    filled: Path | None,
+    interval: bool,
+    strategy: str,
+    seed: int,
+    confidence_level: float,
+    limits: str,
+    size: int | None,
+) -> None:
     """Fill the missing cells of a table."""
     assert run.out is not None
+    refuse_same({"FILE": file, "--reference": reference, "--out": run.out, "--report": run.report, "--filled": filled})
+    if filled is not None:
+        check_table_target(filled)
     run.stage("reading")
-    table = run.read(file, cells=True)
-    used, missing, limited = table.names, table.missing, table.limited
-    kept = {name: int(count) for name, count in zip(used, limited.sum(axis=0), strict=True) if count}
-    if limits == "fill":
-        missing, kept = missing | limited, {}
-    else:
+    known_rows = None if reference is None else run.read(reference)
+    table = run.read(file, cells=True) if known_rows is None else _read_like(run, file, known_rows)
+    gaps = Gaps.of(table, limits)
+    if limits == "keep":
         refuse_lost_limits(run.out, table, ways=", or fill them with --limits fill")
     run.stage("fitting")
-    filled, fitted = table.data, 0
-    ends: dict[str, str] = {}
-    if missing.any():
-        imputer = DensityImputer(limits=limits, max_samples=size or LAW_SIZE).fit(table.frame)
-        fitted = imputer.n_samples_fit_
+    imputer = DensityImputer(strategy, limits=limits, max_samples=size or LAW_SIZE, random_state=seed)
+    whole = with_ends = table.data
+    ends, chances, fitted = dict[str, str](), None, 0
+    if gaps.missing.any():
+        fitted = imputer.fit((known_rows or table).frame).n_samples_fit_
         run.stage("filling")
-        filled = _with_decimals(imputer.transform(table.frame), table, missing)
-        if interval:
+        whole = with_ends = _with_decimals(imputer.transform(table.frame), table, gaps.missing, known_rows or table)
+        if interval or filled is not None:
             found_ends = imputer.impute_interval(table.frame, confidence_level)
-            filled, ends = _with_intervals(filled, found_ends, table, missing)
+            with_ends, ends = _with_intervals(whole, found_ends, table, gaps.missing, known_rows or table)
+        if filled is not None:
+            chances = imputer.impute_probability(table.frame)
     run.stage("writing")
-    known = {name: np.ones(len(table), dtype=bool) for name in table.data.column_names}
-    known |= dict(zip(used, ~missing.T, strict=True))
-    numbers = dict(zip(used, ~(missing | limited).T, strict=True))
-    known |= {end: numbers[name] for end, name in ends.items()}
-    run.write_rows(filled.replace_schema_metadata(None), table, known, ends)
-    left = [name for name in table.data.column_names if name not in used and table.data.column(name).null_count]
-    within = int((missing & limited).sum())
-    found = FilledCells(used, np.count_nonzero(missing, axis=0), len(table), left, kept, within, fitted)
+    if filled is not None:
+        run.write_columns(filled, _listed(run, table, gaps.missing, with_ends, ends, chances))
+    _write(run, with_ends if interval else whole, table, gaps, ends if interval else {})
+    left = [name for name in table.data.column_names if name not in table.names and table.data.column(name).null_count]
+    counts = np.count_nonzero(gaps.missing, axis=0)
+    rows_of_laws = None if known_rows is None else len(known_rows)
+    drawn = imputer.max_samples == fitted < len(known_rows or table)
+    found = FilledCells(table.names, counts, len(table), left, gaps.kept, gaps.within, fitted, rows_of_laws, drawn)
     run.write(found)
-    run.answer(found, out=str(run.out))
+    run.answer(found, out=str(run.out), **({} if filled is None else {"filled_cells": str(filled)}))
 
 
-def _with_decimals(filled: Any, table: FileTable, missing: np.ndarray) -> Any:
-    """Record gaps as the known cells of their column are; known cells stay to the last bit."""
+@dataclass(frozen=True)
+class Gaps:
+    """Cells of a table that are to be filled, and those that say a limit."""
+
+    missing: np.ndarray  # (n, d): cells that are filled
+    numbers: np.ndarray  # (n, d): cells that are known numbers or words
+    kept: dict[str, int]  # cells that say a limit and stay, by column
+    within: int  # cells that say a limit and are filled
+
+    @classmethod
+    def of(cls, table: FileTable, limits: str) -> Self:
+        """Find them; with `limits` "fill" cells that say a limit are filled."""
+        missing, limited = table.missing, table.limited
+        if limits == "fill":
+            return cls(missing | limited, ~(missing | limited), {}, int(limited.sum()))
+        counts = zip(table.names, limited.sum(axis=0).tolist(), strict=True)
+        return cls(missing, ~(missing | limited), {name: count for name, count in counts if count}, 0)
+
+
+def _read_like(run: Run, file: Path, reference: FileTable) -> FileTable:
+    """Read a table whose columns are used as those of a reference; options of columns are those of the reference."""
+    run.options = replace(run.options, columns=None)
+    table = run.read_for(file, reference.schema, cells=True)
+    data = table.data
+    for place, name in enumerate(data.column_names):  # no cell says of which type an empty column is
+        if name in table.names and data.column(name).null_count == len(table):
+            kind = reference.data.column(name).type
+            data = data.set_column(place, name, pa.nulls(len(table), kind))
+    return replace(table, data=data)
+
+
+def _write(run: Run, whole: Any, table: FileTable, gaps: Gaps, ends: dict[str, str]) -> None:
+    """Write the filled table; known cells leave the file as they stand."""
+    known = {name: np.ones(len(table), dtype=bool) for name in table.data.column_names}
+    known |= dict(zip(table.names, ~gaps.missing.T, strict=True))
+    numbers = dict(zip(table.names, gaps.numbers.T, strict=True))
+    known |= {end: numbers[name] for end, name in ends.items()}
+    run.write_rows(whole.replace_schema_metadata(None), table, known, ends)
+
+
+def _listed(
+    run: Run, table: FileTable, missing: np.ndarray, whole: Any, ends: dict[str, str], chances: Any
+) -> dict[str, np.ndarray]:
+    """Return the columns of the list of filled cells, in the order of the rows: where, value, interval, probability."""
+    places, order = run.places_of(table), [*zip(*np.nonzero(missing), strict=True)]
+    rows, columns = np.array(order, dtype=np.intp).reshape(-1, 2).T
+    found = {name: np.asarray(where)[rows] for name, where in places.items()}
+    found["column"] = np.array(table.names, dtype=object)[columns]
+    texts = {key: np.full(len(rows), "", dtype=object) for key in ("value", "low", "high")}
+    probability = np.full(len(rows), "", dtype=object)
+    for j in np.unique(columns).tolist():
+        here, name = columns == j, table.names[j]
+        places_of_column = {"value": name} | {
+            end.removeprefix(f"{name}_"): end for end, of in ends.items() if of == name
+        }
+        for key, of in places_of_column.items():
+            texts[key][here] = _texts(whole.column(of).take(rows[here]))
+        if chances is not None and f"{name}_low" not in ends:
+            probability[here] = [f"{chance:.4g}" for chance in np.asarray(chances.column(name))[rows[here]]]
+    return found | texts | {"probability": probability}
+
+
+def _texts(cells: Any) -> list[str]:
+    """Return Arrow cells as text without loss; nothing for a cell that stays empty."""
+    return ["" if cell is None else _text(cell) for cell in cells.to_pylist()]
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return str(cell).removesuffix(".0" if isinstance(cell, float) else " 00:00:00")
+
+
+def _with_decimals(filled: Any, table: FileTable, missing: np.ndarray, like: FileTable) -> Any:
+    """Record gaps as the cells of their column are in a table `like` this one; known cells stay to the last bit."""
     from pyarrow import compute
 
     for name, gaps in zip(table.names, missing.T, strict=True):
         if gaps.any():
             column = filled.column(name)
-            rounded = _within_limits(table, name, recorded(table, name, column))
+            rounded = _within_limits(table, name, recorded(like, name, column))
             kept = compute.if_else(pa.array(gaps), rounded, column.cast(rounded.type, safe=False))
             filled = filled.set_column(filled.column_names.index(name), name, kept)
     return filled
@@ -116,7 +205,7 @@ def _recorded_lengths(known: Any, values: Any) -> Any:
 
 
 def _with_intervals(
-    filled: Any, ends: tuple[Any, Any], table: FileTable, missing: np.ndarray
+    filled: Any, ends: tuple[Any, Any], table: FileTable, missing: np.ndarray, like: FileTable
 ) -> tuple[Any, dict[str, str]]:
     """Append the ends of the intervals of columns of numbers and times that had gaps, and say of which column each is."""
     from pyarrow import compute
@@ -127,7 +216,7 @@ def _with_intervals(
         if not gaps.any() or column.kind == "categorical":
             continue
         for word, end in zip(("low", "high"), ends, strict=True):
-            values = recorded(table, name, end.column(name))
+            values = recorded(like, name, end.column(name))
             known = _with_limits(end.column(name), table, name, word)
             if name in table.odd.censored:
                 values = values.cast(known.type, safe=False)

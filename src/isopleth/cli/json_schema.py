@@ -125,7 +125,12 @@ SCHEMAS = {
     "doctor": Printed(more=_MACHINE),
     "expect": Printed("expected_values.Expectation", rows="one object for each other column"),
     "fill": Printed(
-        "expected_values.FilledCells", {"out": Key("string", "file with the table")}, rows="one object for each column"
+        "expected_values.FilledCells",
+        {
+            "out": Key("string", "file with the table"),
+            "filled_cells": Key("string", "with --filled: file with the filled cells"),
+        },
+        rows="one object for each column",
     ),
     "fit": Printed(more=_MODEL),
     "monitor": Printed(more=_ALARM, more_of_rows=_PAGE),

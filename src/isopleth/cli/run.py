@@ -238,8 +238,7 @@ class Run:
         # Draw first, so that an error in drawing leaves no other files.
         axes: Any = result.plot() if self.plot else None
         if self.out and columns is not None:
-            check_table_target(self.out)
-            write_blocks(self.out, self._blocks(columns), raw_text=self.raw_text)
+            self.write_columns(self.out, columns)
         if self.save_to:
             from isopleth.io import save
 
@@ -254,6 +253,11 @@ class Run:
             files = ", ".join(str(path) for path in self.inputs.values() if path)
             command = shlex.join(["isopleth", *self.arguments])
             write_report(paged or result, self.report, Context(command, files, self.used, [*notes, *self._odd()]))
+
+    def write_columns(self, path: Path, columns: Mapping[str, Any]) -> None:
+        """Write columns of equal length as a table."""
+        check_table_target(path)
+        write_blocks(path, self._blocks(columns), raw_text=self.raw_text)
 
     def _blocks(self, columns: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """Yield columns in blocks of rows, as they are written, and show the share that is."""

@@ -14,7 +14,7 @@ from isopleth.conditional.cell_law import CellLaw, means, modes
 from isopleth.conditional.estimator import ConditionalDensity
 from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
-from isopleth.conditional.imputer import schema_of
+from isopleth.conditional.imputer import KnownRange, schema_of
 from isopleth.conditional.number_law import interpolated
 from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.budget import Budget
@@ -26,7 +26,7 @@ from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
 from isopleth.tables.checks import enter
 from isopleth.tables.intervals import given_interval
-from isopleth.tables.schema import Schema, encode_cell
+from isopleth.tables.schema import Schema, displayed_cells, encode_cell
 
 _TREES = 100
 # Rows with all given columns that are enough to do without the others.
@@ -45,6 +45,8 @@ class ExpectedCells:
     laws: tuple[CellLaw, ...]
     row: np.ndarray  # (1, d): the given values, encoded
     n_fitted: int  # most rows that one of the laws is fitted to
+    # Given columns whose value is beyond all rows of the fit, and the least and largest value of these: answers extrapolate.
+    beyond: Mapping[Any, tuple[Any, Any]]
 
     def mean(self) -> dict[Any, Any]:
         """Return the mean of each column of numbers or times."""
@@ -208,7 +210,19 @@ class LawsGiven:
                     )
                 )
         others = replace(columns, columns=tuple(columns.columns[j] for j in asked))
-        return ExpectedCells(others, tuple(laws), row[None, known], max(map(len, places)))
+        beyond = {}
+        for j, value in values.items():
+            column, of_column = columns.columns[j], table.limits.ends(table.rows[:, place[j]], int(place[j]))
+            if column.kind != "categorical" and given_interval(self.given[self._named(column.name)]) is None:
+                ends = KnownRange.of(*of_column, column.origin).ends
+                if not ends[0] <= value <= ends[1]:
+                    low, high = displayed_cells(column, np.array(ends))
+                    beyond[column.name] = (low, high)
+        return ExpectedCells(others, tuple(laws), row[None, known], max(map(len, places)), beyond)
+
+    def _named(self, name: Any) -> Any:
+        """Return the key of the given values for a column."""
+        return next(key for key in self.given if str(key) == str(name))
 
     def _encoded(self, columns: Schema, points: IntervalPoints, order: np.ndarray) -> dict[int, float]:
         """Return the given values by the number of their column, the points of limits in their place."""

@@ -243,6 +243,46 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         )
         return lower, upper
 
+    def impute_probability(self, X: Any) -> Any:
+        """Return the probability of the likeliest word of each missing word, given the known cells of its row.
+
+        Parameters
+        ----------
+        X : array-like, tensor or data frame of shape (n_samples, n_features)
+            Rows with the columns of the fit.
+
+        Returns
+        -------
+        data frame or ndarray of shape (n_samples, n_features)
+            NaN in cells that are known and in columns of numbers and times. Frames have the columns that are used.
+
+        Raises
+        ------
+        InputError
+            If X lacks columns of the fit.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from isopleth import DensityImputer
+        >>> table = pd.DataFrame({"size": [*range(40), 38], "kind": [*["small"] * 20, *["large"] * 20, None]})
+        >>> bool(DensityImputer().fit(table).impute_probability(table)["kind"].iloc[40] > 0.8)
+        True
+        """
+        check_is_fitted(self, "_rows")
+        given = Given.of(X)
+        table = enter(self, given, missing=True)
+        out, inputs = np.full(table.rows.shape, np.nan), self._points(table.rows, table.limits)
+        lost = np.isnan(table.rows)
+        lost[:, : self._n_numeric] = False
+        for j, rows, law, tick in self._gaps(np.where(lost, np.nan, 0.0)):
+            out[rows, j] = law.probabilities(np.delete(inputs[rows], j, axis=1), tick).max(axis=1)
+        out = _by_column(out, table.order)
+        if (frame := given.frame) is None:
+            return table.backend.array(out)
+        names = map(str, schema_of(self, table).names)
+        return nw.from_dict(dict(zip(names, out.T, strict=True)), backend=frame.implementation).to_native()
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns, which are those of the fit.
 
@@ -374,6 +414,14 @@ class KnownRange:
         if np.isinf(high).any():
             above = 0.0 if is_positive(-high, -low) else np.inf
         return cls(finite.min(initial=np.inf), finite.max(initial=-np.inf), below, above, origin)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and largest value that rows speak of, without the origin: infinite where a limit is open."""
+        low, high = (
+            end if np.isnan(open_) else open_ for end, open_ in ((self.least, self.below), (self.most, self.above))
+        )
+        return low - self.origin, high - self.origin
 
     def reached(self, beyond: bool) -> tuple[float, float]:
         """Return what filled cells stay between, where a line leads `beyond` the known ones or not.

@@ -343,7 +343,9 @@ class TableDescription(Result):
     def _cells(self) -> list[str]:
         """Return a sentence about the command that finds wrong cells, where some may be wrong."""
         wrong = self.codes or self.broken or any(places for _, _, places in self.relations)
-        return ["isopleth cells finds the cells that do not fit their rows, and says what would be usual there."] * bool(wrong)
+        return [
+            "isopleth cells finds the cells that do not fit their rows, and says what would be usual there."
+        ] * bool(wrong)
 
     def _notes(self) -> list[str]:
         return [

@@ -80,6 +80,11 @@ class Expectation(Result):
         "given": Fact(
             "object", "the given values", lambda found: {str(name): value for name, value in found.given.items()}
         ),
+        "beyond": Fact(
+            "object",
+            "given values that are beyond all rows, so that the answer extrapolates: least and largest value of the column",
+            lambda found: {str(name): list(ends) for name, ends in found.laws.beyond.items()},
+        ),
         "confidence_level": Fact("number", "confidence of each interval", lambda found: found.confidence_level),
         "probabilities": Fact(
             "object",
@@ -101,7 +106,16 @@ class Expectation(Result):
         said = in_words([f"{name} = {cell_text(value)}" for name, value in self.given.items()]) or "nothing"
         rows = counted(self.n_rows, "row")
         rows = rows if self.laws.n_fitted >= self.n_rows else f"{self.laws.n_fitted:,} of {rows}"
-        return [f"Given {said}, by the laws of {rows}; each column by itself."]
+        return [f"Given {said}, by the laws of {rows}; each column by itself.", *self._beyond()]
+
+    def _beyond(self) -> list[str]:
+        """Return a sentence about each given value that no row comes up to."""
+        given = {str(name): cell_text(value) for name, value in self.given.items()}
+        return [
+            f"{name} = {given[str(name)]} is beyond all rows, whose values are from {cell_text(low)} to {cell_text(high)}: the "
+            "answer extrapolates."
+            for name, (low, high) in self.laws.beyond.items()
+        ]
 
     def _tables(self) -> list[ShownTable]:
         """Return the table with the next likely words of each column."""
@@ -143,6 +157,10 @@ class FilledCells(Result):
         Number of those that were filled with a number inside their limit; they count in `filled`.
     fitted : int
         Most rows that the law of a column was fitted to; 0 where nothing was to be filled.
+    reference : int, optional
+        Rows of the table that the laws were fitted to, if it is another one.
+    drawn : bool
+        Whether the rows that laws were fitted to were drawn from more.
 
     Examples
     --------
@@ -161,6 +179,8 @@ class FilledCells(Result):
     limits: Mapping[str, int] = field(default_factory=dict)
     within: int = 0
     fitted: int = 0
+    reference: int | None = None
+    drawn: bool = False
 
     kind = "filled_cells"
     title = "Filled cells"
@@ -171,6 +191,9 @@ class FilledCells(Result):
     facts: ClassVar[dict[str, Fact]] = {
         "rows": Fact("integer", "rows of the table", lambda found: found.n_rows),
         "fitted_rows": Fact("integer", "most rows that the law of a column was fitted to", lambda found: found.fitted),
+        "reference_rows": Fact(
+            "integer or null", "rows of --reference, whose laws fill the cells", lambda found: found.reference
+        ),
         "filled": Fact("integer", "cells that were filled", lambda found: int(found.filled.sum())),
         "left": Fact("list of string", "columns with gaps that are not used", lambda found: found.left),
         "limits_filled": Fact("integer", "cells with a limit that were filled inside it", lambda found: found.within),
@@ -195,19 +218,22 @@ class FilledCells(Result):
 
     def _drawn(self) -> list[str]:
         """Return a sentence about laws that are fitted to some of the rows."""
-        known = self.n_rows - self.filled[self.filled > 0]
-        if not self.fitted or not (known > self.fitted).any():
+        if not self.drawn:
             return []
         return [
             f"The law of a column is fitted to {counted(self.fitted, 'row')} with a known cell, drawn by what they hold; --size "
             "sets how many."
         ]
 
+    def _notes(self) -> list[str]:
+        """Return what marks the filled cells, which look like the others in the table."""
+        return ["--filled FILE lists the filled cells, each with its interval or the probability of its word."]
+
     def _guessed(self) -> list[str]:
         """Return a sentence about columns of which less was known than filled."""
         share = self.filled / max(self.n_rows, 1)
         names = [f"{self.names[j]} ({share[j]:.0%})".replace("%", " %") for j in np.flatnonzero(share > 0.5)]
-        if not names:
+        if not names or self.reference is not None:
             return []
         return [
             f"Most cells were missing in {in_words(names)}: rows without a cell may have none for a reason, and what is filled "
