@@ -69,7 +69,7 @@ def fill(
     drawn = imputer.max_samples == fitted < len(known_rows or table)
     found = FilledCells(table.names, counts, len(table), left, gaps.kept, gaps.within, fitted, rows_of_laws, drawn)
     run.write(found)
-    run.answer(found, out=str(run.out), **({} if filled is None else {"filled_cells": str(filled)}))
+    run.answer(found, out=str(run.out), filled_cells=None if filled is None else str(filled))
 
 
 @dataclass(frozen=True)

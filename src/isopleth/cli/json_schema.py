@@ -128,7 +128,7 @@ SCHEMAS = {
         "expected_values.FilledCells",
         {
             "out": Key("string", "file with the table"),
-            "filled_cells": Key("string", "with --filled: file with the filled cells"),
+            "filled_cells": Key("string or null", "file of --filled"),
         },
         rows="one object for each column",
     ),

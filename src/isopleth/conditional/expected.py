@@ -24,7 +24,7 @@ from isopleth.core.progress import Progress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
-from isopleth.tables.checks import enter
+from isopleth.tables.checks import CheckedRows, enter
 from isopleth.tables.intervals import given_interval
 from isopleth.tables.schema import Schema, displayed_cells, encode_cell
 
@@ -210,15 +210,23 @@ class LawsGiven:
                     )
                 )
         others = replace(columns, columns=tuple(columns.columns[j] for j in asked))
-        beyond = {}
-        for j, value in values.items():
-            column, of_column = columns.columns[j], table.limits.ends(table.rows[:, place[j]], int(place[j]))
-            if column.kind != "categorical" and given_interval(self.given[self._named(column.name)]) is None:
-                ends = KnownRange.of(*of_column, column.origin).ends
-                if not ends[0] <= value <= ends[1]:
-                    low, high = displayed_cells(column, np.array(ends))
-                    beyond[column.name] = (low, high)
+        beyond = self._beyond(table, columns, values, place)
         return ExpectedCells(others, tuple(laws), row[None, known], max(map(len, places)), beyond)
+
+    def _beyond(
+        self, table: CheckedRows, columns: Schema, values: Mapping[int, float], place: np.ndarray
+    ) -> dict[Any, tuple[Any, Any]]:
+        """Return the columns whose given number or time is beyond all rows, and the least and largest of these."""
+        found = {}
+        for j, value in values.items():
+            column, at = columns.columns[j], int(place[j])
+            if column.kind == "categorical" or given_interval(self.given[self._named(column.name)]) is not None:
+                continue
+            least, largest = KnownRange.of(*table.limits.ends(table.rows[:, at], at), column.origin).ends
+            if not least <= value <= largest:
+                low, high = displayed_cells(column, np.array([least, largest]))
+                found[column.name] = (low, high)
+        return found
 
     def _named(self, name: Any) -> Any:
         """Return the key of the given values for a column."""
