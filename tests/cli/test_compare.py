@@ -37,7 +37,7 @@ The two samples (60 and 40 rows) differ: p = 0.01.
 A row can be assigned to its sample with an accuracy of 83.7 % (72.8 % to 92.0 %, 95 % confidence; guessing has 50 %), so \
 about 67.5 % of one sample (at least 45.6 %) differ from the other.
 1 of 3 columns differs by itself: income.
-No difference of height by itself is shown, but given the other columns of a row it is lower by 0.53 of what they leave open.
+height is not shown to differ by itself, but among rows alike in age it is lower by 0.53 standard deviations of such rows.
 income is higher in rows with age up to -0.4724 (median -0.07057 -> 2.574); elsewhere it changed less.
 
 pvalue   share  column  change
@@ -47,7 +47,7 @@ pvalue   share  column  change
 
 pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is at most 5%.
 share: about this share of the values would have to change to give the column its distribution in the other table.
-By so much of what they leave open: in standard deviations of what the other columns leave open of the column.
+Such rows: rows of one sample that are alike in the other columns. --target says the same in units of a column.
 before is a.csv, after is b.csv. spread: from the first quartile to the third.
 The p-value of the whole comparison is from 99 permutations and is exact.
 """
@@ -78,7 +78,7 @@ def test_no_difference(files, tmp_path):
 def test_a_difference_that_no_column_shows(tmp_path):
     x = np.random.default_rng(0).normal(size=(200, 1))
     files = write(tmp_path / "a.csv", np.c_[x, x], "p,q"), write(tmp_path / "b.csv", np.c_[x, -x], "p,q")
-    assert "The relation between p and q differs." in run(*files, "--resamples", 99).stdout
+    assert "The relation of p and q differs: rank correlation " in run(*files, "--resamples", 99).stdout
 
 
 def test_rows_are_written_with_their_differences(files, tmp_path):

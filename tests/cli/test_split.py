@@ -56,12 +56,15 @@ def test_two_entries_answer_as_two_tables_do(table, tmp_path):
         ("shop=a,b", "shop=a,b", "a,b", None),
         ("day@2024-03-01", "day < 2024-03-01", 60, "weight"),
         ("price@12.5", "price < 12.5", None, "shop"),
+        ("day@median", "day < 2024-03-01", 60, "weight"),
     ],
 )
 def test_one_entry_and_all_others_or_a_place_in_an_order(table, split, before, rows, differs):
     path, frame = table
     found = as_json(path, "--split", split, *FAST)
     assert found["before"] == before
+    if isinstance(rows, int):
+        assert found["rows"][0] == rows
     if isinstance(rows, str):
         assert found["rows"][0] == (frame["shop"] == rows).sum()
     if differs:

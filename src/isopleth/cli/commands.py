@@ -487,12 +487,15 @@ def changes() -> None:
     "--split",
     metavar="COL[=A[,B]]|COL@VALUE",
     help="Compare two parts of table A: its rows with entry A and with entry B (or all others) of a column, or its rows below "
-    "and from a number or time on.",
+    "and from a number or time on; COL@median divides it in halves.",
 )
 @table_options("--columns", "Use these columns only.")
 @ignore_missing_option
 @click.option(
-    "--groups", metavar="COL", help="Rows with the same entry in this column, such as a patient, belong together."
+    "--groups",
+    metavar="COL[@day|week|month]",
+    help="Rows with the same entry in this column, such as a patient, belong together; of a column of times, those of one day, "
+    "week or month.",
 )
 @click.option(
     "--keep-times", is_flag=True, help="Compare columns of times even if one table has only later times than the other."
@@ -501,6 +504,14 @@ def changes() -> None:
     "--tolerance",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     help="Say which columns are shown to differ in more than this share of their values, and which are not.",
+)
+@click.option(
+    "--target",
+    metavar="COL",
+    help="Say how far the mean of this column moved among rows that are alike in the others, in its units and in percent.",
+)
+@click.option(
+    "--given", type=ColumnList(), help="With --target: the columns in which rows are to be alike.  [default: all]"
 )
 @_file_option("--out", "Write file, part, line (or row) and fitted difference of every row; .csv or .parquet.")
 @_file_option("--plot", "Draw columns and rows; .png, .svg or .pdf.")

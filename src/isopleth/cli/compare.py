@@ -8,12 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from isopleth.cli.run import Run
-from isopleth.cli.split import read_parts
-from isopleth.core.errors import InputError
+from isopleth.cli.split import columns_of, read_parts
+from isopleth.core.errors import InputError, listed
 from isopleth.files.file_table import FileTable
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
+from isopleth.tables.text_types import as_datetime
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test
+
+# Text of the unit of a time that rows of a group share.
+_FORMS = {"day": "%Y-%m-%d", "week": "%G-%V", "month": "%Y-%m"}
 
 
 def compare(
@@ -27,14 +31,22 @@ def compare(
     top: int,
     n_resamples: int,
     tolerance: float | None,
+    target: str | None,
+    given: list[str] | None,
 ) -> None:
     """Test whether two tables differ and report where."""
-    if groups is not None and groups in (run.options.columns or []):
-        raise InputError(f"--columns names the groups {groups!r} too; leave them out of the columns to compare.")
+    if given and target is None:
+        raise InputError("--given needs the column that is compared given others; name it by --target.")
     run.stage("reading")
-    labels = {} if groups is None else {groups: "groups"}
+    column, unit = (None, "") if groups is None else _column_of_groups(run, a, groups)
+    if column is not None and column in (run.options.columns or []):
+        raise InputError(f"--columns names the groups {column!r} too; leave them out of the columns to compare.")
+    labels = {} if column is None else {column: "groups"}
     first, second, found, called = _two_tables(run, a, b, split, labels)
-    of_rows = None if groups is None else labels_of_one_kind(first.labels[groups], second.labels[groups])
+    of_rows = None
+    if column is not None:
+        each = [_in_units(column, table.labels[column], unit) for table in (first, second)]
+        of_rows = labels_of_one_kind(*each)
     run.stage("testing")
     result = two_sample_test(
         first.frame,
@@ -49,6 +61,8 @@ def compare(
     named = [str(name) for name in first.names if name not in result.set_aside]
     lines = (first.lines, second.lines) if first.files is None and second.files is None else (None, None)
     result = replace(result, names=named, labels=called, schema=found, lines=lines)
+    if target is not None:
+        result = replace(result, asked=result.shift(target, given))
     run.stage("writing")
     paths = (str(a), str(a if b is None else b))
     parts = None if split is None else called
@@ -80,6 +94,27 @@ def _alone(a: Path, b: Path | None) -> Path:
     if b is not None:
         raise InputError(f"--split divides one table; leave {b} out, or leave --split out.")
     return a
+
+
+def _column_of_groups(run: Run, a: Path, groups: str) -> tuple[str, str]:
+    """Return the column of ``--groups``, and the unit of ``COL@day``, ``COL@week`` or ``COL@month``; a name may hold @ itself."""
+    name, sign, unit = groups.rpartition("@")
+    if sign and groups not in columns_of(run, a):
+        if unit in _FORMS:
+            return name, unit
+        raise InputError(f"--groups {groups}: expected one of {listed([f'{name}@{unit}' for unit in _FORMS])}.")
+    return groups, ""
+
+
+def _in_units(name: str, labels: np.ndarray, unit: str) -> np.ndarray:
+    """Return the day, week or month of each label, which is a time; labels as they are without a unit."""
+    if not unit:
+        return labels
+    times = [as_datetime(label) for label in labels.tolist()]
+    if None in times:
+        odd = labels[times.index(None)]
+        raise InputError(f"--groups {name}@{unit}: {odd} in column {name!r} is no time; name a column of times.")
+    return np.array([time.strftime(_FORMS[unit]) for time in times if time is not None])
 
 
 def labels_of_one_kind(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

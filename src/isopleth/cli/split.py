@@ -47,8 +47,8 @@ def read_parts(
 
 
 def parts_of(run: Run, path: Path, split: str) -> TwoParts:
-    """Return the parts that ``COL``, ``COL=A``, ``COL=A,B`` or ``COL@VALUE`` says."""
-    name, sign, said = _divided(split, _offered(run, path))
+    """Return the parts that ``COL``, ``COL=A``, ``COL=A,B``, ``COL@VALUE`` or ``COL@median`` says."""
+    name, sign, said = _divided(split, columns_of(run, path))
     table = read_files(path, _of_column(run.options, name), 2)
     if not table.schema.columns:
         raise InputError(f"--split {split}: all cells of column {name!r} are alike; give a column with two entries.")
@@ -74,7 +74,8 @@ def _of_column(options: Reading, name: str) -> Reading:
     return replace(options, columns=[name], exclude=[], labels=[], identifiers=[], rename_each=False, **said)
 
 
-def _offered(run: Run, path: Path) -> list[str]:
+def columns_of(run: Run, path: Path) -> list[str]:
+    """Return the names of the columns of a table."""
     return list(
         Reader(files_of(path)[0], replace(run.options, columns=None, exclude=[], labels=[], rename_each=False)).names
     )
@@ -88,7 +89,8 @@ def _divided(split: str, offered: list[str]) -> tuple[str, str, str]:
         if sign in "=@" and split[:place].strip() in offered:
             return split[:place].strip(), sign, split[place + 1 :].strip()
     raise InputError(
-        f"--split {split}: there is no such column; expected one of {quoted(offered)}, as COL, COL=A, COL=A,B or COL@VALUE."
+        f"--split {split}: there is no such column; expected one of {quoted(offered)}, as COL, COL=A, COL=A,B, COL@VALUE or "
+        "COL@median."
     )
 
 
@@ -109,8 +111,20 @@ def _at(
     name = shell_name(column)
     if column.kind == "categorical":
         raise InputError(f"--split {split}: column {name!r} holds words, which have no order; give {name}=A,B.")
-    value = _code(split, column, said)
+    if said.lower() == "median":
+        value = _middle(cells[~np.isnan(cells)])
+        said = cell_text(displayed_cells(column, np.array([value]))[0])
+    else:
+        value = _code(split, column, said)
     return (f"{name} < {said}", f"{name} >= {said}"), (cells < value, cells >= value)
+
+
+def _middle(cells: np.ndarray) -> float:
+    """Return the value that divides cells most evenly in those below and those from it on: of many equal ones, one end."""
+    values, counts = np.unique(cells, return_counts=True)
+    below = np.cumsum(counts)[:-1] if len(values) > 1 else np.zeros(1)
+    nearest = int(np.argmin(np.abs(below - len(cells) / 2)))
+    return float(values[min(nearest + 1, len(values) - 1)])
 
 
 def _by_entries(

@@ -224,7 +224,7 @@ def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Seque
     complete = all(column.kind == "numeric" for column in columns) and not any(
         each.missing for each in [*before, *after]
     )
-    if complete and not any(_has_equal_quartiles(*pair) for pair in pairs):
+    if complete and not any(_has_equal_medians(*pair) for pair in pairs):
         return out
     times = np.array([column.kind == "time" for column in columns])
     if times.any():
@@ -256,7 +256,7 @@ def changes(encoding: RowEncoding, before: Sequence[ColumnSummary], after: Seque
 # Columns that the words about a change say: a page shows the words, so that its last columns are in view.
 _IN_WORDS = frozenset(
     [f"{what}_{when}" for what in ("median", "spread", "time", "level", "missing") for when in ("before", "after")]
-    + ["level", "description", "shift_given_others", "statistic", "minus_log_p"]
+    + ["level", "description", "shift_given_others", "others_without", "statistic", "minus_log_p"]
 )
 
 
@@ -301,23 +301,21 @@ def _description(column: Column, one: ColumnSummary, two: ColumnSummary, gaps_fi
         if column.kind == "time":
             parts = [f"median: {_moment_text(column, middle)} -> {_moment_text(column, middle_after)}"]
         else:
-            parts = [
-                f"median: {middle:.4g} -> {middle_after:.4g}",
-                f"spread: {high - low:.4g} -> {high_after - low_after:.4g}",
-            ]
-            if _has_equal_quartiles(one, two):
+            parts = [f"median: {middle:.4g} -> {middle_after:.4g}"]
+            if _has_equal_medians(one, two):
                 parts = [f"mean: {one.values.mean():.4g} -> {two.values.mean():.4g}"]
+            if parts[0].startswith("median") or high - low != high_after - low_after:
+                parts.append(f"spread: {high - low:.4g} -> {high_after - low_after:.4g}")
     if abs(two.gaps - one.gaps) >= _VISIBLE or not parts:
         parts.insert(0 if gaps_first else len(parts), f"missing: {_percent(one.gaps)} -> {_percent(two.gaps)}")
     return "; ".join(parts)
 
 
-def _has_equal_quartiles(one: ColumnSummary, two: ColumnSummary) -> bool:
-    """Tell whether numbers change and their quartiles do not, as of a column of 0 and 1, whose mean is the share of 1."""
+def _has_equal_medians(one: ColumnSummary, two: ColumnSummary) -> bool:
+    """Tell whether numbers change and their medians do not, as written: of 0 and 1, the mean is the share of 1."""
     if not (len(one.values) and len(two.values)) or one.values.mean() == two.values.mean():
         return False
-    (low, middle, high), (low_after, middle_after, high_after) = one.quartiles, two.quartiles
-    return middle == middle_after and high - low == high_after - low_after
+    return f"{one.quartiles[1]:.4g}" == f"{two.quartiles[1]:.4g}"
 
 
 def _moment(column: Column, seconds: float) -> Any:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _NO_SPREAD = 1e-9
 # What a change of gaps is called.
 MISSING = "missing"
-# What the size of a move is a share of.
-OPEN = "of what they leave open"
+# Unit of the size of a move.
+OPEN = "standard deviations of such rows"
 
 
 def fitted_residuals(problem: TwoSampleProblem) -> Residuals:
@@ -57,6 +57,9 @@ class GivenOthers:
         np.ndarray
     )  # (n_features,): difference of means, Y less X, in standard deviations within samples; NaN for words
     texts: list[str]  # (n_features,): the change in words; empty where none is shown
+    left_out: list[
+        list[int]
+    ]  # (n_features,): columns that are not among the others of a column, since they moved clearer
 
     @classmethod
     def of(cls, problem: TwoSampleProblem, least: float) -> Self:
@@ -67,7 +70,8 @@ class GivenOthers:
         """
         columns, d = problem.columns_of_coordinates, len(problem.blocks)
         every = problem.residuals if least <= LEVEL else None
-        out = cls(np.ones(d), np.full(d, np.nan), [""] * d)
+        out = cls(np.ones(d), np.full(d, np.nan), [""] * d, [[] for _ in range(d)])
+        before: list[int] = []
         left, floor = np.unique(columns), least
         while every is not None and len(left) > 1 and floor <= LEVEL:
             chosen = np.flatnonzero(np.isin(columns, left))
@@ -86,7 +90,9 @@ class GivenOthers:
             for j in named:
                 place = blocks[j][int(np.argmax(squares[0, blocks[j]]))]
                 out._describe(problem, int(left[j]), place - blocks[j][0], found[:, place], p_values[j])
+                out.left_out[int(left[j])].extend(before)
             floor = float(p_values[first])
+            before.append(int(left[first]))
             left = np.delete(left, named)
         return out
 

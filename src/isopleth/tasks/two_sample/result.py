@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -21,12 +22,14 @@ from isopleth.tables.checks import TIMES_APART
 from isopleth.tables.intervals import stretch_text
 from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
-from isopleth.tasks.column_changes import LEFT_OPEN, as_read, in_order
+from isopleth.tasks.column_changes import as_read, in_order
 from isopleth.tasks.two_sample.charts import charts
-from isopleth.tasks.two_sample.given_others import MISSING, OPEN, GivenOthers
+from isopleth.tasks.two_sample.findings import SUCH_ROWS, findings, is_said_given_others
+from isopleth.tasks.two_sample.given_others import GivenOthers
 from isopleth.tasks.two_sample.permutation import Basis, tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
+from isopleth.tasks.two_sample.shift_given import ShiftGiven
 from isopleth.tasks.two_sample.where import ChangedGroup, changed_groups
 
 # Parameters, with their options in the shell, that compare columns that are set aside for a reason.
@@ -35,8 +38,6 @@ _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-
 _SHARED = 0.05
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
-# Columns given the others that have a sentence of their own.
-_MOST_GIVEN = 3
 _KIND_OF_COLUMN = "what the column holds there, or why it is left out; null where it is not there"
 # Columns of which the group that changed is looked for.
 _MOST_WHERE = 5
@@ -93,6 +94,8 @@ class TwoSampleResult(Result):
     drawn_limits : dict of str to int
         Limits of each column that hide more than half of it and are at most one of its cells in twenty, such as <50 of a diluted
         sample among numbers about 3: other numbers of the column inside the limit stand in their place.
+    asked : ShiftGiven, optional
+        Answer of :meth:`shift` that sentences, pages and JSON begin with, set by ``dataclasses.replace(result, asked=...)``.
     """
 
     statistic: float
@@ -112,6 +115,7 @@ class TwoSampleResult(Result):
     tolerance: float | None = None
     limits: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     drawn_limits: dict[str, int] = field(default_factory=dict)
+    asked: ShiftGiven | None = None
 
     kind = "two_samples"
     title = "Comparison of two tables"
@@ -221,6 +225,11 @@ class TwoSampleResult(Result):
             "with --tolerance: for each column more, less or open, as is shown of the share of its values that differ",
             lambda found: {} if found.tolerance is None else found.against_tolerance(),
         ),
+        "shift": Fact(
+            "object or null",
+            "with --target: shift of its mean given other columns, in its units and as a ratio, with interval and p-value",
+            lambda found: None if found.asked is None else asdict(found.asked),
+        ),
         "separation": Fact(
             "object or null",
             "accuracy of a classifier with its interval; null for too few rows",
@@ -242,6 +251,10 @@ class TwoSampleResult(Result):
             NUMBER, "move of the column in standard deviations of what the other columns leave open"
         ),
         "given_others": Key("string", "the change given the other columns in words"),
+        "others_without": Key(
+            "list of string",
+            "columns that are not among these others, since they moved clearer and would move the others' residuals",
+        ),
         "statistic": Key(NUMBER, "score of the column alone"),
         "level": Key("string or null", "word whose share changed most, of a column of words", optional=True),
         "level_before": Key(NUMBER, "its share in A", optional=True),
@@ -265,7 +278,10 @@ class TwoSampleResult(Result):
                 "Groups change places with groups of as many rows only: the test uses "
                 f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
             )
-        return [sentence for sentence in words if sentence] + self._finding() + self._where() + self._tolerated()
+        asked = [] if self.asked is None else [str(self.asked)]
+        return (
+            asked + [sentence for sentence in words if sentence] + self._finding() + self._where() + self._tolerated()
+        )
 
     def _limited(self) -> str:
         """Return which values count as equal, since limits hide them in some rows."""
@@ -418,11 +434,7 @@ class TwoSampleResult(Result):
             doubt = "That is no proof that they are equal; small samples show large differences only."
             return [words, *self._accuracy, doubt]
         first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *self._accuracy]
-        found, relations = [self._by_themselves, *self._given_others, self._relations], []
-        relations = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found if sentence]
-        if not relations:
-            relations = ["No single column, and no pair of columns, is shown to differ."]
-        return first + relations
+        return first + (findings(self) or ["No single column, and no pair of columns, is shown to differ."])
 
     @property
     def _accuracy(self) -> list[str]:
@@ -441,41 +453,6 @@ class TwoSampleResult(Result):
             if found.share_low == 0.0
             else f"{limits}; the test does not confirm this."
         ]
-
-    @property
-    def _by_themselves(self) -> str:
-        """The columns that differ by themselves, in words; empty if there are none."""
-        named = self.witness.columns(LEVEL)
-        verb = "differs by itself" if len(named) == 1 else "differ by themselves"
-        return f"{len(named)} of {len(self.names)} columns {verb}: {in_words(named)}" if named else ""
-
-    @property
-    def _given_others(self) -> list[str]:
-        """The columns that differ given the others and are not shown to differ by themselves, the clearest first."""
-        alone, given = self.witness.columns(LEVEL), self.witness.given_others
-        order = np.lexsort([-np.abs(np.nan_to_num(given.shifts)), given.p_values])
-        named = [int(j) for j in order if given.texts[j] and self.names[j] not in alone]
-        said = [
-            f"no difference of {self.names[j]} by itself is shown, but given the other columns of a row {self._given(j)}"
-            for j in named[:_MOST_GIVEN]
-        ]
-        rest = len(named) - _MOST_GIVEN
-        return said + [f"{rest} more columns differ given the other columns"] * (rest > 0)
-
-    def _given(self, column: int) -> str:
-        """Return the change of a column given the others as the end of a sentence: a word has its own subject."""
-        text = self.witness.given_others.texts[column]
-        if text.startswith(MISSING):
-            return f"{self.names[column]} is {text}"
-        return text if self.problem.encoding.cells[column].kind == "categorical" else f"it is {text}"
-
-    @property
-    def _relations(self) -> str:
-        """The pairs whose relation differs, in words; empty if there are none."""
-        pairs = self.witness.relations(LEVEL)
-        if len(pairs) == 1:
-            return f"the relation between {pairs[0][0]} and {pairs[0][1]} differs"
-        return f"the relations {in_words([f'of {one} with {other}' for one, other in pairs])} differ" if pairs else ""
 
     @cached_property
     def _separation(self) -> Separation | None:
@@ -528,6 +505,54 @@ class TwoSampleResult(Result):
         """
         return Separation.of(self.problem, confidence_level)
 
+    def shift(self, target: Any, given: Sequence[Any] | None = None, confidence_level: float = 0.95) -> ShiftGiven:
+        r"""Return how far the mean of a column differs between the samples, among rows that are alike in other columns.
+
+        With D = 1 in Y and Z the given columns, it is the slope of the target on D, each less its mean given Z:
+
+        .. math:: \tau = \frac{\sum_i (D_i - e(Z_i)) (y_i - m(Z_i))}{\sum_i (D_i - e(Z_i))^2} .
+
+        Both means are those of :class:`~isopleth.ConditionalDensity`, each row's by trees that do not know it. Rows without a
+        counterpart in the other sample have no weight. Positive numbers whose spread grows with their level are compared in
+        logarithms. At most 5,000 rows of each sample are used, drawn at random. Missing cells of given columns are values of
+        their own, and rows without the target are left out. Rows of one of `groups` depend on each other.
+
+        Parameters
+        ----------
+        target : str
+            A column of numbers or times.
+        given : list of str, optional
+            Columns in which rows are to be alike; by default all others.
+        confidence_level : float, default=0.95
+            Confidence of the intervals.
+
+        Returns
+        -------
+        ShiftGiven
+            With `shift`, `low`, `high` in units of the target, `ratio`, `ratio_low`, `ratio_high` as a share of its value in
+            X, and `pvalue`. Its text is a sentence.
+
+        Raises
+        ------
+        InputError
+            For columns that are not compared, a target of words, fewer than ten rows of a sample with a known target, and
+            samples that have no rows alike in the given columns.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from isopleth import two_sample_test
+        >>> rng = np.random.default_rng(0)
+        >>> def stones(n, carat, factor):
+        ...     weights = rng.gamma(9.0, carat / 9.0, n)
+        ...     return pd.DataFrame({"carat": weights, "price": factor * 4000 * weights**1.7 * rng.lognormal(0, 0.1, n)})
+        >>> found = two_sample_test(stones(300, 0.8, 1.0), stones(300, 0.9, 0.9), random_state=0).shift("price", ["carat"])
+        >>> found.alone > 0.0, bool(-0.13 < found.ratio < -0.08)
+        (True, True)
+        """
+        return ShiftGiven.of(self.problem, self.names, target, given, confidence_level)
+
     def changes(self, significance_level: float = 0.05) -> dict[str, Any]:
         """Return the columns that differ by themselves or given the other columns, the surest change first, as a table.
 
@@ -540,17 +565,18 @@ class TwoSampleResult(Result):
         -------
         dict
             Arrays "column", "share", "share_low", "share_high", "median_before", "median_after", "spread_before",
-            "spread_after", "pvalue", "pvalue_given_others", "shift_given_others" and "given_others", with one entry a column,
-            for ``pandas.DataFrame`` and ``polars.DataFrame``. X is before and Y is after. A spread is the distance from the first
-            quartile to the third. The share is about the share of the values that would have to change to give the column the
-            distribution that it has in the other sample: the largest difference of the distribution functions or, for words, the
-            total variation distance, without what chance adds to it, which is too low where words are rare. "share_low" and
-            "share_high" are the ends of an interval of at least about 95 % for it. "pvalue" is for the column by itself.
-            "pvalue_given_others" is for the residuals of its regression on the other columns, in normal scores of ranks, and
-            "shift_given_others" is how much their mean moved in units of their standard deviation, with "given_others" in words
-            where the p-value is up to .05. Both are adjusted for the number of columns, and none is below that of the test.
-            Columns with equal p-values, of which there are many where permutations give no smaller one, are in the order of
-            approximate ones.
+            "spread_after", "pvalue", "pvalue_given_others", "shift_given_others", "given_others" and "others_without", with one
+            entry a column, for ``pandas.DataFrame`` and ``polars.DataFrame``. X is before and Y is after. A spread is the
+            distance from the first quartile to the third. The share is about the share of the values that would have to change
+            to give the column the distribution that it has in the other sample: the largest difference of the distribution
+            functions or, for words, the total variation distance, without what chance adds to it, which is too low where words
+            are rare. "share_low" and "share_high" are the ends of an interval of at least about 95 % for it. "pvalue" is for the
+            column by itself. "pvalue_given_others" is for the residuals of its regression on the other columns, in normal scores
+            of ranks, and "shift_given_others" is how much their mean moved in units of their standard deviation, with
+            "given_others" in words where the p-value is up to .05. The other columns are all but those in "others_without",
+            which moved clearer: a column that moved moves the residuals of the others, too. Both p-values are adjusted for the
+            number of columns, and none is below that of the test. Columns with equal p-values, of which there are many where
+            permutations give no smaller one, are in the order of approximate ones.
 
             If the samples have words, times or missing cells, there are further entries: "level", the word whose share among
             known cells changed most, with "level_before" and "level_after"; "time_before" and "time_after", medians of times,
@@ -576,6 +602,7 @@ class TwoSampleResult(Result):
         given, alone = self.witness.given_others, self.witness.p_values
         found = column_changes(self.problem) | {"pvalue": alone, "pvalue_given_others": given.p_values}
         found |= {"shift_given_others": given.shifts, "given_others": given.texts}
+        found["others_without"] = [[self.names[k] for k in left_out] for left_out in given.left_out]
         named = np.flatnonzero(np.minimum(alone, given.p_values) <= significance_level)
         order = named[np.lexsort([given.p_values[named], -found.pop("minus_log_p")[named], alone[named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
@@ -655,19 +682,13 @@ class TwoSampleResult(Result):
             "share": "share: about this share of the values would have to change to give the column its distribution in the "
             "other table.",
             "share_low": "share_low and share_high: the ends of an interval of 95 % for the share.",
-            "given_others": "given_others: the column compared with what the other columns of its rows let expect."
-            + f" {LEFT_OPEN}" * (not self._says_how_far),
+            "given_others": f"given_others: the column among rows that are alike in the other columns. {SUCH_ROWS}",
         }
-
-    @property
-    def _says_how_far(self) -> bool:
-        """Tell whether a sentence says how far a column moved given the others."""
-        return self.pvalue <= LEVEL and any(OPEN in words for words in self._given_others)
 
     def _notes(self) -> list[str]:
         spread = any("spread" in words for words in as_read(self._columns())["change"])
         return [
-            *[LEFT_OPEN] * self._says_how_far,
+            *[SUCH_ROWS] * (self.pvalue <= LEVEL and is_said_given_others(self)),
             f"before is {self.labels[0]}, after is {self.labels[1]}."
             + " spread: from the first quartile to the third." * spread,
             f"The p-value of the whole comparison is from {self.n_resamples} permutations and is exact.",

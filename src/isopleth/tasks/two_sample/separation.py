@@ -134,7 +134,7 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
     with ONE_BLAS_THREAD:  # the systems of the folds are small
         centers = np.unique(z[drawn_evenly(labels, _MOST_CENTERS, problem.seed)], axis=0)
         folds = (
-            stratified_folds(labels, problem.seed) if groups is None else _folds_of_groups(labels, groups, problem.seed)
+            stratified_folds(labels, problem.seed) if groups is None else folds_of_groups(labels, groups, problem.seed)
         )
         alpha = _RIDGE * float(np.sqrt((1.0 / counts).sum())) / 2.0
         features = SpanFeatures.of(centers, problem.budget)
@@ -144,7 +144,7 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
     return np.where(margin == 0.0, 0.5, margin > 0.0), labels, groups
 
 
-def _folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.ndarray:
+def folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.ndarray:
     """Return folds that divide no group and have rows of both samples outside each fold."""
     rng, folds = np.random.default_rng([seed, 6]), np.empty(len(labels), dtype=np.intp)
     names, place = np.unique(groups, return_inverse=True)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.errors import InputError, listed, probability, quoted, warn_user, whole_number
+from isopleth.core.errors import Hint, InputError, listed, probability, quoted, warn_user, whole_number
 from isopleth.core.p_values import LEVEL
 from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import checked_verbose
@@ -33,6 +33,7 @@ from isopleth.tables.given import Given
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming
+from isopleth.tasks.two_sample.dependence import SerialDependence, dependence_in_time
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TwoSampleResult
 
@@ -153,6 +154,16 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
     warn_user(message)
 
 
+def _warn_of_dependence(found: SerialDependence | None) -> None:
+    """Warn that rows which follow each other in time are alike, so that permutations of single rows are too sure."""
+    if found is not None:
+        warn_user(
+            f"rows that follow each other in {found.time!r} are alike, most in {found.column!r}: {found.rows:,} rows say as much "
+            f"of its mean as about {found.effective:,} independent ones, so p-values are too small",
+            hint=Hint("give {groups}, such as the day or the week of each row", groups=...),
+        )
+
+
 def _warn_of_digits(problem: TwoSampleProblem) -> None:
     """Warn of columns whose values share so many digits that their differences are taken as rounding."""
     rows = np.vstack(problem.tables)
@@ -249,7 +260,8 @@ def two_sample_test(
     Warns
     -----
     DataWarning
-        If rows, groups or permutations are so few that no p-value can be .05 or less.
+        If rows, groups or permutations are so few that no p-value can be .05 or less; if rows that follow each other in a column
+        of times are alike and no `groups` are given.
 
     Notes
     -----
@@ -291,6 +303,8 @@ def two_sample_test(
     X, Y, aside = _without_identifiers(columns, *given)
     x, y = _tables(columns, X, Y)
     hidden, drawn = _hidden_values(columns, x)
+    if groups is None:
+        _warn_of_dependence(dependence_in_time(x, y))
     if not columns.keep_times:
         x, y = _without_times_apart(x, y)
     read = Attached.of(X)

@@ -48,7 +48,8 @@ class ChangedGroup:
     change : str
         "higher", "lower", "more spread", "less spread", or that a word is more or less frequent.
     before, after : float
-        Medians of the column in the group, of X and Y; quartile distances if its spread changed, shares of a word.
+        Medians of the column in the group, of X and Y, or means if the medians are equal; quartile distances if its spread
+        changed, shares of a word.
     shown : tuple of two str
         `before` and `after` as they are written.
     elsewhere : bool
@@ -163,7 +164,9 @@ def _splits(
             codes, counts = np.unique(cells[known], return_counts=True)
             for code in codes[np.argsort(-counts, kind="stable")][: min(each, _WORDS)]:
                 word = str(decode_cells(kind, np.array([code]))[0])
-                yield _RowSplit(j, cells == code, (f"{name} {word}", f"{name} other than {word}"), word)
+                others = [str(decode_cells(kind, np.array([other]))[0]) for other in codes if other != code]
+                outside = f"{name} {others[0]}" if len(others) == 1 else f"{name} other than {word}"
+                yield _RowSplit(j, cells == code, (f"{name} {word}", outside), word)
             continue
         count = 0 if j in moved else min(each, _CUTS)
         for cut in np.unique(np.nanquantile(cells, np.arange(1, count + 1) / (count + 1))):
@@ -312,16 +315,22 @@ def _described(
         change, shown = "more" if moved > 0 else "less", [f"{100.0 * end:.3g} %" for end in ends]
         change = f"{change} often {word}"
     elif abs(moved) >= np.sqrt(2.0) * abs(wider):
-        ends = float(np.median(x)), float(np.median(y))
+        # Of cells of few values the medians may be equal, and not what moved.
+        same = float(np.median(x)) == float(np.median(y))
+        middle, called = (np.mean, "mean") if same else (np.median, "median")
+        ends = float(middle(x)), float(middle(y))
         kind = problem.encoding.kinds[column]
         times = problem.encoding.cells[column].kind == "time"
         shown = [str(displayed_cells(kind, np.array([end]))[0]) if times else f"{end:.4g}" for end in ends]
-        change, shown[0] = "higher" if moved > 0 else "lower", f"median {shown[0]}"
+        change, shown[0] = "higher" if moved > 0 else "lower", f"{called} {shown[0]}"
     else:
         low, high = np.quantile(x, [0.25, 0.75]), np.quantile(y, [0.25, 0.75])
         ends = float(low[1] - low[0]), float(high[1] - high[0])
+        called = "quartile distance"
+        if ends[0] == ends[1]:
+            ends, called = (float(x.std()), float(y.std())), "standard deviation"
         change, shown = "more spread" if wider > 0 else "less spread", [f"{end:.4g}" for end in ends]
-        shown[0] = f"quartile distance {shown[0]}"
+        shown[0] = f"{called} {shown[0]}"
     rest, first = values[outside], rows.first[outside]
     elsewhere = bool(ks_2samp(rest[first], rest[~first], method="asymp").pvalue <= LEVEL)
     return ChangedGroup(names[column], split.names[0], float(p_value), change, *ends, (shown[0], shown[1]), elsewhere)

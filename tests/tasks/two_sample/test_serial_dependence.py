@@ -1,0 +1,51 @@
+"""Warnings of rows that depend on each other in time."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from isopleth import two_sample_test
+from isopleth.core.errors import DataWarning
+
+FAST = {"n_resamples": 19, "n_jobs": 1, "random_state": 0, "keep_times": True}
+
+
+def hours(rng, n, memory, season=0.0):
+    noise, load = rng.normal(size=n), np.zeros(n)
+    for i in range(n):
+        load[i] = memory * load[i - 1] + np.sqrt(1.0 - memory**2) * noise[i]
+    times = pd.date_range("2024-01-01", periods=n, freq="h")
+    return pd.DataFrame({"load": load + season * np.sin(np.arange(n) * np.pi / 12.0), "time": times})
+
+
+def test_rows_with_memory_are_warned_of_with_their_effective_number():
+    rng = np.random.default_rng(0)
+    first, second = hours(rng, 480, 0.8), hours(rng, 480, 0.8)
+    with pytest.warns(
+        DataWarning, match=r"alike, most in 'load': 960 rows say as much of its mean as about \d+ "
+    ) as caught:
+        two_sample_test(first, second, **FAST)
+    text = str(next(each.message for each in caught if "alike" in str(each.message)))
+    assert 40 < int(text.partition("about ")[2].partition(" ")[0]) < 240  # 107 by theory
+    order = rng.permutation(480)
+    with pytest.warns(DataWarning) as again:
+        two_sample_test(first.iloc[order], second, **FAST)
+    assert text in [str(each.message) for each in again]
+
+
+@pytest.mark.parametrize("season", [0.0, 2.0])
+def test_independent_rows_and_seasons_of_a_day_are_not_warned_of(season):
+    rng = np.random.default_rng(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        two_sample_test(hours(rng, 480, 0.0, season), hours(rng, 480, 0.0, season), **FAST)
+
+
+def test_groups_are_not_warned_of():
+    rng = np.random.default_rng(2)
+    days = np.arange(240) // 24
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        two_sample_test(hours(rng, 240, 0.8), hours(rng, 240, 0.8), groups=(days, 100 + days), **FAST)
