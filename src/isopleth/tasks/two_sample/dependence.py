@@ -1,4 +1,4 @@
-"""Whether rows depend on each other along a column of times, which permutations of single rows do not allow for."""
+"""Dependence of rows on each other along a column of times, which permutations of single rows do not allow for."""
 
 from __future__ import annotations
 
