@@ -160,7 +160,8 @@ def draw(curves: dict[tuple[str, str], Curve], path: Path) -> None:
             place_.spines[["top", "right"]].set_visible(False)
     axes[0, 0].set_ylabel("held-out Hyvarinen loss")
     axes[1, 0].set_ylabel("AUC in per cent")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=2 if len(names) < 3 else 4, frameon=False)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2 if len(names) < 3 else 4, frameon=False)
     save_figure(figure, path)
 
 
