@@ -68,7 +68,7 @@ A gap in the scores sets the least likely row apart from the others: its score i
 1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows, \
 if scores of ordinary rows fall off beyond the others as they do among them.
 The least likely one is line 62 (score -576.1, p <= 0.00164): a=30, c=-20, b=0.
-In line 62 a cell does not fit the others of its row: isopleth cells names it, and what would be usual, and looks at all rows.
+In line 62 (a) a cell does not fit the others of its row; isopleth cells judges the cells of all rows.
 
 rank  line   score    pvalue     flag  most extreme values
    1    62  -576.1  0.001639  certain  a=30  c=-20  b=0

@@ -47,9 +47,27 @@ def test_cells_are_named_repaired_and_kept_as_rules(orders, tmp_path):
     assert any(rule["rule"] == "equation" for rule in json.loads(rules.read_text())["rules"])
 
 
+def test_columns_that_are_left_out_stay_in_the_repaired_file_and_changes_are_listed(orders, tmp_path):
+    out, changes = tmp_path / "repaired.csv", tmp_path / "changes.csv"
+    for which in (["--exclude", "code,item"], ["--columns", "count,price,total"]):
+        said = " ".join(run("cells", orders, *which, "--repaired", out, "--changes", changes).stdout.split())
+        assert f"{out} has 2 cells replaced: {changes} lists them, with what stood there and why." in said
+        old, new = (list(csv.reader(path.open())) for path in (orders, out))
+        assert [(i + 1, old[0][j]) for i in range(301) for j in range(5) if old[i][j] != new[i][j]] == [
+            (9, "total"),
+            (22, "price"),
+        ]
+        listed = list(csv.DictReader(changes.open()))
+        assert [(row["line"], row["column"], row["reason"]) for row in listed] == [
+            ("9", "total", "total is 10 times too large"),
+            ("22", "price", "cannot be read"),
+        ]
+        assert (listed[0]["old"], listed[0]["new"]) == (old[8][4], new[8][4])
+
+
 def test_anomalies_say_what_the_cells_say(orders):
     said = " ".join(run("anomalies", orders, "--top", "1").stdout.split())
-    assert "In line 9 a cell does not fit the others of its row: isopleth cells names it" in said
+    assert "In line 9 (total) a cell does not fit the others of its row" in said
 
 
 def test_what_cannot_be_used_is_one_sentence(orders, tmp_path):
@@ -70,5 +88,5 @@ def test_sentences_about_cells_of_some_flagged_rows_say_of_how_many(orders, monk
     def said(*flagged):
         return flagged_rows.cells_of_flagged(detector, table, np.array(flagged), places, "line")[0]
 
-    assert said(7, 0, 1, 2).startswith("In line 9, of the 3 least likely flagged ones, a cell does not fit")
+    assert said(7, 0, 1, 2).startswith("In line 9 (total), of the 3 least likely flagged ones, a cell does not fit")
     assert "of the" not in said(7, 0, 1).split(" a cell")[0]

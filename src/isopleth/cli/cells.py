@@ -13,18 +13,28 @@ from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError
 from isopleth.files.file_table import FileTable
-from isopleth.files.new_cells import refuse_lost_limits
-from isopleth.files.write import FRAME_SUFFIXES, check_table_target
+from isopleth.files.new_cells import as_written, refuse_lost_limits
+from isopleth.files.table_parts import read_files
+from isopleth.files.write import FRAME_SUFFIXES, check_table_target, write_table
 from isopleth.io.output_files import atomic_write, check_target
+from isopleth.results.text import counted
 from isopleth.tables.rules import rules_of_json, rules_to_json
 from isopleth.tasks.cellwise.detector import CellwiseDetector
 from isopleth.tasks.cellwise.result import CellFindings
 
 
-def cells(run: Run, file: Path, threshold: float | None, top: int, repaired: Path | None, rules: Path | None) -> None:
+def cells(
+    run: Run,
+    file: Path,
+    threshold: float | None,
+    top: int,
+    repaired: Path | None,
+    changes: Path | None,
+    rules: Path | None,
+) -> None:
     """Find the wrong cells of a table and report them."""
     given = rules is not None and rules.exists()
-    _check(run, file, repaired, None if given else rules)
+    _check(run, file, repaired, changes, None if given else rules)
     known = rules_of_json(_text_of(rules), str(rules)) if rules is not None and given else None
     run.stage("reading")
     table = run.read(file, cells=True)
@@ -38,8 +48,14 @@ def cells(run: Run, file: Path, threshold: float | None, top: int, repaired: Pat
     run.stage("judging")
     found = replace(detector.cells(table.frame), where=run.places_of(table))
     run.stage("writing")
-    if repaired is not None:
-        _write_repaired(run, detector, table, found, repaired)
+    if repaired is not None or changes is not None:
+        whole, rows = _repaired(run, file, detector.repaired(table.frame), table, found)
+        masks = _kept(whole, found)
+        if repaired is not None:
+            replace(run, out=repaired).write_rows(rows, whole, masks)
+        if changes is not None:
+            _write_changes(run, found, whole, as_written(whole, rows, masks, {}, text=True), changes)
+        found = replace(found, written=_of_files(len(found.repairs), repaired, changes))
     if rules is not None and not given:
         with atomic_write(rules) as out:
             out.write(rules_to_json(detector.rules_).encode())
@@ -47,11 +63,14 @@ def cells(run: Run, file: Path, threshold: float | None, top: int, repaired: Pat
     run.answer(found, top)
 
 
-def _check(run: Run, file: Path, repaired: Path | None, rules: Path | None) -> None:
+def _check(run: Run, file: Path, repaired: Path | None, changes: Path | None, rules: Path | None) -> None:
     """Refuse files that cannot be written before the work."""
-    refuse_same({"FILE": file, "--out": run.out, "--report": run.report, "--repaired": repaired, "--rules": rules})
+    outputs = {"--out": run.out, "--report": run.report, "--repaired": repaired, "--changes": changes, "--rules": rules}
+    refuse_same({"FILE": file, **outputs})
     if repaired is not None:
         check_table_target(repaired, FRAME_SUFFIXES)
+    if changes is not None:
+        check_table_target(changes)
     if rules is not None:
         check_target(rules)
 
@@ -77,15 +96,54 @@ def _plain(values: np.ndarray) -> np.ndarray:
     return np.array(["" if value is None else str(value) for value in values], dtype=object)
 
 
-def _write_repaired(run: Run, detector: CellwiseDetector, table: FileTable, found: CellFindings, path: Path) -> None:
-    """Write the table with flagged cells replaced by what is usual there, in the form of their column; others as they stand."""
-    changed = detector.repaired(table.frame)
-    known = {name: np.ones(len(table), dtype=bool) for name in table.data.column_names}
-    for name, flags in zip(found.names, found.flagged.T, strict=True):
+def _repaired(
+    run: Run, file: Path, changed: pa.Table, table: FileTable, found: CellFindings
+) -> tuple[FileTable, pa.Table]:
+    """Return the file with all its columns, those too that were not asked for, and its rows with the replaced cells."""
+    for name, flags in zip(found.names, _replaced(found).T, strict=True):
         if flags.any():
-            known[name] = ~flags
             rounded = recorded(table, name, changed.column(name))
             kept = compute.if_else(pa.array(flags), rounded, changed.column(name).cast(rounded.type, safe=False))
             changed = changed.set_column(changed.column_names.index(name), name, kept)
-    replace_out = replace(run, out=path)
-    replace_out.write_rows(changed.replace_schema_metadata(None), table, known)
+    whole = table
+    if run.options.exclude or run.options.columns is not None:
+        whole = read_files(file, replace(run.options, columns=None, exclude=[], bad_cells="missing"), 2, cells=True)
+    columns = {
+        name: changed.column(name) if name in changed.column_names else whole.data.column(name)
+        for name in whole.data.column_names
+    }
+    return whole, pa.table(columns)
+
+
+def _replaced(found: CellFindings) -> np.ndarray:
+    """Return a mask of the cells that are replaced."""
+    out = np.zeros(found.scores.shape, dtype=bool)
+    for cell in found.repairs:
+        out[cell] = True
+    return out
+
+
+def _of_files(count: int, repaired: Path | None, changes: Path | None) -> str:
+    """Return the sentence about the files that were written."""
+    cells = counted(count, "cell")
+    if repaired is None:
+        return f"{changes} lists the {cells} that --repaired would replace."
+    how = f"{changes} lists them" if changes else "--changes FILE lists them"
+    return f"{repaired} has {cells} replaced: {how}, with what stood there and why."
+
+
+def _kept(whole: FileTable, found: CellFindings) -> dict[str, np.ndarray]:
+    """Return masks of the cells that stay as they stand in the file, by column."""
+    kept = {name: np.ones(len(whole), dtype=bool) for name in whole.data.column_names}
+    return kept | dict(zip(found.names, ~_replaced(found).T, strict=True))
+
+
+def _write_changes(run: Run, found: CellFindings, whole: FileTable, written: pa.Table, path: Path) -> None:
+    """Write where cells are replaced, as they stand in the file and in the repaired one, and why."""
+    columns, cells = found.changes(), sorted(found.repairs)
+    for key, source in (("old", whole.cells), ("new", written)):
+        columns[key] = [
+            "" if (cell := source.column(found.names[j])[i].as_py()) is None else str(cell) for i, j in cells
+        ]
+    arrays = {name: np.asarray(values, dtype=object if len(values) == 0 else None) for name, values in columns.items()}
+    write_table(path, arrays, raw_text=run.raw_text)

@@ -397,11 +397,17 @@ def anomalies() -> None:
 @click.argument("file", type=_PATH)
 @_file_option(
     "--out",
-    "Write the worst cell of every row: line (or row), column, value, usual, low, high, excess, flagged and against; .csv or "
-    ".parquet.",
+    "Write the worst cell of every row: line (or row), column, value, usual, low, high, excess, flagged, certain and against; "
+    ".csv or .parquet.",
 )
 @_file_option(
-    "--repaired", "Write FILE with flagged cells replaced by what is usual there; all other cells as they stand."
+    "--repaired",
+    "Write FILE with flagged cells replaced where it is certain enough what they should hold; all others, and columns that are "
+    "not used, as they stand.",
+)
+@_file_option(
+    "--changes",
+    "Write the cells that --repaired replaces: line (or row), column, old, new and reason; .csv or .parquet.",
 )
 @_file_option(
     "--rules",

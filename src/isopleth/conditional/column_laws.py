@@ -174,6 +174,13 @@ class CellLaws:
             return np.full(len(rows), words[0])
         return np.asarray(words[law.at(in_scores(rows, list(self.maps)))[:, words].argmax(axis=1)])
 
+    def likeliest_share(self, rows: np.ndarray, j: int) -> np.ndarray:
+        """Return the probability of the likeliest word of column j in each row; 0 where there is no law."""
+        law = self.laws[j]
+        if law is None:
+            return np.zeros(len(rows))
+        return np.asarray(law.at(in_scores(rows, list(self.maps))).max(axis=1))
+
     def against(self, row: np.ndarray, j: int) -> list[int]:
         """Return the columns whose cells speak against cell j of a row, the strongest first.
 

@@ -1,4 +1,4 @@
-"""Rules that nearly all rows of a table keep: sums, products, words that tell words, signs, whole numbers, known words."""
+"""Rules that nearly all rows of a table keep: sums, products, words that tell words, signs, zeros, whole numbers, known words."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from isopleth.core.errors import InputError
+from isopleth.core.steps import recorded_step
 from isopleth.tables.relations import Relation, nearly_all
-from isopleth.tables.spelling import case_forms, misspelt
+from isopleth.tables.spelling import case_forms, meant_words, misspelt
 
 # Share of the rows that may break a rule, by its kind, and fewest rows that must keep it.
 _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
@@ -23,6 +24,13 @@ _BY_CHANCE = 0.5
 _NEAREST, _BESIDE, _NO_TAIL = 10, 5, 2.6
 # Most distinct numbers of a column that can tell another column, rows of a word that tell something, share of the commonest word.
 _FEW_NUMBERS, _ROWS_OF_A_WORD, _COMMON = 12, 5, 0.9
+# Exceptions from a rule that are as usual as the cells that keep it: more than so many, and so large a share of all exceptions,
+# are a custom and no errors. Share of the cells at each end of a column beyond which one is not as usual. Rows of an exception
+# to words that tell words from which it repeats.
+_MOST_REGULAR, _SHARE_REGULAR, _END, _REPEATS = 3, 0.5, 0.05, 3
+# Share of the other numbers, from the least one, that may be wrong where it is asked how far they stand from 0, and share of them
+# that has to be within twice the least one.
+_LEAST, _NEAR_LEAST = 0.002, 0.05
 # Words that occur once are looked at where they are few and the others are few.
 _FEW_SINGLE, _SHARE_SINGLE, _SHARE_WORDS = 3, 0.02, 0.1
 # Most rows of a word that may be a misspelt one. More single words than this, and from this share of the rows with one or so many
@@ -184,6 +192,20 @@ class NotNegative(OfColumn):
 
 
 @dataclass(frozen=True)
+class NotZero(OfColumn):
+    """Numbers of a column are not 0: a 0 stands for a missing cell."""
+
+    kind: ClassVar[str] = "not zero"
+
+    def __str__(self) -> str:
+        return f"{self.column} is not 0"
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the zeros."""
+        return np.asarray(cells[self.column] == 0.0)
+
+
+@dataclass(frozen=True)
 class Whole(OfColumn):
     """Numbers of a column are whole."""
 
@@ -262,8 +284,35 @@ def _plain(numbers: Cells) -> Iterator[Rule]:
             continue
         if (known >= 0.0).mean() >= 1.0 - _PLAIN and not _runs_through_zero(known):
             yield NotNegative(name)
-        if (known == np.rint(known)).mean() >= 1.0 - _PLAIN:
+        if 0.0 < (known == 0.0).mean() <= _PLAIN and _stand_apart_from_zero(known):
+            yield NotZero(name)
+        whole = known == np.rint(known)
+        if whole.mean() >= 1.0 - _PLAIN and not _fractions_are_usual(known[whole], known[~whole]):
             yield Whole(name)
+
+
+def _fractions_are_usual(whole: np.ndarray, fractions: np.ndarray) -> bool:
+    """Tell whether fractions among whole numbers are a custom: numbers like the others, of which a few were recorded finer.
+
+    Errors come from somewhere, such as a lost decimal point or another column, and hardly ever stand in the middle of the others.
+    """
+    low, high = np.quantile(whole, [_END, 1.0 - _END])
+    return _is_custom(int(((fractions >= low) & (fractions <= high)).sum()), len(fractions))
+
+
+def _is_custom(regular: int, exceptions: int) -> bool:
+    """Tell whether exceptions from a rule are a custom, by how many of them look like no error."""
+    return regular > _MOST_REGULAR and regular >= _SHARE_REGULAR * exceptions
+
+
+def _stand_apart_from_zero(values: np.ndarray) -> bool:
+    """Tell whether 0 is no number of a column: the others begin far from it, at a place where they lie dense."""
+    above = np.sort(values[values > 0.0])
+    if len(above) < (1.0 - _PLAIN) * (values != 0.0).sum() or len(above) < _FEWEST:
+        return False
+    least, near = above[round(_LEAST * len(above))], above[round(_NEAR_LEAST * len(above))]
+    step = recorded_step(np.unique(above), share=1.0 - _PLAIN)
+    return bool(near < 2.0 * least and least > 2.0 * step)
 
 
 def _runs_through_zero(values: np.ndarray) -> bool:
@@ -293,6 +342,7 @@ def _single_words(cells: Cells) -> Iterator[OneOf]:
         single, repeated = int((counts == 1).sum()), int((counts > 1).sum())
         if single <= max(_FEW_SINGLE, _SHARE_SINGLE * n) and 0 < repeated <= _SHARE_WORDS * n:
             usual = (counts > 1) | ((counts == 1) & ~doubtful_words(name, cells))
+            usual[list(meant_words(words.levels, counts))] = False  # a wrong form may repeat
             yield OneOf(name, tuple(sorted(words.levels[code] for code in np.flatnonzero(usual))))
 
 
@@ -352,10 +402,13 @@ def _told_by(first: str, second: str, words: Mapping[str, Words]) -> Determines 
         return None
     if counts[best].sum() < (1.0 - _DETERMINED) * total[at[best]].sum():
         return None
+    others = np.setdiff1d(np.flatnonzero(np.isin(at, at[best])), best)
+    if _is_custom(int(counts[others][counts[others] >= _REPEATS].sum()), int(counts[others].sum())):
+        return None
     return Determines(first, second, {one.levels[i]: two.levels[j] for i, j in zip(at[best], to[best], strict=True)})
 
 
-_KINDS: dict[str, type] = {each.kind: each for each in (Equation, Determines, NotNegative, Whole, OneOf)}
+_KINDS: dict[str, type] = {each.kind: each for each in (Equation, Determines, NotNegative, NotZero, Whole, OneOf)}
 
 
 def rules_to_json(found: Sequence[FoundRule]) -> str:

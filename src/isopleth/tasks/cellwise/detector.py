@@ -29,10 +29,12 @@ from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.result import ShownCells, index_of
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.intervals import interval_text
-from isopleth.tables.rules import Equation, FoundRule, Rule, Words, doubtful_words, find_rules
+from isopleth.tables.rules import Determines, Equation, FoundRule, NotZero, Rule, Words, doubtful_words, find_rules
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.typed_cells import write_cells
 from isopleth.tables.unread import UnreadCells
+from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
+from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, RepairReasons, Told
 from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
 from isopleth.tasks.cellwise.word_forms import WordForms
 
@@ -44,8 +46,6 @@ _DISTANCES, _NATS_MORE, _LEAST_BOUND = 3.0, 2.0, 4.5
 _WORD_BOUND, _REPEATED_WORD, _MOST_WORD_BOUND, _RARE_WORD_BOUND = 3.5, 1.5, 6.0, 7.0
 # What each further broken rule of a cell adds, and most that count.
 _FURTHER_RULE, _MOST_RULES = 0.1, 9
-# Share of the numbers of a column that are multiples of the step in which it is recorded.
-_RECORDED = 0.965
 # Score of a cell that cannot be read, in nats: beyond those of all others.
 _UNREAD = 30.0
 # What checks, rules and distinct rows of a table take, in tenths of the time of all three.
@@ -178,6 +178,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         }
         independent = sample.independent
         rows = sample.rows if len(independent) == len(sample.rows) else sample.rows[independent]
+        rows = self._without_absent(rows, table.order)
         steps = steps_of_fit(len(rows), rows.shape[1], self.max_samples, self.n_estimators)
         with Progress("laws of columns", steps, self.verbose) as tick:
             growth = replace(OF_BINS, trees=self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick)
@@ -192,12 +193,17 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         varying_columns(self, table.rows, [self._names[i] for i in table.order])  # says which columns tell nothing
         self._digest = _digest(table.rows)
         self._rows, self._limits, self._where = table.rows, table.limits, index_of(X)
-        self._scores_of_fit = self._scores(table, self._judged, self._unread)
+        self._score_fit(table)
         rows = _row_scores(self._scores_of_fit)
         self._tail = Tail.of(rows, np.ones(len(rows)), errors=1.0)
         self.cell_scores_, self.row_scores_ = table.answer(self._scores_of_fit), table.answer(rows)
         self.p_values_ = table.answer(np.exp(-self._tail.surprise(rows, new=0.0)))
         return self
+
+    def _score_fit(self, table: CheckedRows) -> None:
+        """Keep the scores of the cells of the fit, and the mistakes in its rows."""
+        self._scores_of_fit = self._scores(table, self._judged, self._unread)
+        self._mistakes = self._mistakes_in(table, self._scores_of_fit)
 
     def _begin(self, X: Any) -> tuple[CheckedRows, Sample]:
         """Take a table: points for cells that say a limit, rules and forms of words; return it, and its distinct rows."""
@@ -225,17 +231,18 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self._word_bounds = self._bounds_of_words(table, self._cells(table))
 
     def _flagged_by(self, X: Any, excess: np.ndarray, ordinary: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return which cells are flagged by laws that others have fitted, (n, d), and the cells as they are shown.
+        """Return the column of the worst flagged cell of each row by laws that others have fitted, and the cells as shown.
 
-        `excess` is that of the cells of X under these laws, (n, d), and `ordinary` that of numbers of the rows of their fit.
+        The column is -1 in a row without a flagged cell. `excess` is that of the cells of X under these laws, (n, d), and
+        `ordinary` that of numbers of the rows of their fit.
         """
         table, sample = self._begin(X)
         self._set_bounds(table, sample.rows[sample.independent], ordinary)
         judged = replace(CellJudgement.empty(*excess.shape), excess=self._encoded_order(table, excess))
         scores = self._scores(table, judged, self._unread_of(X, table))
-        return flagged_cells(scores, self._excess(table, judged), self._bounds(table)), np.asarray(
-            _shown(table, table.rows)
-        )
+        margin = np.where(np.isnan(scores), -np.inf, scores - self._bounds(table))
+        worst = np.where(margin.max(axis=1) > 0.0, margin.argmax(axis=1), -1)
+        return worst, np.asarray(_shown(table, table.rows))
 
     @staticmethod
     def _unread_of(X: Any, table: CheckedRows) -> dict[int, UnreadCells]:
@@ -296,6 +303,27 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             out[cells.rows, j] = _UNREAD
         return out
 
+    def _without_absent(self, rows: np.ndarray, order: np.ndarray) -> np.ndarray:
+        """Return encoded rows with gaps where a 0 stands for a missing cell: it must not speak for or against other cells."""
+        places = [int(np.flatnonzero(order == self._names.index(name))[0]) for name in self._never_zero()]
+        out = rows.copy() if places else rows
+        for k in places:
+            out[out[:, k] == 0.0, k] = np.nan
+        return out
+
+    def _never_zero(self) -> list[str]:
+        """Return the columns in which a 0 stands for a missing cell."""
+        return [found.rule.column for found in self.rules_ if isinstance(found.rule, NotZero)]
+
+    def _absent(self, table: CheckedRows) -> np.ndarray:
+        """Return a mask of the zeros that stand for missing cells, (n, d), in the order of the table."""
+        found = np.isnan(self._without_absent(table.rows, table.order)) & ~table.missing
+        return self._in_table_order(table, found)
+
+    def _judgement(self, table: CheckedRows) -> CellJudgement:
+        """Judge rows that are not those of the fit."""
+        return self._laws.judge(self._without_absent(table.rows, table.order), table.limits)
+
     def _computed(self, table: CheckedRows) -> dict[int, set[int]]:
         """Return the encoded columns that equations compute from each one; of equations of the same columns the first counts."""
         place = {self._names[name]: k for k, name in enumerate(table.order)}
@@ -313,6 +341,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
             kept, j = rule.judged(cells) & ~rule.breaks(cells), self._names.index(rule.relation.result)
             excess[kept, j] = np.minimum(excess[kept, j], 0.0)
+        excess[self._absent(table)] = np.nan  # the rule alone speaks against them
         return excess
 
     def _of_rules(self, cells: dict[str, Any]) -> np.ndarray:
@@ -332,6 +361,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         if self.threshold != "auto":
             return np.full(table.rows.shape, float(self.threshold))
         out = np.full(table.rows.shape, self.number_bound_)
+        out[self._encoded_order(table, self._absent(table))] = _LEAST_BOUND
         for j in range(table.n_numeric, table.rows.shape[1]):
             bounds = np.append(
                 self._word_bounds[j - table.n_numeric], _WORD_BOUND
@@ -372,7 +402,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the rows cannot be used.
         """
         table, unread = self._entered(X)
-        return table.answer(self._scores(table, self._laws.judge(table.rows, table.limits), unread))
+        return table.answer(self._scores(table, self._judgement(table), unread))
 
     def _entered(self, X: Any) -> tuple[CheckedRows, dict[int, UnreadCells]]:
         """Return checked rows, and their cells that cannot be read."""
@@ -391,7 +421,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         table, unread = self._entered(X)
         if _digest(table.rows) == self._digest:
             return table, self._judged, self._scores_of_fit, unread
-        judged = self._laws.judge(table.rows, table.limits)
+        judged = self._judgement(table)
         return table, judged, self._scores(table, judged, unread), unread
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -407,7 +437,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         table, unread = self._entered(X)
-        return table.answer(-_row_scores(self._scores(table, self._laws.judge(table.rows, table.limits), unread)))
+        return table.answer(-_row_scores(self._scores(table, self._judgement(table), unread)))
 
     def p_values(self, X: Any) -> np.ndarray:
         """Return p-values of new rows: the share of rows of the fit, or of a tail fitted to them, whose worst cell is as bad.
@@ -422,7 +452,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         table, unread = self._entered(X)
-        rows = _row_scores(self._scores(table, self._laws.judge(table.rows, table.limits), unread))
+        rows = _row_scores(self._scores(table, self._judgement(table), unread))
         return table.answer(np.exp(-self._tail.surprise(rows, new=1.0)))
 
     def select(self, X: Any = None, fdr: float = 0.1) -> np.ndarray:
@@ -469,18 +499,19 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """
         check_is_fitted(self, "cell_scores_")
         table, judged, scores, unread = self._of_fit() if X is None else self._judge(X)
+        told = self._told(table, judged, scores, unread)
         values = _with_texts(_shown(table, table.rows), table)
         if unread:
             values = _with_unread(np.asarray(values), unread)
         usual, low, high = (
             self._within_limits(_shown(table, self._encoded_order(table, part)), table)
-            for part in self._usual(table, judged, scores)
+            for part in (told.usual, told.low, told.high)
         )
         found = CellFindings(
             names=list(self._names),
-            scores=scores,
+            scores=told.scores,
             bounds=self._bounds(table),
-            excess=self._excess(table, judged),
+            excess=told.excess,
             values=values,
             usual=usual,
             low=low,
@@ -488,18 +519,93 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             rules=self._rules_of(table),
             where=self._where if X is None else index_of(X),
             repeats=self._repeats if judged is self._judged else {},
+            repairs={cell: why.replace(USUAL, repr(str(usual[cell]))) for cell, why in told.repairs.items()},
+            mistakes={row: self._said(table, each) for row, each in told.mistakes.items()},
         )
+        return found.explained(
+            lambda i, j: self._against(table, i, j), lambda i, j: self._looks_like(table, usual, i, j)
+        ).like(X)
+
+    def _looks_like(self, table: CheckedRows, usual: np.ndarray | ShownCells, i: int, j: int) -> str | None:
+        """Return the word that a cell looks like, if any."""
+        name, columns = self._names[j], self._cells(table)
+        looks = name in self._forms.meant and (name, columns[name].codes[i]) in self._forms
+        return str(usual[i, j]) if looks else None
+
+    def _said(self, table: CheckedRows, mistake: Mistake) -> str:
+        """Return what a mistake is, with the names of its columns."""
+        return mistake.said.format(*(self._names[table.order[k]] for k in mistake.columns))
+
+    def _mistakes_in(self, table: CheckedRows, scores: np.ndarray) -> FoundMistakes:
+        """Return the mistakes that explain rows."""
+        kinds = None if table.columns is None else [table.columns.columns[place].kind for place in table.order]
+        numbers = [
+            k
+            for k in range(table.n_numeric)
+            if k not in table.limits.columns and (kinds is None or kinds[k] == "numeric")
+        ]
+
+        def judge(rows: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            other = replace(table, rows=rows, weights=np.ones(len(rows)), limits=table.limits.take(at))
+            found = self._scores(other, self._judgement(other), {})
+            return self._encoded_order(other, found), self._encoded_order(other, self._bounds(other))
+
+        bounds = self._encoded_order(table, self._bounds(table))
+        return found_mistakes(
+            table.rows, self._encoded_order(table, scores), bounds, numbers, judge, self._solved(table, scores)
+        )
+
+    def _solved(self, table: CheckedRows, scores: np.ndarray) -> list[Mistake]:
+        """Return for each broken equation the ways to keep it: one cell is what the others say."""
+        cells, found = self._cells(table), []
+        for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
+            broken = np.flatnonzero(rule.breaks(cells))
+            for name in rule.columns:
+                k = int(np.flatnonzero(table.order == self._names.index(name))[0])
+                said = _solved_for(rule, name, cells)
+                found += [
+                    Mistake(int(i), (k,), (float(said[i]),), f"not {rule}") for i in broken if np.isfinite(said[i])
+                ]
+        return found
+
+    def _told(
+        self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray, unread: dict[int, UnreadCells]
+    ) -> Told:
+        """Return what is told of the cells of a table: what is usual there, by which mistake, and which are certain."""
+        of_fit = judged is self._judged
+        mistakes = self._mistakes if of_fit else self._mistakes_in(table, scores)
+        usual, low, high = self._usual(table, judged, scores)
+        told = Told(scores, self._excess(table, judged), usual, low, high, mistakes.found)
+        bounds, absent = self._bounds(table), self._absent(table)
+        told = told.with_absent(absent).with_mistakes(table.order, mistakes.scores, bounds)
+        flagged = flagged_cells(told.scores, told.excess, bounds)
+        reasons = RepairReasons(told, flagged & ~np.isnan(told.usual))
+        reasons.of_mistakes(table.order, lambda each: self._said(table, each))
+        reasons.add(absent, "0 stands for a missing cell")
+        for j, cells in unread.items():
+            reasons.add(cells.rows, "cannot be read", j)
+        self._reasons_of_words(table, reasons)
+        for k in range(table.n_numeric):
+            reasons.of_far_numbers(int(table.order[k]), table.rows[:, k], flagged, bounds)
+        return replace(told, repairs=reasons.found)
+
+    def _reasons_of_words(self, table: CheckedRows, reasons: RepairReasons) -> None:
+        """Add the reasons why a word is replaced: it looks like another one, a word tells it, or one is far the likeliest."""
         columns = self._cells(table)
-
-        def meant(i: int, j: int) -> str | None:
-            name = self._names[j]
-            return (
-                str(usual[i, j])
-                if name in self._forms.meant and (name, columns[name].codes[i]) in self._forms
-                else None
-            )
-
-        return found.explained(lambda i, j: self._against(table, i, j), meant).like(X)
+        told = [each.rule for each in self.rules_ if isinstance(each.rule, Determines)]
+        for k in range(table.n_numeric, table.rows.shape[1]):
+            j = int(table.order[k])
+            name, words = self._names[j], columns[self._names[j]]
+            forms = np.append([(name, code) in self._forms for code in range(len(words.levels))], False)
+            reasons.add(forms[words.codes], f"looks like {USUAL}", j)
+            for rule in told:
+                if rule.second == name:
+                    reasons.add(rule.breaks(columns), f"not {rule}", j)
+            counts = np.append(self._counts[k - table.n_numeric], np.zeros(len(words.levels) + 1))
+            rare = np.flatnonzero((counts[words.codes] <= RARE) & reasons.open[:, j])
+            if len(rare):
+                sure = self._laws.likeliest_share(self._without_absent(table.rows[rare], table.order), k) > SURE
+                reasons.add(rare[sure], f"{USUAL} is far the likeliest", j)
 
     def _within_limits(self, shown: np.ndarray | ShownCells, table: CheckedRows) -> np.ndarray | ShownCells:
         """Return shown values with the text of a limit in the place of the point that stands for it."""
@@ -529,10 +635,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
             broken = rule.breaks(cells)
             for name in rule.columns:
-                j = self._names.index(name)
-                said = rule.relation.solved_for(name, cells)
-                step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=_RECORDED)
-                said = np.round(np.rint(said / step) * step, 9) if step else said
+                j, said = self._names.index(name), _solved_for(rule, name, cells)
                 at = broken & (worst == j) & np.isfinite(said)
                 for part in found:
                     part[at, j] = said[at]
@@ -559,7 +662,11 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         return [self._names[table.order[k]] for k in self._laws.against(table.rows[i], place)]
 
     def repaired(self, X: Any) -> Any:
-        """Return a copy of a table in which flagged cells hold what is usual there; all others are as they were.
+        """Return a copy of a table in which flagged cells hold what must have stood there; all others are as they were.
+
+        A flagged cell is replaced where something else than its law says that it is wrong, and what is right: a mistake that is
+        undone, an equation, a word that it looks like or that another word tells, a 0 that stands for a missing cell, a cell that
+        cannot be read, a number beyond all others of its column. A number that is only rare beside the others of its row stays.
 
         Parameters
         ----------
@@ -575,10 +682,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         InputError
             If the rows cannot be used.
         """
-        table, judged, scores, _ = self._judge(X)
-        excess, usual = self._excess(table, judged), self._usual(table, judged, scores)[0]
-        flags = flagged_cells(scores, excess, self._bounds(table)) & ~np.isnan(usual)
-        return table.backend.array(write_cells(X, _columns(table), usual, flags))
+        table, judged, scores, unread = self._judge(X)
+        told = self._told(table, judged, scores, unread)
+        return table.backend.array(write_cells(X, _columns(table), told.usual, told.replaced))
 
     def use_rules(self, rules: Sequence[Rule]) -> Self:
         """Judge by given rules in the place of those that were found, such as the rules of an earlier table.
@@ -603,7 +709,15 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
                 if name not in self._names:
                     raise InputError(f"the rule {rule} names {{column}}, which the table does not have.", column=name)
         self.rules_ = [FoundRule(rule, len(self._rows), np.empty(0, dtype=int)) for rule in rules]
+        self._score_fit(self._of_fit()[0])
         return self
+
+
+def _solved_for(rule: Equation, name: str, cells: dict[str, Any]) -> np.ndarray:
+    """Return what an equation says of one of its columns, in the step in which this is recorded."""
+    said = rule.relation.solved_for(name, cells)
+    step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=RECORDED)
+    return np.round(np.rint(said / step) * step, 9) if step else said
 
 
 def _row_scores(scores: np.ndarray) -> np.ndarray:
@@ -651,9 +765,10 @@ def _with_texts(shown: np.ndarray | ShownCells, table: CheckedRows) -> np.ndarra
 
 def _with_unread(values: np.ndarray, unread: dict[int, UnreadCells]) -> np.ndarray:
     """Write the texts of cells that cannot be read to their places."""
+    out = values.astype(object)
     for j, cells in unread.items():
-        values[cells.rows, j] = cells.texts
-    return values
+        out[cells.rows, j] = cells.texts
+    return out
 
 
 def _digest(rows: np.ndarray) -> str:

@@ -42,17 +42,16 @@ def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.
     every = np.zeros((len(chosen), excess.shape[1]))
     every[judged] = excess
     cells = CellwiseDetector()
-    found, values = cells._flagged_by(table.take(chosen).frame, every, ordinary)
-    wrong = np.asarray(found.any(axis=1))
-    bad, rare = judged[wrong[judged]], judged[~wrong[judged]]
+    worst, values = cells._flagged_by(table.take(chosen).frame, every, ordinary)
+    bad, rare = judged[worst[judged] >= 0], judged[worst[judged] < 0]
     of_judged = f", of the {len(rows):,} least likely flagged ones," if len(rows) < len(flagged) else ""
     said = []
     if len(bad):
-        where = listed([str(place) for place in places[np.sort(chosen[bad])]], _MOST_NAMED)
+        bad = bad[np.argsort(chosen[bad], kind="stable")]
+        where = listed([f"{places[chosen[i]]} ({cells._names[worst[i]]})" for i in bad], _MOST_NAMED)
         lines = f"{name}s {where}" if len(bad) > 1 else f"{name} {where}"
         said.append(
-            f"In {lines}{of_judged} a cell does not fit the others of its row: isopleth cells names it, and what would be usual, "
-            "and looks at all rows."
+            f"In {lines}{of_judged} a cell does not fit the others of its row; isopleth cells judges the cells of all rows."
         )
     if kind := _kind(cells._names, values, rare):
         said.append(

@@ -46,8 +46,15 @@ class CellFindings(Result):
         Columns that say where the rows stand, by default "row", counted from 0.
     repeats : dict of int to int
         Rows that repeat an earlier one, which equal columns do not explain, and that one.
+    repairs : dict of (int, int) to str
+        Why a flagged cell is certain to be wrong, and `usual` to be right, by row and column: these are replaced by
+        :meth:`CellwiseDetector.repaired`.
+    mistakes : dict of int to str
+        Rows that one mistake explains, such as two cells that are swapped, and that mistake.
+    written : str
+        Sentence about the files that hold the repaired table and the list of changes.
     against : list of str
-        What speaks against the cells in `order`, the first ones: broken rules and other columns.
+        What speaks against the cells in `order`, the first ones: mistakes, broken rules and other columns.
 
     Examples
     --------
@@ -72,6 +79,9 @@ class CellFindings(Result):
     rules: list[FoundRule] = field(default_factory=list)
     where: dict[str, np.ndarray] = field(default_factory=dict)
     repeats: dict[int, int] = field(default_factory=dict)
+    repairs: dict[tuple[int, int], str] = field(default_factory=dict)
+    mistakes: dict[int, str] = field(default_factory=dict)
+    written: str = ""
     against: list[str] = field(default_factory=list)
 
     kind = "cells"
@@ -95,7 +105,8 @@ class CellFindings(Result):
     @cached_property
     def shifts(self) -> dict[int, Shift]:
         """Rows whose cells fit when they are moved by one column, as by a comma in a name."""
-        return {shift.row: shift for shift in shifted_rows(self.names, self.values, self.flagged)}
+        found = shifted_rows(self.names, self.values, self.flagged)
+        return {shift.row: shift for shift in found if shift.row not in self.mistakes}
 
     @cached_property
     def _margins(self) -> np.ndarray:
@@ -134,11 +145,13 @@ class CellFindings(Result):
         broken = [str(found.rule) for found in self.rules if self.names[j] in found.rule.columns and i in found.broken]
         if np.isnan(self.excess[i, j]):  # the law knows no such cell
             return "cannot be read"
+        why = self.mistakes.get(i, self.repairs.get((i, j), ""))
         others = [] if self.excess[i, j] <= 0.0 else columns_against(i, j)[:2]
         told = [f"{name} {cell_text(self.values[i, self.names.index(name)])}" for name in others]
         word = meant(i, j)
         looks = [] if word is None else [f"looks like {word!r}"]
-        return "; ".join([*looks, *(f"not {rule}" for rule in broken[:2]), *told])
+        said = [*looks, *(f"not {rule}" for rule in broken[:2])]
+        return "; ".join([*([] if not why or why in said else [why]), *said, *([] if i in self.mistakes else told)])
 
     def _at(self, places: np.ndarray, cells: np.ndarray | ShownCells) -> np.ndarray:
         columns = self.worst[places]
@@ -157,6 +170,10 @@ class CellFindings(Result):
             | {
                 "excess": self._at(rows, np.where(np.isnan(self.scores), 0.0, self.scores)),
                 "flagged": self.flagged[rows, self.worst[rows]],
+                "certain": np.array(
+                    [cell in self.repairs for cell in zip(rows.tolist(), self.worst[rows].tolist(), strict=True)],
+                    dtype=bool,
+                ),
                 "against": np.array([said.get(int(i), "") for i in rows], dtype=object),
             }
         )
@@ -168,12 +185,46 @@ class CellFindings(Result):
     def _columns(self) -> dict[str, Any]:
         return self.columns_of_rows()
 
+    def changes(self) -> dict[str, Any]:
+        """Return the cells that :meth:`CellwiseDetector.repaired` replaces, as columns.
+
+        Returns
+        -------
+        dict of str to ndarray or list
+            Where the row stands, as in `where`; "column", "old", "new", and "reason", why the new cell is certain enough.
+        """
+        cells = sorted(self.repairs)
+        rows, columns = np.array(cells, dtype=np.intp).reshape(-1, 2).T
+        return {name: column[rows] for name, column in self.where.items()} | {
+            "column": [self.names[j] for j in columns],
+            "old": [self.values[cell] for cell in cells],
+            "new": [self.usual[cell] for cell in cells],
+            "reason": [self.repairs[cell] for cell in cells],
+        }
+
     facts: ClassVar[dict[str, Fact]] = {
         "rows": Fact("integer", "rows of the table", len),
         "columns": Fact("list of string", "columns that were used", lambda found: found.names),
         "flagged_cells": Fact("integer", "number of flagged cells", lambda found: int(found.flagged.sum())),
         "flagged_rows": Fact(
             "integer", "number of rows that hold one", lambda found: int(found.flagged.any(axis=1).sum())
+        ),
+        "certain_cells": Fact(
+            "integer",
+            "flagged cells of which it is certain enough what they should hold: a repaired table has it",
+            lambda found: len(found.repairs),
+        ),
+        "mistakes": Fact(
+            "list of object",
+            "rows that one mistake explains",
+            lambda found: [
+                {"place": found._places(np.array([i]))[0], "mistake": said}
+                for i, said in sorted(found.mistakes.items())
+            ],
+            {
+                "place": Key("integer, number, string or null", "line (or row)"),
+                "mistake": Key("string", "the mistake in words, such as: x and z are swapped"),
+            },
         ),
         "shifted": Fact(
             "list of object",
@@ -214,6 +265,7 @@ class CellFindings(Result):
         "high": Key("string, number, boolean or null", "95 % quantile"),
         "excess": Key("number", "surprisal less its expectation, and what broken rules add, in nats"),
         "flagged": Key("boolean", "whether the cell is flagged"),
+        "certain": Key("boolean", "whether a repaired table has the usual cell in its place"),
         "against": Key(
             "string", "broken rules and other cells that speak against it; empty for rows that are not explained"
         ),
@@ -240,7 +292,10 @@ class CellFindings(Result):
             said = [
                 f"{counted(cells, 'cell')} in {counted(rows, 'row')} of {len(self):,} {verb} not fit the other cells of the row.",
                 *self._worst_ones(),
+                *self._mistakes_in_words(),
+                *self._repairs_in_words(cells),
             ]
+        said += [self.written] * bool(self.written)
         return [*said, *self._of_whole_rows(), *self.rules_in_words()]
 
     def _of_whole_rows(self) -> list[str]:
@@ -256,6 +311,32 @@ class CellFindings(Result):
             pairs = [f"{name} {one} (as {other})" for one, other in zip(again, first, strict=True)]
             said.append(f"{counted(len(pairs), 'row')} {verb} an earlier one: {listed(pairs, _MOST_PLACES)}.")
         return said
+
+    def _mistakes_in_words(self) -> list[str]:
+        """Return a sentence about the mistakes that explain rows, the most frequent one first."""
+        rows_of: dict[str, list[int]] = {}
+        for i, said in sorted(self.mistakes.items()):
+            rows_of.setdefault(said, []).append(i)
+        if not rows_of:
+            return []
+        first = sorted(rows_of, key=lambda said: (-len(rows_of[said]), rows_of[said]))
+        name, parts = next(iter(self.where)), []
+        for said in first[:_MOST_PLACES]:
+            places = [str(place) for place in self._places(np.array(rows_of[said]))]
+            parts.append(f"{said} in {name}{'s' * (len(places) > 1)} {listed(places, _MOST_PLACES)}")
+        more = f"; and {counted(len(first) - len(parts), 'other mistake')}" if len(first) > len(parts) else ""
+        verb = "One mistake explains" if len(self.mistakes) == 1 else "Mistakes explain"
+        return [f"{verb} {counted(len(self.mistakes), 'row')}: {'; '.join(parts)}{more}."]
+
+    def _repairs_in_words(self, cells: int) -> list[str]:
+        """Return a sentence about how many flagged cells a repaired table replaces."""
+        certain, left = len(self.repairs), cells - len(self.repairs)
+        if not left:
+            return ["What should stand there is certain enough to replace all of them in a repaired table."]
+        verbs = ("is", "stays") if left == 1 else ("are", "stay")
+        stay = f"{left:,} {verbs[0]} only rare beside the others of the row, and {verbs[1]} in a repaired table"
+        replaced = f"; the other {certain:,} {'is' if certain == 1 else 'are'} replaced" if certain else ""
+        return [f"{stay}{replaced}."]
 
     def _worst_ones(self) -> list[str]:
         """Return a sentence about the worst cell."""
@@ -294,7 +375,8 @@ class CellFindings(Result):
         columns = self._of_rows(first)
         columns["usual"] = [self.usual_text(int(i), int(self.worst[i])).removesuffix(" is usual") for i in first]
         del columns["low"], columns["high"]
-        columns["flagged"] = np.where(columns["flagged"], "flagged", "")
+        columns["flagged"] = np.where(columns["certain"], "certain", np.where(columns["flagged"], "flagged", ""))
+        del columns["certain"]
         tables = [ShownTable("Rows with the worst cells", columns, len(self), computed=frozenset({"excess"}))]
         if self.rules:
             tables.append(
@@ -363,7 +445,8 @@ class CellFindings(Result):
         return [
             "excess: surprisal of the cell given the others of its row less its expectation, in nats; broken rules add to it.",
             "usual: median and 5 to 95 % of the law of a number given the other cells, or the likeliest word.",
-            "against: broken rules, and the cells without which this one would be less surprising.",
+            "certain: a repaired table has the usual cell in its place. A cell that is only rare beside the others stays.",
+            "against: mistakes, broken rules, and the cells without which this one would be less surprising.",
             f"A cell is flagged from a bound on: {self._bounds_in_words()}. It is no error rate: right cells are flagged too.",
         ]
 

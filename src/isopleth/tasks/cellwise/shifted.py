@@ -13,8 +13,9 @@ import pyarrow.compute as compute
 
 from isopleth.results.result import ShownCells
 
-# Fewest cells that must be strange where they stand, and at home one column beside.
-_FEWEST = 2
+# Fewest cells that must be strange where they stand, and at home one column beside; and share of the known cells that are moved.
+# Columns of like numbers hold each other's cells: two strange ones among many that are at home are two wrong cells.
+_FEWEST, _SHARE = 2, 0.5
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,9 @@ def _shift(names: list[str], cells: np.ndarray, columns: list[ColumnRange], row:
         at_home = {j: not known[j] or columns[j + step].holds(cells[j]) for j in moved}
         for first in moved:
             later = [j for j in moved if j >= first]
-            fits = [j for j in later if known[j] and strange[j]]
-            if len(fits) >= _FEWEST and all(at_home[j] for j in later):
+            of_known = [j for j in later if known[j]]
+            fits = [j for j in of_known if strange[j]]
+            if len(fits) >= max(_FEWEST, _SHARE * len(of_known)) and all(at_home[j] for j in later):
                 return Shift(row, names[first], to)
     return None
 

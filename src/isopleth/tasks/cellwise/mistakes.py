@@ -1,0 +1,168 @@
+"""Mistakes that explain the strange cells of a row at once: a decimal point, a sign, two cells in each other's place.
+
+A mistake is undone on paper, and the row is judged again. Where the undone row is as usual and the row as it stands is not, the
+mistake names its cells, and what they held before it is known exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from isopleth.core.steps import recorded_step
+
+# Factors of a decimal point that is lost or moved.
+_FACTORS = (10.0, 100.0, 1000.0)
+# Rows are looked at whose worst cell is less than so many nats below its bound, and so many of their most surprising cells.
+_NEAR, _MOST_CELLS = 3.0, 6
+# Nats that undoing a mistake has to gain: of one cell, and of two, of which there are many more pairs in a row. The next best way
+# to undo another one gains less by at least the lead. An undone cell is so many nats below its bound.
+_GAIN_OF_ONE, _GAIN_OF_TWO, _LEAD, _BELOW = 5.0, 8.0, 2.0, 2.0
+# Share of the numbers of a column that are multiples of the step in which it is recorded.
+RECORDED = 0.965
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Mistake in a row, and what its cells held before it."""
+
+    row: int
+    columns: tuple[int, ...]  # of the encoded rows
+    values: tuple[float, ...]
+    said: str  # what it is, with the names of the columns in braces
+
+    @property
+    def needed(self) -> float:
+        """Nats that undoing it has to gain."""
+        return _GAIN_OF_ONE if len(self.columns) == 1 else _GAIN_OF_TWO
+
+
+@dataclass(frozen=True)
+class FoundMistakes:
+    """Mistakes in a table, by row."""
+
+    found: dict[int, Mistake]
+    scores: dict[int, np.ndarray]  # of the cells of the row without the mistake, (d,)
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """Numbers of a column in rows that are not doubted: their range, and the step in which they are recorded."""
+
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> NumberColumn:
+        """Describe the known numbers; no number fits a column without one."""
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return cls(np.inf, -np.inf, 0.0)
+        return cls(float(known.min()), float(known.max()), recorded_step(np.unique(known), share=RECORDED))
+
+    def holds(self, value: float) -> bool:
+        """Return whether the column could hold a number."""
+        if not self.low <= value <= self.high:
+            return False
+        return not self.step or abs(value - np.rint(value / self.step) * self.step) <= 1e-9 * max(abs(value), self.step)
+
+
+def found_mistakes(
+    rows: np.ndarray,
+    scores: np.ndarray,
+    bounds: np.ndarray,
+    numbers: Sequence[int],
+    judge: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    solved: Sequence[Mistake] = (),
+) -> FoundMistakes:
+    """Return the mistake of each row that one explains, and the scores of the row without it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n, d)
+        Encoded rows.
+    scores, bounds : ndarray of shape (n, d)
+        Scores of their cells, by laws that do not know the row, NaN where a cell is missing; and the bounds of the cells.
+    numbers : sequence of int
+        Columns of numbers.
+    judge : function
+        Takes changed rows, and the numbers of the rows that they were, and returns scores and bounds by laws that know these.
+    solved : sequence of Mistake
+        Further mistakes that may explain a row, such as a cell that does not keep an equation.
+    """
+    margin = np.where(np.isnan(scores), -np.inf, scores - bounds).max(axis=1, initial=-np.inf)
+    calm = margin <= 0.0
+    doubted = np.flatnonzero(margin > -_NEAR)
+    columns = {j: NumberColumn.of(rows[calm, j]) for j in numbers}
+    tried = [mistake for i in doubted.tolist() for mistake in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns)]
+    tried += [each for each in solved if margin[each.row] > 0.0]
+    if not tried:
+        return FoundMistakes({}, {})
+    tried.sort(key=lambda each: each.row)
+    at = np.array([each.row for each in tried])
+    undone = rows[at]
+    for k, each in enumerate(tried):
+        undone[k, list(each.columns)] = each.values
+    after, bounds_after = judge(undone, at)
+    before, _ = judge(rows[at], at)
+    changed = np.zeros(undone.shape, dtype=bool)
+    for k, each in enumerate(tried):
+        changed[k, list(each.columns)] = True
+    # A law that knows the row as it stands is kinder to it. Cells that change are judged by one that does not, and the others by
+    # the same one before and after.
+    gains = _surprise(np.where(changed, scores[at], before)).sum(axis=1) - _surprise(after).sum(axis=1)
+    usual = np.asarray((np.where(changed, after - bounds_after, -np.inf) <= -_BELOW).all(axis=1))
+    return _chosen(tried, gains, usual, after)
+
+
+def _chosen(tried: Sequence[Mistake], gains: np.ndarray, usual: np.ndarray, after: np.ndarray) -> FoundMistakes:
+    """Return for each row the mistake that explains it far better than all that lead to other cells, and the scores then."""
+    found, scores = {}, {}
+    for row, group in groupby(range(len(tried)), key=lambda k: tried[k].row):
+        places = sorted(group, key=lambda k: -gains[k])
+        best = tried[places[0]]
+        others = [k for k in places[1:] if not _same(tried[k], best)]
+        lead = gains[places[0]] - gains[others[0]] if others else np.inf
+        if usual[places[0]] and gains[places[0]] >= best.needed and lead >= _LEAD:
+            found[row], scores[row] = best, after[places[0]]
+    return FoundMistakes(found, scores)
+
+
+def _same(one: Mistake, two: Mistake) -> bool:
+    """Return whether two mistakes are undone to the same cells, to the rounding of a computed one."""
+    return one.columns == two.columns and bool(np.allclose(one.values, two.values, rtol=1e-3, atol=0.0))
+
+
+def _surprise(scores: np.ndarray) -> np.ndarray:
+    """Return what speaks against cells: scores above 0, as those of likely cells below 0 speak for no mistake."""
+    return np.maximum(np.nan_to_num(scores), 0.0)
+
+
+def _of_row(i: int, cells: np.ndarray, scores: np.ndarray, columns: dict[int, NumberColumn]) -> Iterator[Mistake]:
+    """Yield the mistakes that may be behind the most surprising numbers of a row."""
+    known = [j for j in columns if not np.isnan(cells[j])]
+    first = sorted(known, key=lambda j: -scores[j])[:_MOST_CELLS]
+    for j in first:
+        for value, said in _misread(float(cells[j]), columns[j]):
+            if columns[j].holds(value):
+                yield Mistake(i, (j,), (value,), said)
+    pairs = {(min(j, k), max(j, k)) for j in first for k in known if j != k}
+    for j, k in sorted(pairs):
+        if cells[j] != cells[k] and columns[j].holds(cells[k]) and columns[k].holds(cells[j]):
+            yield Mistake(i, (j, k), (float(cells[k]), float(cells[j])), "{} and {} are swapped")
+
+
+def _misread(value: float, column: NumberColumn) -> Iterator[tuple[float, str]]:
+    """Yield the numbers that a wrong decimal point may have made this one of, or a wrong sign where no other is so low."""
+    if value == 0.0:
+        return
+    for factor in _FACTORS:
+        yield float(f"{value / factor:.15g}"), f"{{}} is {factor:,.0f} times too large"
+        if column.low > 0.0 or column.high < 0.0:  # near 0 a number is small without a mistake
+            yield float(f"{value * factor:.15g}"), f"{{}} is {factor:,.0f} times too small"
+    if value < min(column.low, 0.0):
+        yield -value, "{} has a wrong sign"

@@ -1,0 +1,97 @@
+"""Repairs of flagged cells: what should stand there, and for which of them this is certain enough to write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from isopleth.tasks.cellwise.mistakes import Mistake
+
+# Most rows of a word that is replaced by the likeliest one, and probability from which this is far the likeliest.
+RARE, SURE = 5, 0.5
+# How far beyond the range of a column, as a share of the range, a number is certain to be wrong.
+_FAR = 0.5
+# Stands for the usual cell in a reason.
+USUAL = "{usual}"
+# Nats beyond its bound of the cell of a mistake that no cell alone gives away.
+_BEYOND = 1.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """Scores and repairs of the cells of a table, (n, d) each, encoded, in the order of the table."""
+
+    scores: np.ndarray
+    excess: np.ndarray
+    usual: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    mistakes: dict[int, Mistake]
+    repairs: dict[tuple[int, int], str] = field(default_factory=dict)  # why a cell is replaced, by row and column
+
+    @property
+    def replaced(self) -> np.ndarray:
+        """Mask of the cells that are replaced by what is usual there."""
+        out = np.zeros(self.scores.shape, dtype=bool)
+        for cell in self.repairs:
+            out[cell] = True
+        return out
+
+    def with_absent(self, absent: np.ndarray) -> Self:
+        """Return it with the zeros that stand for missing cells: each is flagged by itself."""
+        return replace(self, excess=np.where(absent, self.scores, self.excess)) if absent.any() else self
+
+    def with_mistakes(self, order: np.ndarray, undone: dict[int, np.ndarray], bounds: np.ndarray) -> Self:
+        """Return it with the blame where the mistakes are: their cells hold what they held, and the others are as usual then.
+
+        `undone` are the scores of the rows without their mistakes, encoded as `order` has the columns.
+        """
+        if not self.mistakes:
+            return self
+        scores, excess = self.scores.copy(), self.excess.copy()
+        usual, low, high = (part.copy() for part in (self.usual, self.low, self.high))
+        for i, mistake in self.mistakes.items():
+            margin = float(np.nanmax(self.scores[i] - bounds[i]))
+            scores[i, order] = excess[i, order] = undone[i]
+            columns = order[list(mistake.columns)]
+            scores[i, columns] = excess[i, columns] = bounds[i, columns] + max(margin, _BEYOND)
+            for part in (usual, low, high):
+                part[i, columns] = mistake.values
+        return replace(self, scores=scores, excess=excess, usual=usual, low=low, high=high)
+
+
+class RepairReasons:
+    """Reasons to replace flagged cells, of which the first one of a cell counts."""
+
+    def __init__(self, told: Told, flagged: np.ndarray) -> None:
+        self._told, self.found = told, dict[tuple[int, int], str]()
+        self.open = flagged.copy()  # cells that nothing explains so far
+        self.open[list(told.mistakes)] = False
+
+    def add(self, where: np.ndarray, reason: str, j: int | None = None) -> None:
+        """Give a reason for cells: a mask of all, or rows or a mask of the rows of column j."""
+        cells = np.zeros(self.open.shape, dtype=bool)
+        if j is None:
+            cells |= where
+        else:
+            cells[where, j] = True
+        for i, column in np.argwhere(cells & self.open).tolist():
+            self.found[i, column] = reason
+            self.open[i, column] = False
+
+    def of_mistakes(self, order: np.ndarray, said: Callable[[Mistake], str]) -> None:
+        """Give the reasons of the cells of mistakes."""
+        for i, mistake in self._told.mistakes.items():
+            self.found |= {(i, int(order[k])): said(mistake) for k in mistake.columns}
+
+    def of_far_numbers(self, j: int, numbers: np.ndarray, flagged: np.ndarray, bounds: np.ndarray) -> None:
+        """Give the reason of numbers far beyond all those of rows without a flag, which their law alone condemns."""
+        others = numbers[~flagged.any(axis=1) & ~np.isnan(numbers)]
+        if len(others):
+            alone = np.nan_to_num(self._told.excess[:, j]) > bounds[:, j]
+            low, high = others.min(), others.max()
+            beyond = np.maximum(numbers - high, low - numbers)
+            self.add((beyond > _FAR * (high - low)) & alone, "far beyond all others of its column", j)
