@@ -505,14 +505,15 @@ class CauseWatch:
         return replace(page, usual=usual, observed=observed, size=observed - usual)
 
     def _onset(self, t: int, best: int, since: int) -> int:
-        """Return the row at which a change began by least squares; the evidence of small slopes begins by chance long before."""
+        """Return the row since which any slope of the change is most likely; evidence for a small one begins long before."""
         model = self._model
         if since < self._offset:
             return since
-        rows = self._standard(since, t)[:, model.statistic[best]]
-        sums = np.cumsum((rows * np.sign(model.slope[best]))[::-1])
-        gains = np.maximum(sums, 0.0) ** 2 / np.arange(1, len(sums) + 1)
-        return t - int(np.argmax(gains))
+        statistic, sign = model.statistic[best], np.sign(model.slope[best])
+        alike = (model.statistic == statistic) & (np.sign(model.slope) == sign)
+        rows = self._standard(since, t)[::-1, [statistic]]
+        gains = np.cumsum(rows * model.slope[alike] - model.loss[alike], axis=0)
+        return t - int(np.argmax(gains.max(axis=1)))
 
     def _level_or_spread(self, t: int, best: int) -> int:
         """Return the likelihood ratio that names a change: of a level in the place of a spread if that explains more.
