@@ -31,6 +31,8 @@ _MOST_REGULAR, _SHARE_REGULAR, _END, _REPEATS = 3, 0.5, 0.05, 3
 # Share of the other numbers, from the least one, that may be wrong where it is asked how far they stand from 0, and share of them
 # that has to be within twice the least one.
 _LEAST, _NEAR_LEAST = 0.002, 0.05
+# A word that repeats is a wrong form of one that has so many times its rows: rare codes that look alike repeat too.
+_OFTEN = 100
 # Words that occur once are looked at where they are few and the others are few.
 _FEW_SINGLE, _SHARE_SINGLE, _SHARE_WORDS = 3, 0.02, 0.1
 # Most rows of a word that may be a misspelt one. More single words than this, and from this share of the rows with one or so many
@@ -342,7 +344,8 @@ def _single_words(cells: Cells) -> Iterator[OneOf]:
         single, repeated = int((counts == 1).sum()), int((counts > 1).sum())
         if single <= max(_FEW_SINGLE, _SHARE_SINGLE * n) and 0 < repeated <= _SHARE_WORDS * n:
             usual = (counts > 1) | ((counts == 1) & ~doubtful_words(name, cells))
-            usual[list(meant_words(words.levels, counts))] = False  # a wrong form may repeat
+            for code, right in meant_words(words.levels, counts).items():
+                usual[code] &= counts[code] == 1 or counts[right[0]] < _OFTEN * counts[code]  # a wrong form may repeat
             yield OneOf(name, tuple(sorted(words.levels[code] for code in np.flatnonzero(usual))))
 
 
