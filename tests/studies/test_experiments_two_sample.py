@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("experiments", reason="the studies are not beside an installed package")
 
-from experiments import tolerance, two_sample_power, two_sample_rivals
+from experiments import shift_given, tolerance, two_sample_power, two_sample_rivals
 
 
 def test_the_published_power_is_read_at_its_place(tmp_path):
@@ -73,3 +73,9 @@ def test_shares_of_the_tolerance_study_are_those_of_its_samples():
     for kind in ("numbers", "words"):
         low, high = tolerance.one_run(kind, 200_000, 200_000, 0.2, rng)
         assert 0.19 < low < 0.2 < high < 0.21
+
+
+def test_confounded_samples_of_the_study_of_shifts_differ_in_the_others_alone():
+    first, second = shift_given.samples("prices, confounded", 150, 150, np.random.default_rng(0))
+    assert (len(first), len(second)) == (150, 150)
+    assert second["a"].mean() > first["a"].mean() + 0.3
