@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability, quoted, warn_user
 from isopleth.core.interval_laws import IntervalPoints
-from isopleth.core.progress import Progress
+from isopleth.core.progress import AtMost, Progress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
@@ -28,7 +28,8 @@ from isopleth.tables.checks import CheckedRows, enter
 from isopleth.tables.intervals import given_interval
 from isopleth.tables.schema import Schema, displayed_cells, encode_cell
 
-_TREES = 100
+# Trees of a forest, and steps of progress of a column: a forest or two, and what takes as long as these.
+_TREES, _STEPS = 100, 400
 # Rows with all given columns that are enough to do without the others.
 _FEWEST = 30
 # Places at which the curve of a column is drawn, and the mass that they span.
@@ -50,11 +51,11 @@ class ExpectedCells:
 
     def mean(self) -> dict[Any, Any]:
         """Return the mean of each column of numbers or times."""
-        return {law.column.name: self._one(law, law.curves(self.row, means)) for law in self._numbers()}
+        return {law.column.name: self._one(law, means(*curve)) for law, curve in self._curves}
 
     def mode(self) -> dict[Any, Any]:
         """Return the likeliest value of each column."""
-        numbers = {law.column.name: self._one(law, law.curves(self.row, modes)) for law in self._numbers()}
+        numbers = {law.column.name: self._one(law, modes(*curve)) for law, curve in self._curves}
         words = {name: next(iter(shares)) for name, shares in self.probabilities().items()}
         return {column.name: (numbers | words)[column.name] for column in self.columns.columns}
 
@@ -70,9 +71,8 @@ class ExpectedCells:
         probability("q", q)
         ends = {law.column.name: (least or {}).get(law.column.name, -np.inf) for law in self._numbers()}
         return {
-            name: self._one(law, law.curves(self.row, partial(quantile_above, q=q, least=ends[name])))
-            for law in self._numbers()
-            for name in (law.column.name,)
+            law.column.name: self._one(law, quantile_above(*curve, q=q, least=ends[law.column.name]))
+            for law, curve in self._curves
         }
 
     def interval(self, confidence_level: float = _LEVEL) -> dict[Any, tuple[Any, Any]]:
@@ -103,6 +103,12 @@ class ExpectedCells:
             self._bars(law) if law.is_words else self._curve(law, confidence_level, ends.get(str(law.column.name)))
             for law in self.laws
         ]
+
+    @cached_property
+    def _curves(self) -> list[tuple[CellLaw, tuple[np.ndarray, np.ndarray]]]:
+        """Laws of numbers, each with places and the distribution function there: their tables take longer than any answer."""
+        found = [(law, law.curves(self.row, lambda y, F: np.stack([y, F], axis=-1))) for law in self._numbers()]
+        return [(law, (curve[..., 0], curve[..., 1])) for law, curve in found]
 
     def _numbers(self) -> list[CellLaw]:
         return [law for law in self.laws if not law.is_words]
@@ -195,9 +201,9 @@ class LawsGiven:
         masks = [mask & whole if (mask & whole).sum() >= _FEWEST else mask for mask in masks]
         kept, places = drawn_for_columns(table.rows, np.stack(masks, axis=1), self.max_samples)
         laws = []
-        with Progress("laws of columns", len(asked) * _TREES, self.verbose) as tick:
+        with Progress("laws of columns", len(asked) * _STEPS, self.verbose) as tick:
             for j, (low, high), some in zip(asked, ends, places, strict=True):
-                rows = kept[some]
+                steps, rows = AtMost(_STEPS, tick), kept[some]
                 laws.append(
                     CellLaw.fit(
                         rows_in[np.ix_(rows, known)],
@@ -206,9 +212,10 @@ class LawsGiven:
                         low[rows],
                         table.weights[rows],
                         high[rows],
-                        growth=Growth(_TREES, budget=Budget.of(self), tick=tick),
+                        growth=Growth(_TREES, budget=Budget.of(self), tick=steps),
                     )
                 )
+                steps.end()
         others = replace(columns, columns=tuple(columns.columns[j] for j in asked))
         beyond = self._beyond(table, columns, values, place)
         return ExpectedCells(others, tuple(laws), row[None, known], max(map(len, places)), beyond)
