@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from datetime import UTC, datetime
 
 import numpy as np
@@ -13,7 +14,7 @@ from pyarrow.feather import write_feather
 from pyarrow.parquet import write_table as write_parquet
 
 from files.table_files import CELLS, TEXT, cells, written
-from isopleth import InputError, read_table
+from isopleth import KDE, ConditionalDensity, DataWarning, InputError, read_table
 from isopleth.files import delimited
 
 pytestmark = pytest.mark.filterwarnings("ignore::isopleth.DataWarning")
@@ -188,3 +189,27 @@ def test_text_with_limits_is_numbers_in_every_format(tmp_path):
         table = read_table(path, warn=False)
         assert table.schema.columns[0].limits == (("below", 0.5),), path
         assert table.data.column("lead").to_pylist()[5:] == [float(cell) for cell in cells[5:]]
+
+
+def test_columns_taken_from_a_table_keep_what_is_known_of_them(tmp_path):
+    rows = "".join(f"{i % 7},{i * 0.5},{'<23' if i % 9 == 0 else 20 + i % 5}\n" for i in range(60))
+    (tmp_path / "a.csv").write_text("a,b,lead\n" + rows)
+    frame = (table := read_table(tmp_path / "a.csv", warn=False)).frame
+    ConditionalDensity(n_estimators=2, n_jobs=1).fit(frame.select(["lead", "a"]), frame.column("b"))
+    few = KDE().fit(frame.select(["lead"])).score(frame.select(["lead"]))
+    assert few == KDE().fit(read_table(tmp_path / "a.csv", columns=["lead"], warn=False)).score(frame.select(["lead"]))
+    KDE().fit(frame.append_column("more", frame.column("b")).select(["b", "more"]))
+    with pytest.warns(
+        DataWarning, match="'lead' that say a limit, such as <23, count as missing in rows that were taken"
+    ):
+        KDE().fit(frame.slice(0, 30))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        KDE().fit(table.take(range(30)).frame)
+
+
+def test_a_name_that_looks_like_a_column_is_offered():
+    frame = pd.DataFrame({"speed": np.arange(9.0) ** 2, "mass": np.arange(9.0)[::-1] ** 3})
+    for model in (KDE(bounds={"sped": (0.0, None)}), KDE(frame="whitn")):
+        with pytest.raises(InputError, match="perhaps '(speed|whiten)' is meant"):
+            model.fit(frame)

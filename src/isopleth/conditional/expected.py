@@ -18,7 +18,7 @@ from isopleth.conditional.imputer import KnownRange, schema_of
 from isopleth.conditional.number_law import interpolated
 from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.budget import Budget
-from isopleth.core.errors import InputError, probability, quoted, warn_user
+from isopleth.core.errors import InputError, meant, probability, quoted, warn_user
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import AtMost, Progress
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -245,7 +245,8 @@ class LawsGiven:
         found = {}
         for name, value in self.given.items():
             if str(name) not in names:
-                raise InputError(f"given names column {name!r}, which does not exist; expected one of {quoted(names)}.")
+                offered = f"{meant([name], names)}; expected one of {quoted(names)}"
+                raise InputError(f"given names column {name!r}, which does not exist{offered}.")
             j = names.index(str(name))
             column = columns.columns[j]
             ends = given_interval(value) if column.kind == "numeric" else None

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from isopleth.core.arrays import Backend
-from isopleth.core.errors import InputError
+from isopleth.core.errors import InputError, meant
 from isopleth.core.progress import Progress, unheard
 from isopleth.core.rows import held_out_parts, sample_places
 from isopleth.core.scales import resolve_length_scale
@@ -320,7 +320,10 @@ def frames_by_name(frame: Any, dim: int) -> dict[str, Frame]:
     if isinstance(frame, str) and frame in STACKS:
         return {name: get_frame(name) for name in (STACKS[frame] if dim > 1 else ("scale", "marginal"))}
     if not isinstance(frame, Frame) and frame not in FRAMES:
-        raise InputError(f"frame = {frame!r}: expected a Frame, or one of {', '.join(map(repr, [*STACKS, *FRAMES]))}.")
+        names = [*STACKS, *FRAMES]
+        raise InputError(
+            f"frame = {frame!r}{meant([frame], names)}: expected a Frame, or one of {', '.join(map(repr, names))}."
+        )
     return {frame if isinstance(frame, str) else repr(frame): get_frame(frame)}
 
 

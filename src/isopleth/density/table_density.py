@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.core.arrays import Backend
 from isopleth.core.budget import Budget
-from isopleth.core.errors import InputError, probability, quoted, warn_user, whole_number
+from isopleth.core.errors import InputError, meant, probability, quoted, warn_user, whole_number
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.parameters import on_host
 from isopleth.core.progress import Progress
@@ -284,7 +284,9 @@ class TableDensity(ColumnAnswers):
         whole = isinstance(name, Integral) and not isinstance(name, bool)
         if whole and self.columns.named and not self.columns.left_out and int(name) in range(len(names)):
             return int(name)
-        raise InputError(f"{what} names column {name!r}, which does not exist; expected one of {quoted(names)}.")
+        raise InputError(
+            f"{what} names column {name!r}, which does not exist{meant([name], names)}; expected one of {quoted(names)}."
+        )
 
     def _encoded_places(self, places: Sequence[int]) -> np.ndarray:
         """Return the positions of columns of the table among the encoded ones, numeric columns first."""

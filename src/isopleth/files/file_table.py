@@ -111,7 +111,11 @@ class FileTable:
 
     @property
     def frame(self) -> Any:
-        """All columns as an Arrow table that carries the schema in its metadata; estimators honour it there."""
+        """All columns as an Arrow table that carries the schema in its metadata; estimators honour it there.
+
+        Cells that say a limit, such as <0.5, are null in its columns and intervals in its metadata. Estimators warn where rows were
+        taken from it, which have lost them; :meth:`take` keeps them. Other libraries see missing cells.
+        """
         return attached(self.data, self.schema, self.choices, self.named, self.odd)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from isopleth.core.arrays import Array
-from isopleth.core.errors import InputError
+from isopleth.core.errors import InputError, meant
 from isopleth.core.parameters import on_host
 from isopleth.frames.base import ColumnMap, by_numpy
 from isopleth.frames.marginal import MarginalMap
@@ -274,7 +274,9 @@ def _column(key: Any, labels: list[str], names: list[str] | None) -> int:
         if names is None:
             raise InputError(f"bounds names column {key!r}, but X has no column names; use the column's number.")
         if key not in names:
-            raise InputError(f"bounds names column {key!r}, which X does not have; it has {', '.join(labels)}.")
+            raise InputError(
+                f"bounds names column {key!r}, which X does not have{meant([key], names)}; it has {', '.join(labels)}."
+            )
         return names.index(key)
     if isinstance(key, bool) or not isinstance(key, Integral) or int(key) not in range(len(labels)):
         raise InputError(

@@ -19,7 +19,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from isopleth.core.errors import InputError, Message, meant, quoted
+from isopleth.core.errors import InputError, Message, meant, quoted, warn_user
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.tables.cells import (
     MISSING_IN_NUMBERS,
@@ -571,10 +571,28 @@ class Attached:
         metadata = None if hasattr(X, "collect") else getattr(getattr(X, "schema", None), "metadata", None)
         if not isinstance(metadata, dict) or _KEY not in metadata:
             return None
-        held = json.loads(metadata[_KEY])
-        # Rows that were taken from the table have other numbers.
-        odd = OddCells.unpacked(held["odd"]) if held["n_rows"] == len(X) else NO_ODD_CELLS
-        return cls(Schema.from_dict(held["schema"]), ColumnChoices.of(held["choices"]), held["named"], odd)
+        held, names = json.loads(metadata[_KEY]), X.schema.names
+        odd, schema = OddCells.unpacked(held["odd"]), Schema.from_dict(held["schema"])
+        if held["n_rows"] != len(X):  # rows that were taken from the table have other numbers
+            _warn_of_lost_limits(odd.of_columns({name: name for name in names}))
+            odd = NO_ODD_CELLS
+        read = cls(schema, ColumnChoices.of(held["choices"]), held["named"], odd)
+        return read if names == held["names"] else read._of_columns(names)
+
+    def _of_columns(self, names: list[str]) -> Self | None:
+        """Return what is known of some of the columns; None if others stand beside them, or none of them is used."""
+        schema = self.schema
+        columns = tuple(column for column in schema.columns if str(column.name) in names)
+        left_out = {name: why for name, why in schema.left_out.items() if str(name) in names}
+        if not columns or len(columns) + len(left_out) < len(names):
+            return None
+        schema = replace(schema, columns=columns, left_out=left_out, n_columns=len(names), constants=())
+        return replace(
+            self,
+            schema=schema,
+            choices=self.choices.only(names),
+            odd=self.odd.of_columns({name: name for name in names}),
+        )
 
     def of_tables(
         self, tables: Sequence[SourceTable], other: Attached | None, categorical: Iterable[str], *, again: bool = False
@@ -596,6 +614,18 @@ class Attached:
         return np.column_stack([c.cast(pa.float64()).to_numpy() for c in table.columns])
 
 
+def _warn_of_lost_limits(odd: OddCells) -> None:
+    """Warn that cells which say a limit are not known any more in rows that were taken from a table that was read."""
+    cells = sum(len(limits) for limits in odd.censored.values())
+    if cells:
+        warn_user(
+            f"cells of {{column}} that say a limit, such as {next(iter(odd.censored.values())).texts[0]}, count as missing in rows that "
+            "were taken from the table",
+            column=next(iter(odd.censored)),
+            hint="take rows by the method `take` of the answer of read_table, which keeps them",
+        )
+
+
 def source_of(X: Any, odd: OddCells | None = None, *, typed: bool = False) -> SourceTable:
     """Return a table to be read column by column; what a reader has `typed` has the odd cells that it carries, if not others."""
     if isinstance(X, SourceTable):
@@ -614,7 +644,7 @@ def attached(data: Any, schema: Schema, choices: ColumnChoices, named: bool, odd
     """Return an Arrow table that carries a schema, and the cells that could not be read."""
     said = {**asdict(choices), "missing": None if choices.missing is None else sorted(choices.missing)}
     held = {"schema": {**schema.to_dict(), "notes": []}, "choices": said, "named": named}
-    held |= {"odd": odd.packed(), "n_rows": len(data)}
+    held |= {"odd": odd.packed(), "n_rows": len(data), "names": data.column_names}
     return data.replace_schema_metadata({_KEY: json.dumps(held)})
 
 
