@@ -211,5 +211,5 @@ def test_columns_taken_from_a_table_keep_what_is_known_of_them(tmp_path):
 def test_a_name_that_looks_like_a_column_is_offered():
     frame = pd.DataFrame({"speed": np.arange(9.0) ** 2, "mass": np.arange(9.0)[::-1] ** 3})
     for model in (KDE(bounds={"sped": (0.0, None)}), KDE(frame="whitn")):
-        with pytest.raises(InputError, match="perhaps '(speed|whiten)' is meant"):
+        with pytest.raises(InputError, match=r"perhaps '(speed|whiten)' is meant"):
             model.fit(frame)

@@ -96,7 +96,8 @@ def numbers(batch: Any, names: Sequence[str]) -> np.ndarray:
     """Return columns of a record batch as float64 rows; NaN where a cell is missing."""
     missing = [name for name in names if name not in batch.schema.names]
     if missing:
-        text = f"a batch has no column {quoted(missing)}{meant(missing, batch.schema.names)}; all batches need the columns of the first one."
+        offered = meant(missing, batch.schema.names)
+        text = f"a batch has no column {quoted(missing)}{offered}; all batches need the columns of the first one."
         raise InputError(text, column=missing[0])
     values = np.empty((batch.num_rows, len(names)))
     for j, name in enumerate(names):

@@ -113,8 +113,8 @@ class FileTable:
     def frame(self) -> Any:
         """All columns as an Arrow table that carries the schema in its metadata; estimators honour it there.
 
-        Cells that say a limit, such as <0.5, are null in its columns and intervals in its metadata. Estimators warn where rows were
-        taken from it, which have lost them; :meth:`take` keeps them. Other libraries see missing cells.
+        Cells that say a limit, such as <0.5, are null in its columns and intervals in its metadata. Estimators warn where rows
+        were taken from it, which have lost them; :meth:`take` keeps them. Other libraries see missing cells.
         """
         return attached(self.data, self.schema, self.choices, self.named, self.odd)
 

@@ -616,12 +616,12 @@ class Attached:
 
 def _warn_of_lost_limits(odd: OddCells) -> None:
     """Warn that cells which say a limit are not known any more in rows that were taken from a table that was read."""
-    cells = sum(len(limits) for limits in odd.censored.values())
-    if cells:
+    name, limits = next(iter(odd.censored.items()), (None, None))
+    if limits is not None and len(limits):
+        first = limits.texts[0]
         warn_user(
-            f"cells of {{column}} that say a limit, such as {next(iter(odd.censored.values())).texts[0]}, count as missing in rows that "
-            "were taken from the table",
-            column=next(iter(odd.censored)),
+            f"cells of {{column}} that say a limit, such as {first}, count as missing in rows that were taken from the table",
+            column=name,
             hint="take rows by the method `take` of the answer of read_table, which keeps them",
         )
 
