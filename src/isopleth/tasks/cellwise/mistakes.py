@@ -18,9 +18,10 @@ from isopleth.core.steps import recorded_step
 _FACTORS = (10.0, 100.0, 1000.0)
 # Rows are looked at whose worst cell is less than so many nats below its bound, and so many of their most surprising cells.
 _NEAR, _MOST_CELLS = 3.0, 6
-# Nats that undoing a mistake has to gain: of one cell, and of two, of which there are many more pairs in a row. The next best way
-# to undo another one gains less by at least the lead. An undone cell is so many nats below its bound.
-_GAIN_OF_ONE, _GAIN_OF_TWO, _LEAD, _BELOW = 5.0, 8.0, 2.0, 2.0
+# Nats that undoing a mistake has to gain: of one cell beyond the range of its column, and of others, of which there are many more
+# in a row; and bound from which on they have to gain more. The next best way to undo another one gains less by at least the
+# lead. An undone cell is so many nats below its bound.
+_GAIN_OF_ONE, _GAIN_OF_TWO, _USUAL_BOUND, _LEAD, _BELOW = 5.0, 8.0, 6.0, 2.0, 2.0
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
 RECORDED = 0.965
 
@@ -33,11 +34,6 @@ class Mistake:
     columns: tuple[int, ...]  # of the encoded rows
     values: tuple[float, ...]
     said: str  # what it is, with the names of the columns in braces
-
-    @property
-    def needed(self) -> float:
-        """Nats that undoing it has to gain."""
-        return _GAIN_OF_ONE if len(self.columns) == 1 else _GAIN_OF_TWO
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,16 @@ def found_mistakes(
     # the same one before and after.
     gains = _surprise(np.where(changed, scores[at], before)).sum(axis=1) - _surprise(after).sum(axis=1)
     usual = np.asarray((np.where(changed, after - bounds_after, -np.inf) <= -_BELOW).all(axis=1))
-    return _chosen(tried, gains, usual, after)
+    needed = np.array([_needed(each, rows[each.row], bounds[each.row], columns) for each in tried])
+    return _chosen(tried, gains - needed, usual, after)
+
+
+def _needed(mistake: Mistake, cells: np.ndarray, bounds: np.ndarray, columns: dict[int, NumberColumn]) -> float:
+    """Return the nats that undoing a mistake has to gain: more where its cell is in range, or tails are heavy."""
+    j = mistake.columns[0]
+    column = columns.get(j)  # none of a column with limits, which an equation may name
+    far = len(mistake.columns) == 1 and column is not None and not column.low <= cells[j] <= column.high
+    return (_GAIN_OF_ONE if far else _GAIN_OF_TWO) + max(float(bounds[j]) - _USUAL_BOUND, 0.0)
 
 
 def _chosen(tried: Sequence[Mistake], gains: np.ndarray, usual: np.ndarray, after: np.ndarray) -> FoundMistakes:
@@ -127,7 +132,7 @@ def _chosen(tried: Sequence[Mistake], gains: np.ndarray, usual: np.ndarray, afte
         best = tried[places[0]]
         others = [k for k in places[1:] if not _same(tried[k], best)]
         lead = gains[places[0]] - gains[others[0]] if others else np.inf
-        if usual[places[0]] and gains[places[0]] >= best.needed and lead >= _LEAD:
+        if usual[places[0]] and gains[places[0]] >= 0.0 and lead >= _LEAD:
             found[row], scores[row] = best, after[places[0]]
     return FoundMistakes(found, scores)
 
