@@ -226,3 +226,19 @@ def test_a_count_is_judged_per_a_given_column_which_is_no_part_of_the_series(tmp
     assert "perhaps 'requests' is meant" in refused("changes", path, "--given", "request")
     assert "--given names 'errors'" in refused("changes", path, "--column", "errors", "--given", "errors")
     assert "besides its times and those that are given" in refused("changes", path, "--given", "errors,requests")
+
+
+def test_times_are_shown_by_the_offsets_in_the_file_or_by_the_clock_of_a_zone(tmp_path):
+    hours = pd.date_range("2026-03-27", periods=70, freq="h", tz="Europe/Berlin")
+    path = tmp_path / "summer.csv"
+    path.write_text("time,flow\n" + "".join(f"{t.isoformat()},{x}\n" for t, x in zip(hours, SERIES[:, 0], strict=True)))
+
+    def times(*options):
+        return [row["time"] for row in as_json("changes", path, "--period", "none", *options)["table"]]
+
+    assert times() == ["2026-03-28 16:00:00+01:00"]
+    assert times("--timezone", "Asia/Tokyo") == ["2026-03-29 00:00:00+09:00"]
+    assert "expected the name of a time zone" in refused("changes", path, "--timezone", "Nowhere")
+    no_times = tmp_path / "table.csv"
+    np.savetxt(no_times, SERIES, delimiter=",", header="flow,heat", comments="")
+    assert "has no column of times for --timezone" in refused("changes", no_times, "--timezone", "UTC")

@@ -46,11 +46,17 @@ def test_what_is_odd_is_said(odd):
 
 
 def test_many_repeated_rows_are_counted_and_the_first_are_named(tmp_path):
-    (tmp_path / "t.csv").write_text("a,b\n" + "1,x\n2,y\n" * 10)
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{i}.5,{'vwxyz'[i % 5]}\n" for i in range(9)) * 3)
     found = as_json("describe", tmp_path / "t.csv")
-    assert (found["repeated_rows"], len(found["repeats"]), found["repeats"]["line 21"]) == (18, 18, "line 3")
-    shown = "line 4 (as line 2), line 5 (as line 3), line 6 (as line 2), line 7 (as line 3), line 8 (as line 2) and 13 more."
+    assert (found["repeated_rows"], len(found["repeats"]), found["repeats"]["line 28"]) == (18, 18, "line 10")
+    shown = "line 11 (as line 2), line 12 (as line 3), line 13 (as line 4), line 14 (as line 5), line 15 (as line 6) and 13 more."
     assert shown in found["summary"][1]
+
+
+def test_values_that_repeat_by_chance_are_no_repeated_rows(tmp_path):
+    (tmp_path / "t.csv").write_text("errors\n" + "".join(f"{i * i % 7}\n" for i in range(60)))
+    found = as_json("describe", tmp_path / "t.csv")
+    assert (found["repeated_rows"], found["summary"][1]) == (56, "Nothing is odd about it.")
 
 
 def test_words_that_look_like_each_other_are_named_in_one_table_and_across_two(tmp_path):

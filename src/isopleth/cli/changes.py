@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from isopleth.cli.clock_times import on_clock
 from isopleth.cli.run import Run, tell
 from isopleth.core.errors import Hint, InputError, meant, quoted, warn_user
 from isopleth.files.file_table import FileTable, numbers_with_gaps, refuse_odd_cells
@@ -18,11 +19,17 @@ from isopleth.tasks.changes.steps import ascending_times, rises_as_time
 
 
 def changes(
-    run: Run, file: Path, time: str | None, given: list[str] | None, period: str, false_alarm_rate: float
+    run: Run,
+    file: Path,
+    time: str | None,
+    timezone: str | None,
+    given: list[str] | None,
+    period: str,
+    false_alarm_rate: float,
 ) -> None:
     """Find the changes of a series and report them."""
     run.stage("reading")
-    table, times, written = read_series(run, file, time, given or [])
+    table, times, written = read_series(run, file, time, timezone, given or [])
     run.stage("searching")
     detector = ChangePointDetector(false_alarm_rate=false_alarm_rate, period=_periods(period), random_state=0)
     series = table.without(given or [])
@@ -68,7 +75,7 @@ def columns(found: ChangePoints, written: np.ndarray | None) -> dict[str, np.nda
 
 
 def read_series(
-    run: Run, path: Path, time: str | None, given: Sequence[str] = ()
+    run: Run, path: Path, time: str | None, timezone: str | None, given: Sequence[str]
 ) -> tuple[FileTable, np.ndarray | None, np.ndarray | None]:
     """Read the numbers of a series and of `given` columns, and the times of its rows: the column `time`, or the only such one.
 
@@ -77,10 +84,8 @@ def read_series(
     # The times need not be among the columns that are asked for.
     options = run.options
     keep = options.keep_identifiers or bool(options.columns)
-    as_text = run.out is not None and run.out.suffix.lower() == ".csv"
-    table = Reader(path, replace(options, columns=None, keep_identifiers=keep, bad_cells="missing")).read(
-        2, cells=as_text
-    )
+    # Cells as text have the offsets of times, of which a column of instants knows one.
+    table = Reader(path, replace(options, columns=None, keep_identifiers=keep, bad_cells="missing")).read(2, cells=True)
     _check_names(table, path, time, given, options)
     time = time or _only_column_of_times(table, options)
     used = [*_series_columns(table, path, time, given, options), *dict.fromkeys(given)]
@@ -88,10 +93,12 @@ def read_series(
     left_out = {name: why for name, why in table.schema.left_out.items() if name != time}
     if options.bad_cells == "refuse":
         refuse_odd_cells(table.select([*used, *filter(None, [time])]), categories=False)
-    times = None if time is None else _times(table, time)
-    written = None
-    if time is not None and table.header is not None:
-        written = np.array(table.cells.column(time).to_pylist(), dtype=object)
+    words = table.cells.column(time).to_pylist() if time is not None and table.header is not None else None
+    times = None if time is None else _times(table, time, words, timezone)
+    if timezone is not None and time is None:
+        raise InputError(f"{path} has no column of times for {{parameter}}; name it with --time.", parameter="timezone")
+    as_text = run.out is not None and run.out.suffix.lower() == ".csv"
+    written = np.array(words, dtype=object) if as_text and words is not None else None
     unused = set(table.data.column_names) - {*used, time}
     notes = tuple(note for note in table.notes if note.column not in unused)
     table = numbers_with_gaps(replace(table.using(replace(schema, left_out=left_out)), notes=notes))
@@ -174,11 +181,12 @@ def _holds_times(table: FileTable, name: str) -> bool:
     return str(table.data.column(name).type).startswith(("timestamp", "date", "time"))
 
 
-def _times(table: FileTable, name: str) -> np.ndarray:
-    """Return the times of the rows as words, or numbers."""
+def _times(table: FileTable, name: str, words: list[str | None] | None, timezone: str | None) -> np.ndarray:
+    """Return the times of the rows as words by their clock, or numbers."""
     cells = np.array(table.data.column(name).to_pylist())
     try:
         times = ascending_times(cells, f"column {name!r}")
     except InputError as error:
         raise error.located(table.source, table.place) from None
+    times = on_clock(times, words, timezone)
     return times if times.dtype.kind in "iuf" else np.array([str(time) for time in times.tolist()], dtype=object)

@@ -447,6 +447,12 @@ def cells() -> None:
     help="Column with the times of the rows, in ascending order.  [default: the only column of dates or times, if there is one]",
 )
 @click.option(
+    "--timezone",
+    metavar="ZONE",
+    help="Zone on whose clock times are shown, such as Europe/Berlin; times without a zone are in UTC then.  [default: the "
+    "offsets in the file]",
+)
+@click.option(
     "--given",
     type=ColumnList(),
     help="Judge the series given these columns at the same step, such as requests: counts as rates per request, others by what "

@@ -97,6 +97,8 @@ _FEWEST = 10
 _FEWEST_OTHERS = 3
 # Repeated rows that are kept, and that a sentence names.
 _MOST_REPEATS, _SHOWN_REPEATS = 1000, 5
+# Times the number by chance from which repeated rows are odd: columns of few values repeat, and so does a single one.
+_BEYOND_CHANCE = 2.0
 # Relations, and rows that break one, that a sentence names.
 _SHOWN_BROKEN = 8
 _KINDS = {"numeric": "number", "categorical": "category", "time": "time"}
@@ -161,6 +163,8 @@ class TableDescription(Result):
         Least and largest number or time of each column of these.
     zeros : dict of str to int
         Cells that are 0, of each column of numbers.
+    alike_by_chance : float
+        Pairs of rows that would be equal if the columns were independent; more than twice as many repeated rows are odd.
 
     Examples
     --------
@@ -170,7 +174,7 @@ class TableDescription(Result):
     >>> path = pathlib.Path(folder.name) / "t.csv"
     >>> _ = path.write_text("a,b\\n" + "".join(f"{i % 7},x\\n" for i in range(12)))
     >>> found = TableDescription.of(isopleth.read_table(path, warn=False))
-    >>> found.repeated, found.repeats["line 9"], found.odd()[1]
+    >>> found.repeated, found.repeats["line 9"], found.odd()[0]
     (5, 'line 2', 'One value only: b.')
     >>> folder.cleanup()
     """
@@ -190,6 +194,7 @@ class TableDescription(Result):
     limits: dict[str, LimitsOfColumn] = field(default_factory=dict)
     ends: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     zeros: dict[str, int] = field(default_factory=dict)
+    alike_by_chance: float = 0.0
 
     kind = "description"
     title = "What the table holds"
@@ -234,6 +239,7 @@ class TableDescription(Result):
             limits,
             _ends(table),
             {name: int(np.count_nonzero(column == 0.0)) for name, column in values.items()},
+            _alike_by_chance(codes),
         )
 
     def odd(self) -> list[str]:
@@ -243,7 +249,7 @@ class TableDescription(Result):
         places = [f"{place} (as {first})" for place, first in list(self.repeats.items())[:_SHOWN_REPEATS]]
         more = f" and {self.repeated - len(places):,} more" if self.repeated > len(places) else ""
         rows = [f"{of_rows} an earlier one in the columns that are used: {', '.join(places)}{more}."]
-        said = rows * (self.repeated > 0)
+        said = rows * (self.repeated > _BEYOND_CHANCE * self.alike_by_chance)
         known = self.n_rows - self.missing
         unique = (self.distinct >= _NEARLY_UNIQUE * known) & (known >= _FEWEST)
         groups = (
@@ -376,6 +382,16 @@ def _alike(data: pa.Table, kinds: Mapping[str, str]) -> list[str]:
         if pairs := alike_words(words):
             said.append(alike_in_words(name, pairs, ""))
     return said
+
+
+def _alike_by_chance(codes: np.ndarray) -> float:
+    """Return the expected number of pairs of equal rows (n, d) if the columns were independent."""
+    pairs = 0.5 * len(codes) * (len(codes) - 1.0)
+    alike = pairs
+    for column in codes.T:
+        counts = np.unique(column, return_counts=True)[1]
+        alike *= 0.5 * float(counts @ (counts - 1.0)) / max(pairs, 1.0)
+    return alike
 
 
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:

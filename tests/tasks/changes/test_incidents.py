@@ -12,6 +12,7 @@ from scipy.signal import lfilter
 from isopleth import ChangePointDetector
 from isopleth.tasks.changes.incidents import Incident, apart, sharp_incidents, with_incidents
 from isopleth.tasks.changes.odd_cycles import OddCycles
+from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.stretches import SkewScale, beyond_others
 
 
@@ -220,3 +221,15 @@ def test_incidents_that_overlap_are_one():
 
 
 _OVERLAPPING = [((10, 20), (1,), 0.02), ((15, 30), (0,), 0.01), ((40, 50), (0,), 0.03)]
+
+
+def test_the_picture_has_a_band_for_an_incident_which_hides_no_peak():
+    series = np.random.default_rng(5).normal(size=(5000, 1))
+    series[2000:2010] += 30.0
+    places = np.array([2000, 2010, 4000])
+    kinds = np.array(["incident", "incident", "level"])
+    (chart,) = ChangePoints(places, kinds, series, np.zeros(3), [(0,)] * 3, np.column_stack([places, places]))._charts()
+    assert [round(place) for place, _ in chart.lines] == [4000]
+    low, high = chart.bands[-1]
+    assert (low < 2000 and high > 2009, high - low) == (True, pytest.approx(40.0, abs=1.0))
+    assert max(chart.series[0].y) == series.max()

@@ -10,7 +10,7 @@ from scipy.signal import lfilter
 from isopleth import ChangePointDetector, InputError
 from isopleth.tasks.changes.autocorrelation import cycle_of
 from isopleth.tasks.changes.periods import Cycle, period_of_differences, seasonal, seasons_of
-from isopleth.tasks.changes.seasons_beside import SizedSeason
+from isopleth.tasks.changes.seasons_beside import SeasonSearch, SizedSeason
 
 HOURS = 8 * 168
 
@@ -274,3 +274,17 @@ def test_an_incident_of_one_cycle_is_no_level_of_the_season():
     series = np.random.default_rng(0).normal(size=1400)
     series[500:520] += 40.0
     assert not any(own.edges for own in seasons_of(series[:, None], "auto", np.arange(1400) * 432.0)[0])
+
+
+def test_a_stretch_that_differs_is_no_part_of_its_season():
+    """A day off in five weeks would make the same day of the other weeks look like days of more."""
+    rng = np.random.default_rng(3)
+    series = np.tile(np.repeat(rng.normal(size=10), 10), 5) + 0.2 * rng.normal(size=500)
+    series[230:260] -= 2.0
+    search = SeasonSearch(series[:, None], None, np.random.default_rng(0))
+    seasons = seasons_of(search.cells, 100, None)
+    (first,) = search.fitted(seasons, seasonal(search.cells, seasons))
+    assert first.changes >= 4
+    best, _ = search._without_stretch(first, np.zeros(500, dtype=bool))
+    assert best.found.location.changes.tolist() == [230, 260]
+    assert best.cost < first.cost

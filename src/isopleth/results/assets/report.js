@@ -106,11 +106,7 @@
         const [from, to] = band.map(place => Math.min(Math.max(scales.x.getPixelForValue(place), chartArea.left), chartArea.right));
         ctx.fillRect(from, chartArea.top, to - from, chartArea.bottom - chartArea.top);
       }
-      ctx.restore();
-    },
-    afterDatasetsDraw(chart) {
-      const { ctx, chartArea, scales } = chart;
-      ctx.save();
+      // Below the curves, so that they hide no peak.
       ctx.strokeStyle = colour("vermillion");
       ctx.lineWidth = 1.5;
       for (const [place] of chart.picture.lines) {

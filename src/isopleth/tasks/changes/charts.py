@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from isopleth.tasks.changes.result import ChangePoints
 
 _MOST_CURVES = 6
+# Least share of the width of a picture that the band of an incident has: 40 minutes of five weeks would not be seen.
+_LEAST_BAND = 0.008
 # Kinds of changes between which a segment is described by its mean.
 _OF_MEANS = {"level", "incident", "scatter", "shape"}
 
@@ -68,16 +70,22 @@ class _ChangeCharts:
 
     @cached_property
     def _lines(self) -> list[tuple[float, str]]:
-        """Borders with the words of the changes."""
-        places = zip(self._found.change_points, self._found.kinds, strict=True)
-        words = [f"{self._words(place)}, {kind}" for place, kind in places]
-        return list(zip(self._borders, words, strict=True))
+        """Borders with the words of the changes; those of incidents, which would hide their peaks, are bands."""
+        places = zip(self._borders, self._found.change_points, self._found.kinds, strict=True)
+        return [(border, f"{self._words(place)}, {kind}") for border, place, kind in places if kind != "incident"]
 
     @cached_property
     def _bands(self) -> list[tuple[float, float]]:
-        """Intervals of the changes. One between two rows that a gap separates may be anywhere in the gap."""
+        """Intervals of the changes, and incidents. One between two rows that a gap separates may be anywhere in the gap."""
         moments, half = self._moments, 0.5 * float(np.median(np.diff(self._moments)))
-        return [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in self._found.intervals]
+        intervals = self._found.intervals[self._found.kinds != "incident"]
+        bands = [(float(moments[max(a - 1, 0)]) + half, float(moments[b]) - half) for a, b in intervals]
+        least = 0.5 * _LEAST_BAND * float(moments[-1] - moments[0])
+        for start, end in self._found.incidents:
+            low, high = float(moments[start]) - half, float(moments[end - 1]) + half
+            wider = max(least - 0.5 * (high - low), 0.0)
+            bands.append((low - wider, high + wider))
+        return bands
 
     def _given(self, column: int) -> str:
         """Return what a column is judged given, in words."""
@@ -96,7 +104,9 @@ class _ChangeCharts:
     def _about(self, column: int) -> str:
         """Return the sentences below the chart of a column."""
         count = self._found.series.shape[1]
-        about = "Vertical bands: 90 % intervals of the changes." * bool(self._bands)
+        shown = ["90 % intervals of the changes"] * (len(self._bands) > len(self._found.incidents))
+        shown += ["incidents"] * bool(len(self._found.incidents))
+        about = f"Vertical bands: {' and '.join(shown)}." * bool(shown)
         more = f" {_MOST_CURVES} of {count} columns are shown." * (column == 0 and count > _MOST_CURVES)
         return (about + more).strip()
 

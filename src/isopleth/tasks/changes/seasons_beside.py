@@ -32,6 +32,8 @@ _WILD, _TRIMMED = 3.5, 3
 # Cycles of a segment in which a season may have a size of its own, most such bounds, least size that shows the shape of a season,
 # and fewest rows of a segment.
 _CYCLES, _MOST_BOUNDS, _TOO_SMALL, _LEAST_ROWS = 2.0, 4, 0.2, 8
+# Largest share of a series of a stretch that is left out of its season, most stretches that are, and fewest that are compared.
+_SHORT, _MOST_STRETCHES, _STRETCHES = 0.1, 3, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +102,14 @@ class SeasonSearch:
                 if found is best:
                     break
                 best, lines = found, fits[0].or_shocks.lines
-        return _best_of(best, self._trimmed(best), first.changes)
+        best = _best_of(best, self._trimmed(best), first.changes)
+        out = np.zeros(len(self.cells), dtype=bool)
+        for _ in range(_MOST_STRETCHES):
+            found = _best_of(best, self._without_stretch(best, out), best.changes)
+            if found is best:
+                break
+            best = found
+        return best
 
     def _others(self, first: Seasonal) -> Iterator[tuple[Seasons, np.ndarray]]:
         """Yield seasons other than those of `first`, with the lines beside which they were found."""
@@ -135,6 +144,22 @@ class SeasonSearch:
             far = off > _WILD * TO_SIGMA * np.nanmedian(off, axis=0)
             season = seasonal(np.where(far, np.nan, cells), best.seasons)
         yield from self.fitted(best.seasons, season)
+
+    def _without_stretch(self, best: Seasonal, out: np.ndarray) -> Iterator[Seasonal]:
+        """Yield the fit in which the strongest stretch between two changes is not in the means of phases, as those `out` are not.
+
+        A day off in five weeks lowers the mean of its weekday by a fifth, so that the other four look like days of more.
+        """
+        stretch = _strongest_stretch(best, out)
+        if not any(best.seasons) or stretch is None:
+            return
+        out[stretch] = True
+        cells = np.where(out[:, None], np.nan, self.cells)
+        lines = np.zeros_like(cells)
+        for _ in range(_ROUNDS):
+            fits = [*self.fitted(best.seasons, seasonal(cells - lines, best.seasons))]
+            yield from fits
+            lines = fits[0].lines if fits else lines
 
     def _sized(self, best: Seasonal) -> Iterator[Seasonal]:
         """Yield the fit in which the season has sizes of its own between some of the changes, if any."""
@@ -248,6 +273,25 @@ def _strongest(rest: np.ndarray, places: np.ndarray) -> np.ndarray:
     place = int(places[explained.argmax()])
     means = np.array([rest[:place].mean(axis=0), rest[place:].mean(axis=0)])
     return np.repeat(means, [place, len(rest) - place], axis=0)
+
+
+def _strongest_stretch(fit: Seasonal, out: np.ndarray) -> slice | None:
+    """Return the short stretch between two changes that is farthest from what is beside it, of those that are not `out` yet.
+
+    There is none with fewer than four changes: what a stretch adds to its phases elsewhere has two more.
+    """
+    places = fit.found.location.changes.tolist()
+    if len(places) < 2 * _STRETCHES:
+        return None
+    bounds, strongest, found = [0, *places, len(out)], 0.0, None
+    means = np.array([fit.rest[start:end].mean(axis=0) for start, end in pairwise(bounds)])
+    means = means / np.maximum(fit.rest.std(axis=0), 1e-300)
+    for i, (start, end) in enumerate(pairwise(places), start=1):
+        height = np.abs(means[i] - 0.5 * (means[i - 1] + means[i + 1])).max()
+        strength = float(height) * (end - start) ** 0.5
+        if strength > strongest and end - start <= _SHORT * len(out) and not out[start:end].any():
+            strongest, found = strength, slice(start, end)
+    return found
 
 
 def _key(seasons: Seasons) -> tuple[Any, ...]:
