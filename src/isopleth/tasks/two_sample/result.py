@@ -252,7 +252,7 @@ class TwoSampleResult(Result):
         ),
         "given_others": Key("string", "the change given the other columns in words"),
         "others_without": Key(
-            "list of string",
+            "string",
             "columns that are not among these others, since they moved clearer and would move the others' residuals",
         ),
         "statistic": Key(NUMBER, "score of the column alone"),
@@ -602,7 +602,7 @@ class TwoSampleResult(Result):
         given, alone = self.witness.given_others, self.witness.p_values
         found = column_changes(self.problem) | {"pvalue": alone, "pvalue_given_others": given.p_values}
         found |= {"shift_given_others": given.shifts, "given_others": given.texts}
-        found["others_without"] = [[self.names[k] for k in left_out] for left_out in given.left_out]
+        found["others_without"] = [", ".join(self.names[k] for k in left_out) for left_out in given.left_out]
         named = np.flatnonzero(np.minimum(alone, given.p_values) <= significance_level)
         order = named[np.lexsort([given.p_values[named], -found.pop("minus_log_p")[named], alone[named]])]
         return {"column": [self.names[j] for j in order]} | in_order(found, order)
