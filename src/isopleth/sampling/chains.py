@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from isopleth.core.errors import InputError, require, warn_user
 from isopleth.core.laws import normal_scores
+from isopleth.core.rows import without_rounding
 
 # R-hat above which chains still differ by more than their noise. With the usual four chains of a thousand draws 1.01 is possible;
 # the noise of many short chains, which start at the data, is larger.
@@ -201,7 +202,8 @@ def r_hat(draws: np.ndarray) -> Any:
         halves = _halves(values)
         if not np.isfinite(halves).all() or np.ptp(halves) == 0.0:
             return math.nan
-        folded = np.abs(halves - np.median(halves))
+        # The two draws about the median are equally far from it, but for rounding.
+        folded = without_rounding(np.abs(halves - np.median(halves)).reshape(-1, 1)).reshape(halves.shape)
         return max(_plain_r_hat(normal_scores(halves, None, _BLOM)), _plain_r_hat(normal_scores(folded, None, _BLOM)))
 
     return _by_column(of_column, draws)

@@ -62,6 +62,13 @@ class TestTable:
         np.testing.assert_allclose(spread_of(X, weights), expected, rtol=1e-12)
         np.testing.assert_array_equal(X, given)  # the work is on copies of some columns at a time
 
+    @pytest.mark.parametrize("n", [2, 3, 4, 5, 89, 101])
+    def test_the_lower_of_the_two_stays_where_the_upper_is_found(self, n):
+        X = np.random.default_rng(n).normal(size=(n, 40))
+        ordered, low = np.sort(X, axis=0), 0 if n < 4 else -(-n // 100)
+        expected = np.clip(X, ordered[low], ordered[n - 1 - low]).std(axis=0)
+        np.testing.assert_allclose(spread_of(X, np.ones(n)), expected, rtol=1e-12)
+
     def test_blocks_hold_all_rows_within_the_memory(self):
         parts = Budget(20_000.0, 2).blocks(1000, 100.0)
         assert np.concatenate([np.arange(1000)[part] for part in parts]).tolist() == list(range(1000))

@@ -58,12 +58,13 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _drawn_in(columns: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return standard deviations of columns, (d, n), after clipping the extreme hundredths; overwrites `columns`."""
     n = columns.shape[1]
-    low = min(-(-n // 100), (n - 1) // 2)
+    low = min(-(-n // 100), max(n - 2, 0) // 2)
     ordered, high = columns.copy(), n - 1 - low
     # Two places are found one after the other: NumPy has fast code for one.
     ordered.partition(low, axis=1)
-    inner = ordered[:, low:]
-    inner.partition(high - low, axis=1)
+    if low < high:  # the lower place stays as it is: where it ends up among the others depends on the processor
+        inner = ordered[:, low + 1 :]
+        inner.partition(high - low - 1, axis=1)
     return _deviations(np.clip(columns, ordered[:, [low]], ordered[:, [high]], out=columns), share)
 
 
