@@ -147,6 +147,13 @@ def test_wrong_input_is_one_line(files, tmp_path):
     assert "no column 'patient'" in refused(*files, "--groups", "patient")
 
 
+def test_wrong_columns_of_a_shift_are_told_before_the_test(files, monkeypatch):
+    monkeypatch.setattr("isopleth.cli.compare.two_sample_test", None)
+    assert "'incom'" in refused(*files, "--target", "incom")
+    assert "'tall'" in refused(*files, "--target", "income", "--given", "age,tall")
+    assert "which is the target" in refused(*files, "--target", "income", "--given", "income")
+
+
 def of_times(path, zone="", sizes=None):
     """Write 40 rows of an amount, a time and a size."""
     rng = np.random.default_rng(len(zone))

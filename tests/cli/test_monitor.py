@@ -82,7 +82,7 @@ def test_text_for_people(reference):
     row = expected_rows()[0]
     assert lines[0].startswith(f"row {row}: rows {row - 19} to {row} differ from the reference (distance ")
     assert re.fullmatch(r"    a: median: -?0\.\S+ -> [1-4]\.\S+; spread: \S+ -> \S+", lines[1])
-    assert re.fullmatch(r"    [ab]: higher by [\d.]+ deviations of what the other columns leave open", lines[3])
+    assert re.fullmatch(r"    [ab]: higher by [\d.]+ deviations from what the other columns let expect", lines[3])
     assert lines[-1] == f"300 rows, {len(expected_rows())} alarms"
 
 

@@ -231,8 +231,8 @@ def _print(alarms: DriftAlarms, as_json: bool) -> None:
             lines = [f"{words} (distance {statistic:.4g}, threshold {threshold:.4g})"]
             lines += [f"    {printable(name)}: {printable(text)}" for name, text in changes.items()]
             lines += [
-                f"    {printable(name)}: {'higher' if by > 0.0 else 'lower'} by {abs(by):.2g} deviations of what the other "
-                "columns leave open"
+                f"    {printable(name)}: {'higher' if by > 0.0 else 'lower'} by {abs(by):.2g} deviations from what the other "
+                "columns let expect"
                 for name, by in shifts_given_others(found).items()
             ]
             click.echo(wrapped("\n".join(lines)))

@@ -26,7 +26,7 @@ _RARE = 60
 _Z = 1.96
 # Note below sentences on columns that moved given the others.
 LEFT_OPEN = (
-    "By so much of what they leave open: in standard deviations of what the other columns leave open of the column."
+    "In these sentences a deviation is the standard deviation of a column around what the others of its row let expect."
 )
 
 

@@ -165,7 +165,7 @@ class DriftAlarms(Result):
             words += [f"At the first alarm these columns had moved: {in_words(moved)}."] * bool(moved)
             if given := self._moved_given:
                 words.append(
-                    f"Given the other columns these had moved, by so much of what they leave open: {in_words(given)}."
+                    f"These had moved from what the others of their rows let expect, in deviations: {in_words(given)}."
                 )
             elif not moved:
                 words.append("No single column is shown to have moved at the first alarm.")

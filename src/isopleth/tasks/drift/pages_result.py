@@ -36,7 +36,7 @@ _SIZE_KEYS = {
     "correlation",
     "observed": "what was observed in its place",
     "times": "observed over usual, of columns without negative cells",
-    "size": "of a level and an incident in deviations; given the other columns in deviations of what they leave open; of a "
+    "size": "of a level and an incident in deviations; given the other columns in deviations from what they let expect; of a "
     "spread the ratio to the usual one",
 }
 SIZES = tuple(_SIZE_KEYS)
@@ -300,7 +300,7 @@ def _size_text(page: Page) -> str:
         return f": a correlation of {page.observed:.2f} in place of {page.usual:.2f}"
     consistent = (page.observed - page.usual) * page.direction > 0.0
     if page.kind == "given":
-        return f": {_observed_text(page)}, by {abs(page.size):.2g} deviations of what the other columns leave open"
+        return f": {_observed_text(page)}, by {abs(page.size):.2g} deviations from what the other columns let expect"
     if not consistent:  # middles of all rows, which may be of many contexts, go the other way than the rows in theirs
         return f": by {abs(page.size):.2g} deviations of its context" if page.size * page.direction > 0.0 else ""
     most = {"incident": "up to " if page.direction > 0 else "down to "}.get(page.kind, "")

@@ -248,7 +248,7 @@ class TwoSampleResult(Result):
         "pvalue": Key("number", "p-value of the column alone, adjusted for the number of columns"),
         "pvalue_given_others": Key("number", "p-value of the column given the other columns, adjusted likewise"),
         "shift_given_others": Key(
-            NUMBER, "move of the column in standard deviations of what the other columns leave open"
+            NUMBER, "move of the column from what the other columns let expect, in standard deviations around it"
         ),
         "given_others": Key("string", "the change given the other columns in words"),
         "others_without": Key(

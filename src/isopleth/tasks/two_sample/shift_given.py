@@ -162,10 +162,8 @@ def _higher(shift: float) -> str:
     return "higher" if shift > 0.0 else "lower"
 
 
-def _chosen(
-    problem: TwoSampleProblem, names: list[str], target: Any, given: Sequence[Any] | None
-) -> tuple[int, list[int]]:
-    """Return the numbers of the target and of the given columns, in the order of the table."""
+def named_columns(names: list[str], target: Any, given: Sequence[Any] | None) -> list[str]:
+    """Return the names of the given columns, by default all others; columns that are not among `names` are refused."""
     wanted = [name for name in names if name != str(target)] if given is None else [str(name) for name in given]
     for parameter, asked in (("target", [str(target)]), ("given", wanted)):
         unknown = [name for name in asked if name not in names]
@@ -182,6 +180,14 @@ def _chosen(
         )
     if not wanted:
         raise InputError("{parameter} names no column; name at least one.", parameter="given")
+    return wanted
+
+
+def _chosen(
+    problem: TwoSampleProblem, names: list[str], target: Any, given: Sequence[Any] | None
+) -> tuple[int, list[int]]:
+    """Return the numbers of the target and of the given columns, in the order of the table."""
+    wanted = named_columns(names, target, given)
     column = names.index(str(target))
     if problem.encoding.cells[column].kind == "categorical":
         hint = Hint("code them as numbers, or look at the shares of words in the table of columns")
