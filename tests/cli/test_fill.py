@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from cli.shell import fine, run
+from cli.shell import fine, refused, run
 
 N = 36
 RNG = np.random.default_rng(3)
@@ -270,6 +270,13 @@ def test_excluded_columns_are_left_out_as_the_sentence_says(tmp_path):
     assert "--exclude leaves the column out." in said
     fine("fill", path, "--exclude", "b", "--out", tmp_path / "o.csv")
     assert (tmp_path / "o.csv").read_text().startswith("a\n0\n1\n")
+
+
+def test_a_column_that_only_the_reference_has_is_wanted_with_empty_cells(tmp_path):
+    known = written(tmp_path / "a.csv", {"x": X.round(2), "y": (2 * X).round(2)})
+    new = written(tmp_path / "b.csv", {"x": X[:5].round(2)})
+    said = refused("fill", new, "--reference", known, "--out", tmp_path / "o.csv")
+    assert "lacks 'y'" in said and "add it with empty cells to have it filled" in said
 
 
 def test_filled_cells_are_listed_and_a_reference_fills_a_new_file(tmp_path):

@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from isopleth.cli.commands import LAW_SIZE
 from isopleth.cli.run import Run, refuse_same
+from isopleth.cli.split import columns_of
 from isopleth.conditional import DensityImputer
+from isopleth.core.errors import InputError, quoted
 from isopleth.core.steps import TIME_STEPS, recorded_step
 from isopleth.files.file_table import FileTable
 from isopleth.files.new_cells import refuse_lost_limits
@@ -94,6 +96,13 @@ class Gaps:
 def _read_like(run: Run, file: Path, reference: FileTable) -> FileTable:
     """Read a table whose columns are used as those of a reference; options of columns are those of the reference."""
     run.options = replace(run.options, columns=None)
+    there = columns_of(run, file)
+    if lacking := [str(column.name) for column in reference.schema.columns if str(column.name) not in there]:
+        them = "it" if len(lacking) == 1 else "them"
+        raise InputError(
+            f"{file} lacks {quoted(lacking)}, which the reference has; add {them} with empty cells to have {them} filled, or leave "
+            f"{them} out with --exclude."
+        )
     table = run.read_for(file, reference.schema, cells=True)
     data = table.data
     for place, name in enumerate(data.column_names):  # no cell says of which type an empty column is

@@ -37,7 +37,7 @@ def test_a_lower_price_of_larger_stones_is_found_with_its_size(sold):
     assert found.low < found.shift < found.high < 0.0
     assert found.pvalue < 1e-3
     assert found.rows == (150, 114)
-    assert str(found).startswith("Given carat and cut, price is lower by ")
+    assert str(found).startswith("Given carat and cut, price is lower in Y by ")
 
 
 def test_all_other_columns_are_given_by_default_in_any_order_of_rows_and_columns(sold):

@@ -278,7 +278,11 @@ class TwoSampleResult(Result):
                 "Groups change places with groups of as many rows only: the test uses "
                 f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
             )
-        asked = [] if self.asked is None else [str(self.asked)]
+        asked = [] if self.asked is None else [self.asked.sentence(self.labels[1])]
+        if self.asked is not None and self.asked.target in self.limits:
+            asked.append(
+                f"Limits hide values of {self.asked.target}, which count as equal here, so that the difference may be larger."
+            )
         return (
             asked + [sentence for sentence in words if sentence] + self._finding() + self._where() + self._tolerated()
         )

@@ -131,6 +131,10 @@ class ShiftGiven:
 
     def __str__(self) -> str:
         """Return the answer as a sentence."""
+        return self.sentence("Y")
+
+    def sentence(self, second: str) -> str:
+        """Return the answer as a sentence in which the second sample has a name."""
         given, name = in_words(list(self.given), len(self.given)), self.target
         level = f"{100.0 * self.confidence_level:.6g} %"
         low, high = sorted(abs(end) for end in (self.low, self.high))
@@ -145,7 +149,7 @@ class ShiftGiven:
             if np.isfinite(self.ratio):
                 ends += f", {100.0 * self.ratio_low:+.3g} % to {100.0 * self.ratio_high:+.3g} %"
             return f"Given {given}, no difference of {name} is shown ({level} interval: {ends}; {p}); {alone}.{self._overlap}"
-        return f"Given {given}, {name} is {_higher(self.shift)} by {size}; {p}; {alone}.{self._overlap}"
+        return f"Given {given}, {name} is {_higher(self.shift)} in {second} by {size}; {p}; {alone}.{self._overlap}"
 
     @property
     def _overlap(self) -> str:
@@ -153,8 +157,8 @@ class ShiftGiven:
         if self.compared >= _MANY * sum(self.rows):
             return ""
         return (
-            f" The samples differ in the given columns: the answer is for rows that both have, about {self.compared:,.0f} of "
-            f"{sum(self.rows):,}."
+            " The samples differ in the given columns: the answer is for rows that both have, and as sure as one by "
+            f"{self.compared:,.0f} of the {sum(self.rows):,} rows that are alike."
         )
 
 
