@@ -13,8 +13,8 @@ from isopleth.core.errors import InputError, listed
 from isopleth.files.file_table import FileTable
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 from isopleth.tables.text_types import as_datetime
+from isopleth.tasks import ShiftGiven
 from isopleth.tasks.two_sample.result import TwoSampleResult
-from isopleth.tasks.two_sample.shift_given import named_columns
 from isopleth.tasks.two_sample.testing import two_sample_test
 
 # Text of the unit of a time that rows of a group share.
@@ -49,7 +49,7 @@ def compare(
         each = [_in_units(column, table.labels[column], unit) for table in (first, second)]
         of_rows = labels_of_one_kind(*each)
     if target is not None:  # wrong names are told before the test
-        named_columns([str(name) for name in first.names], target, given)
+        ShiftGiven.given_columns([str(name) for name in first.names], target, given)
     run.stage("testing")
     result = two_sample_test(
         first.frame,

@@ -100,8 +100,8 @@ def _read_like(run: Run, file: Path, reference: FileTable) -> FileTable:
     if lacking := [str(column.name) for column in reference.schema.columns if str(column.name) not in there]:
         them = "it" if len(lacking) == 1 else "them"
         raise InputError(
-            f"{file} lacks {quoted(lacking)}, which the reference has; add {them} with empty cells to have {them} filled, or leave "
-            f"{them} out with --exclude."
+            f"{file} lacks {quoted(lacking)}, which the reference has; add {them} with empty cells to have {them} filled, or "
+            f"leave {them} out with --exclude."
         )
     table = run.read_for(file, reference.schema, cells=True)
     data = table.data

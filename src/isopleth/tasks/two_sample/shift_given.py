@@ -129,6 +129,27 @@ class ShiftGiven:
             confidence_level=level,
         )
 
+    @staticmethod
+    def given_columns(names: list[str], target: Any, given: Sequence[Any] | None) -> list[str]:
+        """Return the names of the given columns, by default all others; columns that are not among `names` are refused."""
+        wanted = [name for name in names if name != str(target)] if given is None else [str(name) for name in given]
+        for parameter, asked in (("target", [str(target)]), ("given", wanted)):
+            unknown = [name for name in asked if name not in names]
+            if unknown:
+                offered = f"{meant(unknown, names)}; expected one of {quoted(names)}"
+                raise InputError(
+                    f"{{parameter}} names {unknown[0]!r}, which is not compared{offered}.", parameter=parameter
+                )
+        if str(target) in wanted:
+            raise InputError(
+                "{parameter} names {column} too, which is the target; leave it out there.",
+                parameter="given",
+                column=str(target),
+            )
+        if not wanted:
+            raise InputError("{parameter} names no column; name at least one.", parameter="given")
+        return wanted
+
     def __str__(self) -> str:
         """Return the answer as a sentence."""
         return self.sentence("Y")
@@ -166,32 +187,11 @@ def _higher(shift: float) -> str:
     return "higher" if shift > 0.0 else "lower"
 
 
-def named_columns(names: list[str], target: Any, given: Sequence[Any] | None) -> list[str]:
-    """Return the names of the given columns, by default all others; columns that are not among `names` are refused."""
-    wanted = [name for name in names if name != str(target)] if given is None else [str(name) for name in given]
-    for parameter, asked in (("target", [str(target)]), ("given", wanted)):
-        unknown = [name for name in asked if name not in names]
-        if unknown:
-            offered = f"{meant(unknown, names)}; expected one of {quoted(names)}"
-            raise InputError(
-                f"{{parameter}} names {unknown[0]!r}, which is not compared{offered}.", parameter=parameter
-            )
-    if str(target) in wanted:
-        raise InputError(
-            "{parameter} names {column} too, which is the target; leave it out there.",
-            parameter="given",
-            column=str(target),
-        )
-    if not wanted:
-        raise InputError("{parameter} names no column; name at least one.", parameter="given")
-    return wanted
-
-
 def _chosen(
     problem: TwoSampleProblem, names: list[str], target: Any, given: Sequence[Any] | None
 ) -> tuple[int, list[int]]:
     """Return the numbers of the target and of the given columns, in the order of the table."""
-    wanted = named_columns(names, target, given)
+    wanted = ShiftGiven.given_columns(names, target, given)
     column = names.index(str(target))
     if problem.encoding.cells[column].kind == "categorical":
         hint = Hint("code them as numbers, or look at the shares of words in the table of columns")
