@@ -252,3 +252,14 @@ def test_a_column_of_many_words_tells_what_goes_with_each():
     assert np.mean(np.abs(np.log(model.predict_quantile(asked, 0.5) / usual)) < 0.1) > 0.9
     words = ConditionalDensity(n_estimators=40, random_state=0).fit(X[["article"]], kind[article])
     assert np.mean(words.predict(asked[["article"]]) == kind) > 0.95
+
+
+def test_the_distribution_function_of_whole_numbers_rises_at_them():
+    draws = np.random.default_rng(4)
+    x = draws.normal(size=(150, 1))
+    y = np.where(draws.uniform(size=150) < 0.4, 40.0, draws.integers(30, 50, 150))
+    model = ConditionalDensity(random_state=0).fit(x, y)
+    at = np.zeros((5, 1))
+    found = model.cdf(at, np.array([39.0, 39.4, 39.999, 40.0, 40.7]))
+    np.testing.assert_array_equal(found[[0, 0, 3]], found[[1, 2, 4]])
+    assert found[3] - found[0] > 0.3

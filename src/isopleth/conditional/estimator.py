@@ -260,7 +260,8 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
         X : array-like, tensor or data frame of shape (n_samples, n_features), optional
             Rows; None stands for those of the fit.
         y : array-like of shape (n_samples,)
-            A number or time for each row.
+            A number or time for each row. Between two that the target can have, such as whole numbers, the answer is that of the
+            lower one.
 
         Returns
         -------
@@ -272,11 +273,12 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
             If the target holds words, or `y` has another length.
         """
         self._refuse_words("cdf")
-        half = 0.5 * self.step_
         rows, backend = self._entered(X)
         values = self._asked(y, self._count(rows))
+        if self.step_:  # recorded numbers stand for what is within half a step: nothing lies between two of them
+            values = self.step_ * (np.floor(values / self.step_ + 1e-9) + 0.5)
         with Progress("answers", len(values), self.verbose) as tick:
-            found = self._cell_law.cells(rows, values + half, values + half, tick)
+            found = self._cell_law.cells(rows, values, values, tick)
         return backend.array(found[:, 0])
 
     def log_prob(self, X: Any = None, y: Any = None) -> Any:
