@@ -47,7 +47,8 @@ scales = np.geomspace(0.05, 0.6, 12)
 fig, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for estimator, color in ((SOSREP, "#0072B2"), (KDE, "#D55E00")):
     gains = [
-        estimator(length_scale=h).fit(moons).score(new_rows) / len(new_rows)
+        estimator(length_scale=h, frame="scale").fit(moons).score(new_rows)
+        / len(new_rows)
         for h in scales
     ]
     ax.plot(

@@ -173,7 +173,7 @@ def _title(picture: _Picture, names: list[str]) -> str:
 
 def _distance_note(difference: Any) -> str:
     low, high = difference.squared_l2_interval(_CONFIDENCE)
-    doubt = ": equal densities are not excluded" if low == 0.0 else ""
+    doubt = ": equal densities are not excluded by it; two_sample_test tests them" if low == 0.0 else ""
     return f"squared L2 distance {low:.3g} to {high:.3g} ({percent(_CONFIDENCE)}){doubt}"
 
 

@@ -20,7 +20,7 @@ _WORDS = {
     "level": ("higher", "lower"),
     "given": ("higher given the other columns", "lower given the other columns"),
     "spread": ("more spread", "less spread"),
-    "together": ("go together differently: more alike", "go together differently: less alike"),
+    "together": ("go together differently", "go together differently"),
     "incident": ("far above what is usual for some rows", "far below what is usual for some rows"),
 }
 # Columns that are drawn, and the last rows of a stream that pictures are made of.
