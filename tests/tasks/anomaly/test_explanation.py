@@ -374,3 +374,14 @@ def test_gaps_and_new_words_are_explained():
     with pytest.warns(UserWarning, match="not among the training rows"):
         new = detector.explain(table[:1].assign(u="zebra"))
     assert new.top(1) == [["u"]]
+
+
+def test_an_end_of_a_range_is_not_said_to_be_usual_and_shared_words_have_their_column():
+    values = np.array([[1, "no", "no"], [12, "yes", "red"]], dtype=object)
+    ends = {"usual": np.array([[0, "a", "b"], [7, "a", "b"]], dtype=object)}
+    ends["low"], ends["high"] = ends["usual"].copy(), ends["usual"].copy()
+    ends["low"][:, 0], ends["high"][:, 0] = [0, 3], [1, 20]
+    telling = np.array([[1, -1, -1], [2, -1, -1]])
+    explanation = explained([[2.0, 0.0, 0.0], [2.0, 0.0, 0.0]], values=values, telling=telling, **ends)
+    assert explanation.describe(0) == "a 1 (0 is usual for b no)"
+    assert explanation.describe(1) == "a 12 (3 to 20 is usual for red)"

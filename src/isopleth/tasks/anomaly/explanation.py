@@ -163,16 +163,19 @@ class Explanation(Result):
         return f"{cell} ({usual} is usual{given})"
 
     def _given(self, i: int, j: int) -> str:
-        """Return the cell that tells another one: a word by itself, all else with the name of its column."""
+        """Return the cell that tells another one: a word that one column has by itself, all else with the name of its column."""
         cell = self.values[i, j]
-        return cell_text(cell) if isinstance(cell, str) else f"{self.names[j]} {cell_text(cell)}"
+        alone = isinstance(cell, str) and not (np.delete(self.values, j, axis=1) == cell).any()
+        return cell_text(cell) if alone else f"{self.names[j]} {cell_text(cell)}"
 
     def _usual(self, i: int, j: int) -> str:
         """Return the values of a cell that are usual given the rest of the row."""
         if is_missing(self.usual[i, j]) or isinstance(self.usual[i, j], (str, bool, np.bool_)):
             return cell_text(self.usual[i, j])
         low, high = cell_text(self.low[i, j]), cell_text(self.high[i, j])
-        return low if low == high else f"{low} to {high}"
+        if low == high or cell_text(self.values[i, j]) in (low, high):  # an end of the range is not what is usual
+            return low if low == high else cell_text(self.usual[i, j])
+        return f"{low} to {high}"
 
     def position(self, row: int) -> int:
         """Return `row` counted from the start; negative numbers count from the end.
