@@ -309,3 +309,13 @@ def test_any_cell_that_no_training_row_has_in_a_constant_column_counts_alike(nov
     model = load(tmp_path / "d.isopleth")
     with pytest.warns(DataWarning, match="were not among"):
         np.testing.assert_allclose(model.score_samples(new), scores, rtol=1e-9)
+
+
+def test_a_missing_word_in_a_column_that_was_whole_is_told():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"a": rng.choice(["x", "y"], 60, p=[0.7, 0.3]), "b": rng.normal(size=60)})
+    detector = AnomalyDetector(n_estimators=25, random_state=0).fit(rows)
+    asked = pd.DataFrame({"a": ["x", None], "b": [0.0, 0.0]})
+    with pytest.warns(match="words are missing in 'a'.*most frequent word"):
+        scores = detector.score_samples(asked)
+    assert scores[0] == scores[1]

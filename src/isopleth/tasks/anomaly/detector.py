@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.errors import InputError, probability, warn_user
+from isopleth.core.errors import InputError, probability, quoted, warn_user
 from isopleth.core.p_values import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.core.parts import Parts, take_columns
 from isopleth.core.progress import ReportsProgress
@@ -106,7 +106,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
 
     Tables may have words, truth values, times and missing cells. A category becomes indicators, scaled so that the column
     has a variance of 1; unlike categories are at the distance :math:`1/\sqrt{\sum_c p_c(1 - p_c)}` in the joint evidence. A
-    missing word is a word of its own, if the column had gaps at fit. A missing number counts with its conditional mean given
+    missing word is a word of its own, if the column had gaps at fit; otherwise it counts as the most frequent word, which is told
+    in a warning. A missing number counts with its conditional mean given
     the other cells of the row, under the covariance of the second kind of evidence, and adds to the other two kinds
     what the column adds on average.
 
@@ -381,6 +382,17 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """Return rows with a code for missing words, that of the most frequent word if no training row had a gap."""
         return self._with_gap_codes(table.rows)
 
+    def _warn_of_new_gaps(self, table: CheckedRows) -> None:
+        """Warn of missing words where no row of the fit lacked one."""
+        if table.columns is None or table.rows.shape[1] == self._n_numeric:
+            return
+        new = np.isnan(table.rows[:, self._n_numeric :]).any(axis=0) & np.isnan(self._gap_codes)
+        words = [str(column.name) for column in table.columns.columns if column.kind == "categorical"]
+        if names := [name for name, is_new in zip(words, new, strict=True) if is_new]:
+            warn_user(
+                f"words are missing in {quoted(names)}, where no row of the fit lacks one; they count as the most frequent word."
+            )
+
     def _with_gap_codes(self, rows: np.ndarray) -> np.ndarray:
         """Return rows of numbers and codes with a code for missing words."""
         gaps, numeric = np.isnan(rows), self._n_numeric
@@ -439,6 +451,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """Return the checked rows, and the same in the frame of the model; warn of times beyond those of the fit."""
         check_is_fitted(self, "offset_")
         table = enter(self, X)
+        if warn:
+            self._warn_of_new_gaps(table)
         rows = self._frame.enter(self._rounding.apply(self._coded(table)))
         if warn and not self._is_of_fit(rows):
             warn_of_times_apart(table, *self._ends, "that is what makes rows odd")
