@@ -265,7 +265,8 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         --------
         >>> import pandas as pd
         >>> from isopleth import DensityImputer
-        >>> table = pd.DataFrame({"size": [*range(40), 38], "kind": [*["small"] * 20, *["large"] * 20, None]})
+        >>> sizes = [*[1.2, 1.5, 1.9, 2.3] * 5, *[8.1, 8.7, 9.2, 9.9] * 5, 9.0]
+        >>> table = pd.DataFrame({"size": sizes, "kind": [*["small"] * 20, *["large"] * 20, None]})
         >>> bool(DensityImputer().fit(table).impute_probability(table)["kind"].iloc[40] > 0.8)
         True
         """

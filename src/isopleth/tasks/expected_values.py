@@ -168,8 +168,10 @@ class FilledCells(Result):
     3 missing cells of 20 rows were filled, in 1 of 2 columns.
     <BLANKLINE>
     column  filled  share
-       age       3   0.15
-      town       0      0
+       age       3  0.15
+      town       0  0
+    <BLANKLINE>
+    --filled FILE lists the filled cells, each with its interval or the probability of its word.
     """
 
     names: list[str]

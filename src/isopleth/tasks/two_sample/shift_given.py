@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import t as t_law
 
 from isopleth.conditional import ConditionalDensity
+from isopleth.core.budget import Budget
 from isopleth.core.errors import Hint, InputError, meant, probability, quoted
 from isopleth.results.text import in_words, pvalue_text
 from isopleth.tasks.two_sample.separation import folds_of_groups
@@ -208,7 +209,7 @@ class _TargetRows:
     other: np.ndarray  # (n,): whether a row is of the later sample in an order by what the samples hold
     later: int  # which sample that is
     groups: np.ndarray | None  # (n,): rows of a group depend on each other
-    n_jobs: int | None
+    budget: Budget
 
     @property
     def second(self) -> np.ndarray:
@@ -234,7 +235,7 @@ class _TargetRows:
         if problem.groups is not None:
             groups = np.concatenate([problem.groups[i][part] for i, part in zip(samples, parts, strict=True)])
         return cls(
-            cells[:, cell.place], _coordinates(problem, cells, others), other, samples[1], groups, problem.budget.n_jobs
+            cells[:, cell.place], _coordinates(problem, cells, others), other, samples[1], groups, problem.budget
         )
 
 
@@ -283,7 +284,9 @@ def _cross_fitted(rows: _TargetRows, values: np.ndarray) -> np.ndarray:
 def _fitted(rows: _TargetRows, values: np.ndarray, part: Any) -> ConditionalDensity:
     """Return the law of values given the coordinates; truth values become words, whose laws are probabilities."""
     y = np.where(values, _TRUE, _FALSE) if values.dtype == bool else values
-    return ConditionalDensity(_TREES, forests=1, random_state=_SEED, n_jobs=rows.n_jobs).fit(rows.z[part], y[part])
+    return ConditionalDensity(_TREES, forests=1, random_state=_SEED, n_jobs=rows.budget.n_jobs).fit(
+        rows.z[part], y[part]
+    )
 
 
 def _mean_of(model: ConditionalDensity, rows: np.ndarray | None) -> np.ndarray:
