@@ -294,9 +294,8 @@ def row_draws(rows: np.ndarray) -> np.ndarray:
     order = np.argsort(keys, kind="stable")
     starts = np.append(True, np.diff(keys[order]) != 0)
     several = np.flatnonzero(~starts | ~np.append(starts[1:], True))
-    if len(
-        several
-    ):  # permutations of one another, and numbers of one cell of the grid: their contents have to order them
+    # Permutations of one another, and numbers of one cell of the grid, have to be ordered by their contents.
+    if len(several):
         tied = order[several]
         exact = np.where(np.isnan(rows[tied]), _GAP, rows[tied])
         order[several] = tied[np.lexsort([_keys(_bits(exact)), _keys(_bits(cells[tied])), keys[tied]])]
