@@ -21,12 +21,12 @@ def test_spread_of_ordinary_rows_is_the_pooled_deviation():
 
 
 @pytest.mark.parametrize("wild", [1e3, 1e12, -1e300])
-def test_one_extreme_value_in_each_sample_does_not_change_the_scale(wild, recwarn):
+@pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning")
+def test_one_extreme_value_in_each_sample_does_not_change_the_scale(wild):
     rows = np.random.default_rng(1).normal(size=(150, 1))
     calm = spread_within(rows, one_and_one(100, 50))
     rows[[3, 120]] = wild
     assert spread_within(rows, one_and_one(100, 50)) == pytest.approx(calm, rel=0.9)
-    assert not recwarn.list
 
 
 def test_columns_of_which_most_is_one_value_use_what_varies():

@@ -267,13 +267,13 @@ def test_directions_without_extent_and_columns_of_nearly_one_value_leave_the_oth
 
 
 @pytest.mark.parametrize("far", [10.0, 30.0, 1e3, 1e4, 1e6, 1e60])
-def test_one_far_row_gives_no_warning_and_changes_the_others_little(far, recwarn):
+@pytest.mark.filterwarnings("error::UserWarning", "error::RuntimeWarning")
+def test_one_far_row_gives_no_warning_and_changes_the_others_little(far):
     x = rows_of(200, 4) @ np.diag([1.0, 1.0, 1.0, 0.2]) @ np.linalg.qr(rows_of(4, 4))[0]  # far in a narrow direction
     want, x[0] = score_of(x[1:]), far * np.array([1.0, -1.0, 1.0, 1.0])
     got = score_of(x)
     assert np.isfinite(got).all()
     assert relative_error(got[1:], want) < 0.03
-    assert not recwarn.list
 
 
 @pytest.mark.parametrize("condition", [10.0, 1e4])
