@@ -153,8 +153,10 @@ class CellLaws:
         laws = map_threads(fit_one, range(rows.shape[1]), growth.budget.threads)
         return cls(tuple(laws), tuple(maps), sizes), judged
 
-    def judge(self, rows: np.ndarray, limits: IntervalCells | None = None) -> CellJudgement:
-        """Judge rows that are not those of the fit."""
+    def judge(
+        self, rows: np.ndarray, limits: IntervalCells | None = None, asked: np.ndarray | None = None
+    ) -> CellJudgement:
+        """Judge rows that are not those of the fit; `asked`, (n, d), is a mask of the cells that are judged, all by default."""
         said = IntervalCells.none(len(rows)) if limits is None else limits
         scored = in_scores(rows, list(self.maps))
         judged = CellJudgement.empty(*rows.shape)
@@ -162,8 +164,9 @@ class CellLaws:
         for j, law in enumerate(self.laws):
             if law is None:
                 continue
-            at = law.judging(len(rows))
-            for part in np.split(order, np.arange(_BATCH, len(rows), _BATCH)):
+            some = order if asked is None else order[asked[order, j]]
+            at = law.judging(len(some))
+            for part in np.split(some, np.arange(_BATCH, len(some), _BATCH)):
                 judged.put(part, j, law, at(scored[part]), scored[part, j], said.take(part))
         return judged
 

@@ -23,6 +23,7 @@ from isopleth.core.errors import InputError, probability
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.p_values import benjamini_hochberg
 from isopleth.core.progress import Progress, ReportsProgress
+from isopleth.core.rows import sample_places
 from isopleth.core.steps import recorded_step
 from isopleth.core.tails import Tail
 from isopleth.core.threads import DEFAULT_N_JOBS
@@ -187,6 +188,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, limits, growth=growth, **how)
         self._set_bounds(table, rows, judged.excess[:, : table.n_numeric])
         judged.rearrange(np.searchsorted(independent, sample.place))
+        self._known = np.isin(sample.place, independent[sample_places(len(rows), self.max_samples)])
         self._judged = judged
         self._repeats = sample.repeats()
         self._unread = self._unread_of(X, table)
@@ -203,7 +205,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     def _score_fit(self, table: CheckedRows) -> None:
         """Keep the scores of the cells of the fit, and the mistakes in its rows."""
         self._scores_of_fit = self._scores(table, self._judged, self._unread)
-        self._mistakes = self._mistakes_in(table, self._scores_of_fit)
+        self._mistakes = self._mistakes_in(table, self._scores_of_fit, self._known)
 
     def _begin(self, X: Any) -> tuple[CheckedRows, Sample]:
         """Take a table: points for cells that say a limit, rules and forms of words; return it, and its distinct rows."""
@@ -320,9 +322,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         found = np.isnan(self._without_absent(table.rows, table.order)) & ~table.missing
         return self._in_table_order(table, found)
 
-    def _judgement(self, table: CheckedRows) -> CellJudgement:
-        """Judge rows that are not those of the fit."""
-        return self._laws.judge(self._without_absent(table.rows, table.order), table.limits)
+    def _judgement(self, table: CheckedRows, asked: np.ndarray | None = None) -> CellJudgement:
+        """Judge rows that are not those of the fit, or some of their cells by a mask of the encoded rows."""
+        return self._laws.judge(self._without_absent(table.rows, table.order), table.limits, asked)
 
     def _computed(self, table: CheckedRows) -> dict[int, set[int]]:
         """Return the encoded columns that equations compute from each one; of equations of the same columns the first counts."""
@@ -536,8 +538,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """Return what a mistake is, with the names of its columns."""
         return mistake.said.format(*(self._names[table.order[k]] for k in mistake.columns))
 
-    def _mistakes_in(self, table: CheckedRows, scores: np.ndarray) -> FoundMistakes:
-        """Return the mistakes that explain rows."""
+    def _mistakes_in(self, table: CheckedRows, scores: np.ndarray, known: np.ndarray) -> FoundMistakes:
+        """Return the mistakes that explain rows; `known` is a mask of those that the laws are fitted to."""
         kinds = None if table.columns is None else [table.columns.columns[place].kind for place in table.order]
         numbers = [
             k
@@ -545,15 +547,21 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             if k not in table.limits.columns and (kinds is None or kinds[k] == "numeric")
         ]
 
-        def judge(rows: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        def judge(rows: np.ndarray, at: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             other = replace(table, rows=rows, weights=np.ones(len(rows)), limits=table.limits.take(at))
-            found = self._scores(other, self._judgement(other), {})
+            found = self._scores(other, self._judgement(other, asked), {})
             return self._encoded_order(other, found), self._encoded_order(other, self._bounds(other))
 
+        found = self._encoded_order(table, scores)
+
+        def standing(at: np.ndarray) -> np.ndarray:
+            out, own = np.where(np.isnan(table.rows[at]), np.nan, found[at]), known[at]
+            if own.any():  # the scores of all other rows are by the same laws
+                out[own] = judge(table.rows[at[own]], at[own], np.ones((int(own.sum()), out.shape[1]), dtype=bool))[0]
+            return out
+
         bounds = self._encoded_order(table, self._bounds(table))
-        return found_mistakes(
-            table.rows, self._encoded_order(table, scores), bounds, numbers, judge, self._solved(table, scores)
-        )
+        return found_mistakes(table.rows, found, bounds, numbers, judge, standing, self._solved(table, scores))
 
     def _solved(self, table: CheckedRows, scores: np.ndarray) -> list[Mistake]:
         """Return for each broken equation the ways to keep it: one cell is what the others say."""
@@ -573,7 +581,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     ) -> Told:
         """Return what is told of the cells of a table: what is usual there, by which mistake, and which are certain."""
         of_fit = judged is self._judged
-        mistakes = self._mistakes if of_fit else self._mistakes_in(table, scores)
+        mistakes = self._mistakes if of_fit else self._mistakes_in(table, scores, np.zeros(len(scores), dtype=bool))
         usual, low, high = self._usual(table, judged, scores)
         told = Told(scores, self._excess(table, judged), usual, low, high, mistakes.found)
         bounds, absent = self._bounds(table), self._absent(table)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Self
 
 import numpy as np
 
@@ -24,6 +25,8 @@ _NEAR, _MOST_CELLS = 3.0, 6
 _GAIN_OF_ONE, _GAIN_OF_TWO, _USUAL_BOUND, _LEAD, _BELOW = 5.0, 8.0, 6.0, 2.0, 2.0
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
 RECORDED = 0.965
+
+Judge = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def found_mistakes(
     scores: np.ndarray,
     bounds: np.ndarray,
     numbers: Sequence[int],
-    judge: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]],
+    judge: Judge,
+    standing: Callable[[np.ndarray], np.ndarray],
     solved: Sequence[Mistake] = (),
 ) -> FoundMistakes:
     """Return the mistake of each row that one explains, and the scores of the row without it.
@@ -86,34 +90,89 @@ def found_mistakes(
     numbers : sequence of int
         Columns of numbers.
     judge : function
-        Takes changed rows, and the numbers of the rows that they were, and returns scores and bounds by laws that know these.
+        Takes changed rows, the numbers of the rows that they were, and a mask of the cells that are asked for, and returns
+        scores and bounds by laws that know these rows.
+    standing : function
+        Takes numbers of rows, and returns the scores of these rows as they stand, by the laws of `judge`.
     solved : sequence of Mistake
         Further mistakes that may explain a row, such as a cell that does not keep an equation.
     """
     margin = np.where(np.isnan(scores), -np.inf, scores - bounds).max(axis=1, initial=-np.inf)
     calm = margin <= 0.0
-    doubted = np.flatnonzero(margin > -_NEAR)
     columns = {j: NumberColumn.of(rows[calm, j]) for j in numbers}
-    tried = [mistake for i in doubted.tolist() for mistake in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns)]
-    tried += [each for each in solved if margin[each.row] > 0.0]
-    if not tried:
-        return FoundMistakes({}, {})
+    of_solved = [each for each in solved if margin[each.row] > 0.0]
+    doubted = np.union1d(np.flatnonzero(margin > -_NEAR), np.array([each.row for each in of_solved], dtype=np.intp))
+    before = standing(doubted)
+    # Most that any mistake can gain: most rows that are nearly flagged have too little for one.
+    most = np.maximum(_surprise(scores[doubted]), _surprise(before)).sum(axis=1)
+    hopeful = doubted[(most >= _least_needed(rows[doubted], columns) - _LEAD) & (margin[doubted] > -_NEAR)]
+    tried = [each for i in hopeful.tolist() for each in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns)]
+    tried += of_solved
     tried.sort(key=lambda each: each.row)
-    at = np.array([each.row for each in tried])
-    undone = rows[at]
-    for k, each in enumerate(tried):
-        undone[k, list(each.columns)] = each.values
-    after, bounds_after = judge(undone, at)
-    before, _ = judge(rows[at], at)
-    changed = np.zeros(undone.shape, dtype=bool)
-    for k, each in enumerate(tried):
-        changed[k, list(each.columns)] = True
-    # A law that knows the row as it stands is kinder to it. Cells that change are judged by one that does not, and the others by
-    # the same one before and after.
-    gains = _surprise(np.where(changed, scores[at], before)).sum(axis=1) - _surprise(after).sum(axis=1)
-    usual = np.asarray((np.where(changed, after - bounds_after, -np.inf) <= -_BELOW).all(axis=1))
-    needed = np.array([_needed(each, rows[each.row], bounds[each.row], columns) for each in tried])
-    return _chosen(tried, gains - needed, usual, after)
+    found = Undone.of(tried, rows, scores, bounds, columns)
+    # What is less than the lead below what is needed is not chosen, and is in the way of no other mistake.
+    found = found.take(most[np.searchsorted(doubted, found.at)] >= found.needed - _LEAD)
+    after, _ = judge(found.rows, found.at, found.changed)
+    found = found.take(found.most(before[np.searchsorted(doubted, found.at)], after) >= found.needed - _LEAD)
+    if not found.tried:
+        return FoundMistakes({}, {})
+    after, bounds_after = judge(found.rows, found.at, np.ones(found.changed.shape, dtype=bool))
+    gains = found.most(before[np.searchsorted(doubted, found.at)], np.where(found.changed, after, np.nan))
+    gains -= _surprise(np.where(found.changed, np.nan, after)).sum(axis=1)
+    usual = np.asarray((np.where(found.changed, after - bounds_after, -np.inf) <= -_BELOW).all(axis=1))
+    return _chosen(found.tried, gains - found.needed, usual, after)
+
+
+@dataclass(frozen=True)
+class Undone:
+    """Rows without a mistake each."""
+
+    tried: list[Mistake]
+    at: np.ndarray  # (k,): the rows that they were
+    rows: np.ndarray  # (k, d)
+    changed: np.ndarray  # (k, d): mask of the cells of the mistake
+    needed: np.ndarray  # (k,): nats that undoing it has to gain
+    scores: np.ndarray  # (k, d): of the rows as they stand, by laws that do not know them
+
+    @classmethod
+    def of(
+        cls,
+        tried: list[Mistake],
+        rows: np.ndarray,
+        scores: np.ndarray,
+        bounds: np.ndarray,
+        columns: dict[int, NumberColumn],
+    ) -> Self:
+        """Undo mistakes in rows."""
+        at = np.array([each.row for each in tried], dtype=np.intp)
+        undone, changed = rows[at], np.zeros((len(at), rows.shape[1]), dtype=bool)
+        for k, each in enumerate(tried):
+            undone[k, list(each.columns)] = each.values
+            changed[k, list(each.columns)] = True
+        needed = np.array([_needed(each, rows[each.row], bounds[each.row], columns) for each in tried])
+        return cls(tried, at, undone, changed, needed, scores[at])
+
+    def take(self, kept: np.ndarray) -> Self:
+        """Return some of them."""
+        tried = [each for each, keep in zip(self.tried, kept.tolist(), strict=True) if keep]
+        return type(self)(tried, *(part[kept] for part in (self.at, self.rows, self.changed, self.needed, self.scores)))
+
+    def most(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """Return the most that undoing them gains by the scores of their changed cells, (k,).
+
+        A law that knows the row as it stands is kinder to it. Cells that change are judged by one that does not, and the others,
+        `before`, by the same one before and after.
+        """
+        standing = _surprise(np.where(self.changed, self.scores, before)).sum(axis=1)
+        return np.asarray(standing - _surprise(np.where(self.changed, after, np.nan)).sum(axis=1))
+
+
+def _least_needed(rows: np.ndarray, columns: dict[int, NumberColumn]) -> np.ndarray:
+    """Return the least nats that a mistake of each row has to gain: fewer where a number is out of the range of its column."""
+    far = np.zeros(len(rows), dtype=bool)
+    for j, column in columns.items():
+        far |= (rows[:, j] < column.low) | (rows[:, j] > column.high)
+    return np.where(far, _GAIN_OF_ONE, _GAIN_OF_TWO)
 
 
 def _needed(mistake: Mistake, cells: np.ndarray, bounds: np.ndarray, columns: dict[int, NumberColumn]) -> float:
