@@ -14,10 +14,13 @@ from isopleth.tasks.changes.preparation import TO_SIGMA
 _SHORTEST, _FEWEST, _FEWEST_LONG = 8, 10, 3
 # Parts of a season that are tried as cycles, which are the days of a week, and least share of its variance that their mean has.
 _DAYS, _SHARE = 7, 0.3
-# Least deviation of a size, in sizes of working days, and largest share of the cycles that deviate.
+# Least deviation of a size, in those of the working days beside it, and largest share of the cycles that deviate.
 _LEAST, _MOST = 0.75, 0.15
 # Cycles for a degree of freedom of the robust deviation of sizes; with it the probability is right for 10 to 60 normal sizes.
 _CYCLES_A_FREEDOM = 2.0
+# Working days before a cycle and after it, whose median sizes are the usual ones: it deviates from both, since days that grow
+# with the level of a rate deviate from one.
+_BESIDE, _NEAREST = 14, 5
 # Share of a cycle by which one may come early or late, and least part of a usual size that it then has: it is not absent.
 _LATE, _PRESENT = 0.25, 0.5
 # Largest difference of the levels on both sides, as a share of the height.
@@ -55,16 +58,20 @@ class OddCycles:
         like = np.array([np.median(sizes[k % self.alike :: self.alike]) for k in range(len(sizes))])
         # Working days are compared with all working days, and days off with all of these.
         working = like >= 0.5 * like.max()
-        usual = float(np.median(sizes[working]))
-        off = sizes - np.where(working, usual, np.median(sizes[~working]) if not working.all() else 0.0)
-        spread = TO_SIGMA * float(np.median(np.abs(off - np.median(off))))
-        if spread <= 0.0 or usual <= 0.0:
+        usual = _medians_beside(sizes, np.flatnonzero(working))
+        if usual.min() <= 0.0:
             return []
+        shares = sizes / usual
+        both = shares - np.where(working, 1.0, np.median(shares[:, ~working]) if not working.all() else 0.0)
+        spread = TO_SIGMA * float(np.median(np.abs(both - np.median(both))))
+        if spread <= 0.0:
+            return []
+        off = np.where(both[0] * both[1] > 0.0, both[np.abs(both).argmin(axis=0), np.arange(len(sizes))], 0.0)
         chances = 2.0 * len(off) * student.sf(np.abs(off) / spread, len(off) / _CYCLES_A_FREEDOM)
-        odd = np.flatnonzero((chances <= rate) & (np.abs(off) >= _LEAST * usual))
+        odd = np.flatnonzero((chances <= rate) & (np.abs(off) >= _LEAST))
         if len(odd) > _MOST * len(off):
             return []
-        kept = [k for k in odd.tolist() if off[k] > 0.0 or not self._is_late(k, _PRESENT * usual)]
+        kept = [k for k in odd.tolist() if off[k] > 0.0 or not self._is_late(k, _PRESENT * usual[:, k].min())]
         stretches = [(self._stretch(k, k % self.alike), float(chances[k])) for k in kept]
         return [(*stretch, chance) for stretch, chance in stretches if stretch is not None]
 
@@ -106,6 +113,18 @@ def _size(values: np.ndarray, wave: np.ndarray) -> float:
     """Return the size of a cycle, by least squares on the mean cycle."""
     away = wave - wave.mean()
     return float((values - values.mean()) @ away / (away @ away))
+
+
+def _medians_beside(sizes: np.ndarray, these: np.ndarray) -> np.ndarray:
+    """Return the median sizes of the nearest of these before each cycle and after it, (2, m); near an end, of the few nearest."""
+    out = np.empty((2, len(sizes)))
+    for k in range(len(sizes)):
+        first, last = np.searchsorted(these, [k, k + 1])
+        sides = these[max(first - _BESIDE, 0) : first], these[last : last + _BESIDE]
+        both = np.concatenate(sides)
+        near = both[np.argsort(np.abs(both - k), kind="stable")[:_NEAREST]]
+        out[:, k] = [np.median(sizes[side if 2 * len(side) > _NEAREST else near]) for side in sides]
+    return out
 
 
 def _mean_cycle(season: np.ndarray, period: float) -> np.ndarray:
