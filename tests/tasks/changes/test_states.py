@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import ChangePointDetector
+from isopleth.tasks.changes.search import Changes, _told
 from isopleth.tasks.changes.states import _accuracy, states_of
 
 ORDER = np.array([0, 1, 0, 2, 1])
@@ -71,6 +72,22 @@ def test_segments_that_differ_by_a_change_between_them_are_no_one_state():
     detector = ChangePointDetector(random_state=0).fit(series)
     assert detector.kinds_.tolist() == ["incident", "incident", "level"]
     assert detector.states_.tolist() == [0, 1, 0, 2]
+
+
+def test_the_scatter_of_states_is_that_of_what_was_compared():
+    """Cycles of other sizes come back, while the innovations between them differ by chance: these say nothing of the states."""
+    rng, steps = np.random.default_rng(5), np.array([200, 400])
+    waves = np.repeat([1.0, 2.0, 1.0], 200) * np.sin(np.arange(600) * 2.0 * np.pi / 20.0)
+    sources = {"location": waves, "scatter": rng.normal(size=600), "shape": waves + 0.1 * rng.normal(size=600)}
+    sources = {name: column[:, None] for name, column in sources.items()}
+    found = Changes(steps, np.array(["scatter"] * 2), np.zeros(2), [(0,)] * 2, steps[:, None], np.arange(3))
+    told = _told(found, sources, {200: "shape", 400: "shape"}, 20.0)
+    assert [number for number, _ in told] == [0, 1]
+    for _, numbers in told:
+        assert numbers[1, 0] == pytest.approx(np.sqrt(2.0) * numbers[0, 0], rel=0.02)
+    assert states_of(sources["shape"], steps, 20.0, rng, told).tolist() == [0, 1, 0]
+    by_innovations = _told(found, sources, {200: "scatter", 400: "scatter"}, 20.0)
+    assert states_of(sources["shape"], steps, 20.0, rng, by_innovations).tolist() == [0, 1, 2]
 
 
 def test_the_detector_tells_states_in_words_table_and_picture():

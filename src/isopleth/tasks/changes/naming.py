@@ -65,6 +65,12 @@ def kind_of_shape(left: np.ndarray, right: np.ndarray, cycle: float | None) -> t
     return found or _by_period(left, right)
 
 
+def scatter_of(side: np.ndarray, cycle: float | None) -> np.ndarray:
+    """Return the mean root of the standard deviations of blocks, which wild ones do not dominate."""
+    blocks = _in_blocks(side, max(_BLOCK, cycle or 0.0)) or [side]
+    return np.asarray(np.mean([np.sqrt(block.std(axis=0)) for block in blocks], axis=0))
+
+
 def _compared(
     sides: list[list[np.ndarray]], statistics: Callable[[np.ndarray], np.ndarray], least: float
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -9,11 +9,11 @@ import numpy as np
 
 from isopleth.tasks.changes.described import TIME as DESCRIPTION
 from isopleth.tasks.changes.described import Described, described
-from isopleth.tasks.changes.description_length import RUNS, logs_of_growth, roots
+from isopleth.tasks.changes.description_length import RUNS, logs_of_growth
 from isopleth.tasks.changes.incidents import with_incidents
 from isopleth.tasks.changes.legs import LEGS
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, merged, one_a_gap
-from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
+from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape, scatter_of
 from isopleth.tasks.changes.positions import by_windows, positions_of
 from isopleth.tasks.changes.preparation import spikes
 from isopleth.tasks.changes.series import ObservedSeries
@@ -70,22 +70,29 @@ def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[
     kinds = with_incidents(series.values, placed.steps, placed.kinds, placed.columns)
     trend = "curve" if model.curve is not None else "line" if model.found.location.degree > 0 else ""
     found = _not_beside_incidents(replace(placed, kinds=kinds, trend=trend), series)
-    told = _told(found, series, model)
+    quantities = {int(step): one.quantity for step, one in zip(placed.steps, changes, strict=True)}
+    told = _told(found, _sources(series, model), quantities, model.cycle)
     plain = series.shapes if model.curve is None else series.shapes - model.curve
     found = replace(found, states=states_of(plain, found.steps, model.cycle, rng.spawn(1)[0], told))
     series.tick(_SCANS)
     return _with_sharp_incidents(found, series)
 
 
-def _told(found: Changes, series: ObservedSeries, model: Described) -> list[tuple[int, np.ndarray]]:
-    """Return the numbers of the changes of a level or a scatter, with these of their columns in all segments."""
-    sources = {"level": series.values, "incident": series.values, "scatter": roots(model.innovations)}
+def _told(
+    found: Changes, sources: dict[str, np.ndarray], quantities: dict[int, str], cycle: float | None
+) -> list[tuple[int, np.ndarray]]:
+    """Return the numbers of the changes of a level or a scatter, with these of their columns in all segments.
+
+    A scatter is that of the quantity that was compared: the scatter of cycles may change where that of innovations does not.
+    """
     told = []
     for number, (kind, columns) in enumerate(zip(found.kinds.tolist(), found.columns, strict=True)):
-        if kind in sources:
-            source = sources[kind][:, list(columns)]
-            parts = np.split(source / np.maximum(source.std(axis=0), 1e-300), found.steps)
-            told.append((number, np.array([part.mean(axis=0) for part in parts])))
+        if kind not in ("level", "incident", "scatter"):
+            continue
+        scatter = kind == "scatter"
+        source = sources[quantities[int(found.steps[number])] if scatter else "location"][:, list(columns)]
+        parts = np.split(source / np.maximum(source.std(axis=0), 1e-300), found.steps)
+        told.append((number, np.array([scatter_of(one, cycle) if scatter else one.mean(axis=0) for one in parts])))
     return told
 
 
@@ -131,9 +138,7 @@ def _numbered(states: np.ndarray) -> np.ndarray:
 
 def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:
     """Return the kind of each change and its columns, by the segments on either side in the quantity that was compared."""
-    bounds = [0, *(one.step for one in changes), len(series)]
-    residuals = series.values if model.residuals is None else model.residuals
-    sources = {"location": series.values, "scatter": model.innovations, "shape": model.shapes, "given": residuals}
+    bounds, sources = [0, *(one.step for one in changes), len(series)], _sources(series, model)
     named: list[tuple[str, tuple[int, ...]]] = []
     for one, (start, place, end) in zip(changes, zip(bounds, bounds[1:], bounds[2:], strict=False), strict=True):
         source = sources[one.quantity]
@@ -147,6 +152,12 @@ def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -
         else:
             named.append(kind_of_shape(left, right, model.cycle))
     return named
+
+
+def _sources(series: ObservedSeries, model: Described) -> dict[str, np.ndarray]:
+    """Return the quantities that are compared."""
+    residuals = series.values if model.residuals is None else model.residuals
+    return {"location": series.values, "scatter": model.innovations, "shape": model.shapes, "given": residuals}
 
 
 def _placed(
