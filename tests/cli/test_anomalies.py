@@ -456,7 +456,7 @@ class TestFailures:
         assert shown.endswith("\r\x1b[K")
 
     def test_a_log_gets_a_line_now_and_then(self, monkeypatch, capfd):
-        clock = iter([0.0, 1.0, 1.0, 12.0, 13.0, 23.0, 40.0])  # made, a stage and its line, a computation four times
+        clock = iter([0.0, 1.0, 12.0, 13.0, 23.0, 40.0])  # made, a stage, a computation four times
         monkeypatch.setattr(messages, "time", SimpleNamespace(monotonic=lambda: next(clock)))
         stage = messages.Stages(["reading", "fitting"])
         stage("fitting")

@@ -148,11 +148,11 @@ def test_an_interrupt_leaves_no_file_and_says_a_sentence(folder, tmp_path, monke
 
 
 def test_the_bar_has_the_stage_the_share_and_what_is_left(folder, monkeypatch):
-    monkeypatch.setattr("isopleth.cli.program.share_and_rest", lambda share, spent: f" {share:.0%}, left")
+    monkeypatch.setattr("isopleth.cli.program.seconds_left", lambda share, spent: 7.0)
     monkeypatch.setattr("isopleth.core.progress.PATIENCE", -1.0)
     monkeypatch.setattr("isopleth.core.progress.ON_TERMINAL", 0.0)
     code, received = run_in_terminal(["anomalies", str(folder / "part*.parquet"), "--explain"], 120, None)
     assert code == 0, received
     for stage in ("reading", "fitting", "scoring"):
-        assert f"] {stage} 100%, left" in received
+        assert f"] {stage} 100%, 7 s left" in received
     assert "] explaining: laws of columns" in received

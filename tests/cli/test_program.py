@@ -172,8 +172,20 @@ def test_the_shell_completes_commands_and_options(words, expected):
     assert {line.partition(",")[2] for line in run.stdout.splitlines()} == expected
 
 
-@pytest.mark.parametrize(
-    ("share", "spent", "said"), [(1e-5, 4.0, " 0%"), (0.25, 0.5, " 25%"), (0.25, 4.0, " 25%, 12 s left")]
-)
-def test_the_time_that_is_left_is_estimated_when_there_is_something_to_go_by(share, spent, said):
-    assert messages.share_and_rest(share, spent) == said
+@pytest.mark.parametrize(("share", "spent", "left"), [(1e-5, 4.0, None), (0.25, 0.5, None), (0.25, 4.0, 12.0)])
+def test_the_time_that_is_left_is_estimated_when_there_is_something_to_go_by(share, spent, left):
+    assert messages.seconds_left(share, spent) == left
+
+
+def test_the_bar_counts_on_where_nothing_is_heard(monkeypatch):
+    stage = messages.Stages(["reading", "fitting"])
+    stage._stage, stage._since = "fitting", 10.0
+    stage._heard_at, stage._label, stage._share, stage._spent = 20.0, ": laws", 0.5, 8.0
+    assert stage._words(20.0) == ": laws 50%, 8 s left"
+    assert stage._words(23.0) == ": laws 50%, 5 s left"
+    assert stage._words(29.0) == ", 19 s so far"
+    stage._share = 1.0
+    assert stage._words(22.0) == ", 12 s so far"
+    stage._share = 0.0
+    assert stage._words(22.0) == ": laws, 12 s so far"
+    stage.end()

@@ -489,7 +489,7 @@ def changes() -> None:
 
 @click.command(
     cls=Command,
-    stages="reading testing writing",
+    stages="reading testing describing writing",
     short_help="Test whether two tables differ, and show where.",
     reads={"a": "files", "b": "files"},
 )

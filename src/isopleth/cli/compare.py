@@ -66,10 +66,13 @@ def compare(
     result = replace(result, names=named, labels=called, schema=found, lines=lines)
     if target is not None:
         result = replace(result, asked=result.shift(target, given))
+    run.stage("describing")
+    result.explain()
     run.stage("writing")
     paths = (str(a), str(a if b is None else b))
     parts = None if split is None else called
-    run.write(result, columns(run, result, paths, parts, (first, second)))
+    # The difference at every row takes a pass over all of them, and only the file holds it.
+    run.write(result, columns(run, result, paths, parts, (first, second)) if run.out else None)
     before, after = parts or paths
     run.answer(result, top, before=before, after=after)
 

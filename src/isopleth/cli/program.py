@@ -7,6 +7,7 @@ import errno
 import shlex
 import shutil
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -136,13 +137,17 @@ class Stages:
     """Progress of named stages on standard error: a bar on a terminal, elsewhere a line every ten seconds.
 
     It hears of computations too, whose names, shares and estimates of what is left stand behind the stage that they are part of.
+    Where nothing is heard for a while the bar counts on: the estimate down, or the seconds of the stage up.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = list(names)
         self._terminal, self._visible = sys.stderr.isatty(), not _is_quiet()
         self._shown, self._stage, self._since = "", "", 0.0
+        self._label, self._share, self._spent, self._heard_at = "", 0.0, 0.0, 0.0
         self._next = time.monotonic() + IN_LOG  # of a line in a log: shorter commands leave none
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._counter: threading.Thread | None = None
         if self._visible:
             listen(self.heard)
 
@@ -153,27 +158,51 @@ class Stages:
         now = time.monotonic()
         if name != self._stage:
             self._stage, self._since = name, now
-        spent = now - self._since
-        self._show("" if share is None else share_and_rest(share, spent))
+        if self._counter is None and self._terminal:
+            self._counter = threading.Thread(target=self._count, daemon=True)
+            self._counter.start()
+        self._hear(now, "", share or 0.0, now - self._since)
 
     def heard(self, label: str, share: float, spent: float) -> None:
         """Show a computation in the stage: what it does, which share is done, after so many seconds."""
-        self._show(f": {label}{share_and_rest(share, spent)}")
+        self._hear(time.monotonic(), f": {label}", share, spent)
 
-    def _show(self, words: str) -> None:
+    def _hear(self, now: float, label: str, share: float, spent: float) -> None:
+        self._label, self._share, self._spent, self._heard_at = label, share, spent, now
+        self._show(now)
+
+    def _count(self) -> None:
+        """Show each second how the time passes, from a thread of its own: the main one may be in compiled code."""
+        while not self._ended.wait(_SILENCE):
+            if (now := time.monotonic()) - self._heard_at >= _SILENCE:
+                self._show(now)
+
+    def _words(self, now: float) -> str:
+        """Return the computation that runs with its share and what is left of it; without these, the seconds of the stage."""
+        silent = now - self._heard_at
+        left = seconds_left(self._share, self._spent)
+        if silent >= _SILENCE and (left is None or silent >= left):
+            ended = self._share >= 1.0 or left is not None
+            return f"{'' if ended else self._label}, {now - self._since:.0f} s so far"
+        shown = f" {self._share:.0%}" if self._share else ""
+        return f"{self._label}{shown}" + ("" if left is None else f", {max(left - silent, 0.0):.0f} s left")
+
+    def _show(self, now: float) -> None:
         """Show the stages that are done, and the one that runs with some words."""
-        done = self._names.index(self._stage) if self._stage in self._names else 0
-        line = f"[{'#' * done + '-' * (len(self._names) - done)}] {self._stage}{words}"
-        if not self._terminal:
-            self._log(line)
-        elif line != self._shown:
-            most = shutil.get_terminal_size().columns - 1
-            click.echo(f"{_ERASE}{line[:most]}", err=True, nl=False)
-            self._shown = line
+        with self._lock:
+            if self._ended.is_set():
+                return
+            done = self._names.index(self._stage) if self._stage in self._names else 0
+            line = f"[{'#' * done + '-' * (len(self._names) - done)}] {self._stage}{self._words(now)}"
+            if not self._terminal:
+                self._log(now, line)
+            elif line != self._shown:
+                most = shutil.get_terminal_size().columns - 1
+                click.echo(f"{_ERASE}{line[:most]}", err=True, nl=False)
+                self._shown = line
 
-    def _log(self, line: str) -> None:
+    def _log(self, now: float, line: str) -> None:
         """Write a line if the last one is long ago."""
-        now = time.monotonic()
         if now >= self._next:
             self._next = now + IN_LOG
             click.echo(line, err=True)
@@ -182,19 +211,22 @@ class Stages:
         """Erase the bar."""
         if self._visible:
             listen(None)
-        if self._shown:
-            click.echo(_ERASE, err=True, nl=False)
-            self._shown = ""
+        with self._lock:
+            self._ended.set()
+            if self._shown:
+                click.echo(_ERASE, err=True, nl=False)
+                self._shown = ""
 
 
+# Seconds without news after which the bar counts on by itself.
+_SILENCE = 1.0
 # Share of a computation from which on the time that is left is estimated: the first steps include preparations.
 _LEAST_SHARE = 0.01
 
 
-def share_and_rest(share: float, spent: float) -> str:
-    """Return a share in words and, from a second and a hundredth on, an estimate of the seconds that are left."""
-    left = f", {spent * (1.0 - share) / share:.0f} s left" if share >= _LEAST_SHARE and spent >= 1.0 else ""
-    return f" {share:.0%}{left}"
+def seconds_left(share: float, spent: float) -> float | None:
+    """Return an estimate of the seconds that are left, from a second and a hundredth on; None before."""
+    return spent * (1.0 - share) / share if share >= _LEAST_SHARE and spent >= 1.0 else None
 
 
 _WRONG_INPUT = 2

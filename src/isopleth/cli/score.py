@@ -29,6 +29,9 @@ from isopleth.io.resume import Journal, content_fingerprint, partial_path, refus
 from isopleth.results.text import counted
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 
+# Rows that are answered at once: the bar moves after each.
+_AT_ONCE = 10_000
+
 
 def score(run: Run, model: Path, file: Path, chunk_rows: int | None, resume: bool) -> None:
     """Write the answers of a model for each row of a table."""
@@ -53,9 +56,13 @@ def score(run: Run, model: Path, file: Path, chunk_rows: int | None, resume: boo
         done = rows_done(journal)
         with removed_if_refused(journal):
             for chunk in rows.tables(size, done):
+                before = done
+
+                def show(part: int, before: int = before) -> None:
+                    run.stage("scoring", rows.file.share_of(before + part) if gaps else (before + part) / rows.n_rows)
+
                 done += len(chunk)
-                journal.append(str(done), _answered(answers, chunk, gaps))
-                run.stage("scoring", None if gaps else done / rows.n_rows)
+                journal.append(str(done), _answered(answers, chunk, gaps, show))
         run.stage("writing")
         _write(run, answers, journal)
         unranked = _unranked(answers, journal)
@@ -115,14 +122,19 @@ def open_rows(
     return rows, gaps
 
 
-def _answered(answers: Answers, chunk: FileTable, gaps: bool) -> dict[str, np.ndarray]:
-    """Return the answers about the rows of a chunk, and their lines."""
+def _answered(answers: Answers, chunk: FileTable, gaps: bool, show: Callable[[int], None]) -> dict[str, np.ndarray]:
+    """Return the answers about the rows of a chunk, and their lines; `show` is told how many rows have theirs."""
+    found = []
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="words that were not among")  # they are counted, and said once
         warnings.filterwarnings(
             "ignore", message="X does not have valid feature names"
         )  # they were matched by name before
-        kept = {"answers": answers(chunk.frame if gaps else chunk.values)}
+        for first in range(0, len(chunk), _AT_ONCE):
+            part = chunk.take(np.arange(first, min(first + _AT_ONCE, len(chunk))))
+            found.append(answers(part.frame if gaps else part.values))
+            show(first + len(part))
+    kept = {"answers": np.vstack(found)}
     return kept if chunk.lines is None else kept | {"lines": chunk.lines}
 
 

@@ -44,6 +44,9 @@ _UNDER_CALLBACKS: ContextVar[tuple[Any, Any] | None] = ContextVar("_UNDER_CALLBA
 # Whether a computation that reports is running: those inside it, such as the fits of a search, stay silent.
 _REPORTING: ContextVar[bool] = ContextVar("_REPORTING", default=False)
 
+# The part of a computation that reports which runs now: what is done of a computation inside it is done of the part.
+_PART: ContextVar[AtMost | None] = ContextVar("_PART", default=None)
+
 
 class ReportsProgress(CallbackSupportMixin):
     """Base of estimators whose fits show their progress to callbacks of scikit-learn, set by ``set_callbacks``."""
@@ -101,16 +104,22 @@ class Progress:
     def __init__(self, label: str, total: int, verbose: bool | int) -> None:
         self._label, self._total, self._visible = label, max(1, int(total)), bool(verbose)
         self._token: Token[bool] | None = None
-        self._done, self._lock = 0, threading.Lock()
+        self._done, self._lock = 0.0, threading.Lock()
         self._start = self._next = 0.0
         self._shown = False
         self._estimator: Any = None
         self._task: Any = None
         self._seen = 0
         self._hearer: Hearer | None = None
+        self._part: AtMost | None = None
+        self._steps = 1.0
+        self._part_token: Token[AtMost | None] | None = None
 
     def __enter__(self) -> Self:
         inside, under = _REPORTING.get(), _UNDER_CALLBACKS.get()
+        if inside and (part := _PART.get()) is not None:
+            self._part, self._steps = part, part.most / self._total
+            self._part_token = _PART.set(None)
         self._visible = self._visible and not inside
         self._hearer = None if inside or self._visible else hearer()
         if under is not None and not inside:
@@ -123,8 +132,23 @@ class Progress:
         self._next = self._start + PATIENCE
         return self
 
-    def __call__(self, steps: int = 1) -> None:
+    @contextmanager
+    def part(self, steps: float) -> Iterator[None]:
+        """Count `steps` while the block runs: computations inside it say how far they are, and its end counts the rest."""
+        counted = AtMost(steps, self)
+        token = _PART.set(counted)
+        try:
+            yield
+        finally:
+            _PART.reset(token)
+        counted.end()
+
+    def __call__(self, steps: float = 1) -> None:
         """Count steps that are done."""
+        if self._part is not None:
+            with self._lock:
+                self._part(self._steps * steps)
+            return
         if not self._visible and self._hearer is None and self._task is None:
             return
         with self._lock:
@@ -148,7 +172,7 @@ class Progress:
         """End as many subtasks as the steps that are done stand for."""
         if self._task is None:
             return
-        for _ in range(self._seen, self._done * min(self._total, _SEEN) // self._total):
+        for _ in range(self._seen, int(self._done * min(self._total, _SEEN) / self._total)):
             part = self._task.subcontext(task_name=f"part of {self._label}")
             part.call_on_fit_task_begin(estimator=self._estimator)
             part.call_on_fit_task_end(estimator=self._estimator)
@@ -166,6 +190,9 @@ class Progress:
         if self._token is not None:
             _REPORTING.reset(self._token)
             self._token = None
+        if self._part_token is not None:
+            _PART.reset(self._part_token)
+            self._part_token = None
         if self._task is not None and kind is None:
             self._task.call_on_fit_task_end(estimator=self._estimator)
         if not self._shown:
@@ -179,10 +206,10 @@ class Progress:
 class AtMost:
     """Steps of a computation whose number is not known beforehand: `most` are counted, the rest of these at the end."""
 
-    def __init__(self, most: int, tick: Callable[[int], None]) -> None:
-        self._left, self._tick = most, tick
+    def __init__(self, most: float, tick: Callable[[float], None]) -> None:
+        self.most, self._left, self._tick = most, most, tick
 
-    def __call__(self, steps: int = 1) -> None:
+    def __call__(self, steps: float = 1) -> None:
         """Count steps that are done, as far as there are any left."""
         counted = min(steps, self._left)
         self._left -= counted
@@ -193,7 +220,7 @@ class AtMost:
         self(self._left)
 
 
-def unheard(steps: int = 1) -> None:
+def unheard(steps: float = 1) -> None:
     """Ignore steps that are done, where nothing is to be reported."""
 
 

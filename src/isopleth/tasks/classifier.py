@@ -12,6 +12,7 @@ from scipy.linalg import cholesky, solve, solve_triangular
 from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import unheard
+from isopleth.core.rows import mixed, symmetric_keys
 from isopleth.core.threads import interruptible, map_threads, slices
 from isopleth.operators.features import LaplaceFeatures
 
@@ -138,6 +139,12 @@ def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     return np.sort(np.argsort(rank, kind="stable")[:count])
 
 
+def in_random_order(rows: np.ndarray, seed: int) -> np.ndarray:
+    """Return the indices of rows in a random order that depends on what the rows hold, and not on their order."""
+    order = np.argsort(mixed(symmetric_keys(rows), seed), kind="stable")
+    return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
+
+
 @dataclass(frozen=True)
 class Fits:
     """Scores fitted without each fold; the last column, the mean kernel value, tells how typical a row is."""
@@ -164,6 +171,24 @@ class Fits:
                 tick(len(rows))
 
         self.features.map(score, range(len(self.offsets)))
+        return out
+
+    def one_each(self, z: np.ndarray, folds: np.ndarray, tick: Callable[[int], None] = unheard) -> np.ndarray:
+        """Return scores of rows, each by the fit without the fold given for it, of shape (n, K + 1); `tick` counts rows.
+
+        The coefficients are taken to the functions around the centres once, which spares a triangular system for each row: ten
+        times as fast, with rounding errors some hundred times as large.
+        """
+        flat = self.coefficients.reshape(len(self.coefficients), -1)
+        directions = solve_triangular(self.features.factor, flat, lower=True, trans="T")
+        out = np.empty((len(z), self.offsets.shape[1]))
+
+        def score(part: slice) -> None:
+            every = (self.features.functions(z[part]) @ directions).reshape(-1, *self.offsets.shape) + self.offsets
+            out[part] = every[np.arange(len(every)), folds[part]]
+            tick(len(every))
+
+        self.features.map(score, self.features.blocks(len(z)))
         return out
 
     def __call__(self, z: np.ndarray) -> np.ndarray:

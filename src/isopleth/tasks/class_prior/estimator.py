@@ -37,13 +37,25 @@ from isopleth.tasks.class_prior.shares import (
     held_out_losses,
     strangeness,
 )
-from isopleth.tasks.classifier import Fits, FoldMoments, SpanFeatures, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import (
+    Fits,
+    FoldMoments,
+    SpanFeatures,
+    drawn_evenly,
+    in_random_order,
+    stratified_folds,
+)
 
 # Largest ridge that is tried, over the number of labelled rows for classes of equal size, and the smaller ones as shares of
 # it. With few rows a large ridge has less noise; classes that only a combination of columns separates need a small one.
 _RIDGE, _SHARES_OF_RIDGE = 10.0, (0.1, 0.01, 0.001)
 # Distance of the unlabelled rows from the mixture, in standard deviations, that causes a warning.
 _STRANGE = 6.0
+# Labelled rows that scores are fitted to, and rows without labels that all fits score, at most: of longer tables a sample is
+# used. All labelled rows say what the scores of a class are, and all other rows enter the shares, each by one fit.
+MOST_ROWS = 20_000
+# Rows of a long table that all fits score, to measure how much the fits differ.
+_ROWS_OF_ALL_FITS = 5_000
 # With weight 0 a class would not be learned, and some classifiers fail or return wrong classes.
 _LEAST_SHARE = 1e-3
 
@@ -118,6 +130,10 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
     -----
     Rows and labels may be tensors or arrays of another library. The computation is done in NumPy; fitted numeric arrays are in
     the library and on the device of the rows.
+
+    Beyond 20,000 labelled rows the scores are fitted to 20,000 of them, as many of each class as it has, drawn by what the rows
+    hold; the means of the scores, and so the shares and their intervals, are those of all labelled rows. Beyond 20,000
+    unlabelled rows each is scored by one of the fits, drawn likewise, in the place of all ten.
 
     The kernel is :math:`\exp(-\tfrac{1}{2d} \sum_j |x_j - y_j|)` of standardised columns. It is characteristic: the mean scores
     of two different classes differ for any ridge. The shares are therefore consistent as the numbers of labelled and unlabelled
@@ -215,13 +231,25 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         centred = ScaledColumns.centred(rows, keep)
         self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
         z = self._frame.enter(rows)
-        drawn = rows[drawn_evenly(labels, self.centers, seed)]
+        chosen = _rows_of_the_fit(z, labels, seed)
+        drawn = rows[chosen][drawn_evenly(labels[chosen], self.centers, seed)]
         self.centers_ = merge_equal(drawn, np.ones(len(drawn)))[0]
+        folds = stratified_folds(labels, seed)
+        scores = self._fit_scores(z[chosen], labels[chosen], folds[chosen])
+        if len(chosen) < len(z):  # the others have no part in any fit: each is scored by one, as held-out rows are
+            scores = self._one_each(z, folds, "scores of labelled rows")
+        self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
+        self._rows, self._labels = rows, labels
+        self._with_gaps = table.missing.any(axis=0)
+        return table.finish(self)
+
+    def _fit_scores(self, z: np.ndarray, labels: np.ndarray, folds: np.ndarray) -> np.ndarray:
+        """Fit scores that separate the classes, and return those of the same rows by fits without their folds."""
+        counts = np.bincount(labels)
         passes = 2 if self.alpha is not None else 2 + len(_SHARES_OF_RIDGE)
         bar = Progress("scores that separate the classes", passes * len(z), self.verbose)
         with ONE_BLAS_THREAD, bar as tick:  # the systems of the folds are small
             features = SpanFeatures.of(self._frame.enter(self.centers_), Budget.of(self))
-            folds = stratified_folds(labels, seed)
             sums = FoldMoments.of(features, z, labels, folds, tick)
             largest = _RIDGE * float((1.0 / counts).sum()) / len(counts) ** 2
             self.alpha_ = largest if self.alpha is None else float(self.alpha)
@@ -238,10 +266,12 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
                     if clearly_less(fewer, losses):
                         self.alpha_, self._fits, self._squash = share * largest, fits, squash
                         losses, scores = fewer, found
-        self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
-        self._rows, self._labels = rows, labels
-        self._with_gaps = table.missing.any(axis=0)
-        return table.finish(self)
+        return scores
+
+    def _one_each(self, z: np.ndarray, folds: np.ndarray, label: str) -> np.ndarray:
+        """Return scores of many rows, each by one of the fits."""
+        with ONE_BLAS_THREAD, Progress(label, len(z), self.verbose) as tick:
+            return self._fits.one_each(z, folds, tick)
 
     def _column_scale(self, rows: np.ndarray, balance: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
         """Return the scale by which distances in each coordinate are divided."""
@@ -308,22 +338,27 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         """
         probability("confidence_level", confidence_level)
         rows, name, groups = apart(Given.of(X), by, getattr(self, "feature_names_in_", ()))
-        _, scores = self._scored(rows)
+        scores, several = self._scores_for_shares(rows)
         if groups is not None and len(groups) != len(scores):
             raise InputError(f"by has {len(groups)} entries; expected one a row, {len(scores)}.", parameter="by")
-        overall = self._shares(scores, float(confidence_level), population)
+        overall = self._shares(scores, several, float(confidence_level), population)
         if groups is None:
             return overall.like(X)
         members = {str(group): np.flatnonzero(groups == group) for group in np.unique(groups)}
         each = {
-            group: self._shares(scores[here], float(confidence_level), population, f" of the group {group!r}").like(X)
+            group: self._shares(
+                scores[here], several, float(confidence_level), population, f" of the group {group!r}"
+            ).like(X)
             for group, here in members.items()
         }
         return replace(overall, by=name, groups=each).like(X)
 
-    def _shares(self, scores: np.ndarray, level: float, population: bool, whose: str = "") -> ClassPriors:
+    def _shares(
+        self, scores: np.ndarray, several: np.ndarray | None, level: float, population: bool, whose: str = ""
+    ) -> ClassPriors:
         """Return the shares among rows of these scores, and warn if they are no mixture of the classes."""
-        found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]))
+        some = None if several is None else self._squash(several[..., :-1])
+        found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]), some)
         typical = scores[..., -1].mean(axis=1)
         if strangeness(self._typical, self._labels, typical, found.priors) > _STRANGE:
             warn_user(
@@ -410,13 +445,30 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _scored(self, X: Any) -> tuple[CheckedRows, np.ndarray]:
         """Return the table of rows and their scores by all fits, of shape (n, fits, K + 1)."""
+        table, z = self._entered(X)
+        with ONE_BLAS_THREAD:
+            return table, self._fits(z)
+
+    def _entered(self, X: Any) -> tuple[CheckedRows, np.ndarray]:
+        """Return the table of rows, and the rows as the fits take them."""
         check_is_fitted(self, "_held_out")
         table = enter(self, X, missing=True)
         self._warn_of_new_gaps(table.rows)
         warn_of_times_apart(table, self._least, self._most, "classes are told apart by it")
-        z = self._frame.enter(self._encoding(self._encoding.filled(table.rows, int(self._filling[1]))))
+        return table, self._frame.enter(self._encoding(self._encoding.filled(table.rows, int(self._filling[1]))))
+
+    def _scores_for_shares(self, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return scores (n, fits, K + 1) by all fits; of many rows by one fit each, and those of some of them by all fits."""
+        z = self._entered(X)[1]
+        if len(z) <= MOST_ROWS:
+            with ONE_BLAS_THREAD:
+                return self._fits(z), None
+        order = in_random_order(z, int(self._filling[0]))
+        folds = np.empty(len(z), dtype=np.intp)
+        folds[order] = np.arange(len(z)) % len(self._fits.offsets)
+        scores = self._one_each(z, folds, "scores of rows without labels")
         with ONE_BLAS_THREAD:
-            return table, self._fits(z)
+            return scores[:, None], self._fits(z[np.sort(order[:_ROWS_OF_ALL_FITS])])
 
     def _checked(self, priors: ClassPriors) -> ClassPriors:
         """Return shares of classes; refuse those of other classes."""
@@ -484,6 +536,14 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
         weight = (shares / (np.bincount(self._labels) / len(self._labels)))[self._labels]
         return clone(classifier).fit(self._rows, to_numpy(self.classes_)[self._labels], **{name: weight})
+
+
+def _rows_of_the_fit(z: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
+    """Return the labelled rows that scores are fitted to: all of a table that is not large, else as many of each class."""
+    if len(z) <= MOST_ROWS:
+        return np.arange(len(z))
+    order = in_random_order(z, seed)
+    return np.sort(order[drawn_evenly(labels[order], MOST_ROWS, seed)])
 
 
 def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

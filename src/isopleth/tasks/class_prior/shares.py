@@ -32,8 +32,11 @@ class Shares:
     unstable: np.ndarray
 
     @classmethod
-    def of(cls, held_out: np.ndarray, labels: np.ndarray, new: np.ndarray) -> Self:
-        """Estimate shares from probabilities of labelled (n, K) and other rows (rows, fits, K), first for equal shares."""
+    def of(cls, held_out: np.ndarray, labels: np.ndarray, new: np.ndarray, several: np.ndarray | None = None) -> Self:
+        """Estimate shares from probabilities of labelled (n, K) and other rows (rows, fits, K), first for equal shares.
+
+        If `new` has one fit only, `several` are probabilities of some rows by all fits, which say what other fits would change.
+        """
         classes = held_out.shape[1]
         solve = two_shares if classes == 2 else mixture
         priors = np.full(classes, 1.0 / classes)
@@ -47,6 +50,8 @@ class Shares:
             if classes == 2:  # of more classes, one factor of calibration is not right for every pair of them
                 means, steady = moments.with_modelled(_modelled_means(known, held_out, labels))
             priors = solve(means, target, steady.noise(near, len(new), drawn=False))
+        if several is not None:
+            scores = _relative(several, near)
         return cls(priors, moments, target, len(new), _jackknife(scores))
 
     def covariance(self, *, population: bool) -> np.ndarray:

@@ -11,7 +11,6 @@ from isopleth.core.p_values import LEVEL
 from isopleth.results.text import in_words
 from isopleth.tasks.column_changes import as_read, in_order
 from isopleth.tasks.two_sample.given_others import MISSING, OPEN
-from isopleth.tasks.two_sample.separation import column_changes
 
 if TYPE_CHECKING:
     from isopleth.tasks.two_sample.result import TwoSampleResult
@@ -39,7 +38,7 @@ def is_said_given_others(found: TwoSampleResult) -> bool:
 
 def _separating(found: TwoSampleResult) -> str:
     """Return which columns tell nearly all rows of the samples apart, each alone; empty if none does or there are no others."""
-    changes = column_changes(found.problem)
+    changes = found.column_changes
     telling = np.flatnonzero(changes["share"] > _SEPARATES)
     if not len(telling) or len(found.names) < 2:
         return ""

@@ -21,6 +21,7 @@ from isopleth.difference.samples import TwoSamples
 from isopleth.operators.features import LaplaceFeatures
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.row_encoding import NumberEncoding, RowEncoding
+from isopleth.tasks.two_sample.drawn_rows import WholeSamples
 from isopleth.tasks.two_sample.given_others import contrasts, fitted_residuals
 from isopleth.tasks.two_sample.permutation import (
     Basis,
@@ -46,6 +47,8 @@ from isopleth.tasks.two_sample.permutation import (
 _MOST_PAIRS = 500
 # Most correlations that are held at once while the pairs are chosen.
 _AT_ONCE = 1_000_000
+# Most products that are held at once for all rows: more of them only take memory.
+_PRODUCTS_AT_ONCE = 32
 # Correlations that differ by rounding only are equal.
 _DIGITS = 9
 
@@ -72,12 +75,15 @@ class Products:
     def squares(self, units: Units, labels: Labels, budget: Budget) -> np.ndarray:
         """Return squared contrasts (1 + B, k + c) of pairs and of cubes: Hermite's, uncorrelated with a normal column."""
         total, out = len(self.pairs) + len(self.cubed), [np.zeros((len(labels), 0))]
-        for part in slices(total, budget.memory / (32.0 * len(self.values))):
-            chosen = np.arange(total)[part]
-            one, two = self.pairs[chosen[chosen < len(self.pairs)]].T
-            single = self.values[:, self.cubed[chosen[chosen >= len(self.pairs)] - len(self.pairs)]]
-            features = np.hstack([self.values[:, one] * self.values[:, two], single**3 - 3.0 * single])
-            out.append(standard_contrasts(features, units, labels) ** 2)
+        parts = slices(total, min(_PRODUCTS_AT_ONCE, budget.memory / (32.0 * len(self.values))))
+        with Progress("products of columns", len(parts), budget.verbose) as tick:
+            for part in parts:
+                chosen = np.arange(total)[part]
+                one, two = self.pairs[chosen[chosen < len(self.pairs)]].T
+                single = self.values[:, self.cubed[chosen[chosen >= len(self.pairs)] - len(self.pairs)]]
+                features = np.hstack([self.values[:, one] * self.values[:, two], single**3 - 3.0 * single])
+                out.append(standard_contrasts(features, units, labels) ** 2)
+                tick()
         return np.hstack(out)
 
 
@@ -155,6 +161,7 @@ class TwoSampleProblem:
     budget: Budget
     # number of the group of each row of each sample; groups are permuted as blocks
     groups: tuple[np.ndarray, np.ndarray] | None = None
+    every: WholeSamples | None = None  # all rows, where those of the problem were drawn from them
 
     @classmethod
     def of(cls, x: CheckedRows, y: CheckedRows, names: list[str], *, compared: bool, **options: Any) -> Self:
@@ -173,11 +180,21 @@ class TwoSampleProblem:
     @property
     def is_of_numbers(self) -> bool:
         """Tell whether the samples were complete rows of numbers."""
-        return self.encoding.columns is None and not any(np.isnan(rows).any() for rows in self.tables)
+        return self.encoding.columns is None and not any(np.isnan(rows).any() for rows in self.all_tables)
+
+    @property
+    def all_tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """Cells of all rows of both samples, also of those that the test does not use."""
+        return self.tables if self.every is None else self.every.tables
+
+    @property
+    def all_weights(self) -> np.ndarray:
+        """Count of each distinct row in each sample, over all rows, of shape (m, 2)."""
+        return self.samples.weights if self.every is None else self.every.weights
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Number of rows of each sample."""
+        """Number of rows of each sample that the test uses."""
         return self.samples.split, len(self.samples.place) - self.samples.split
 
     @property
@@ -371,9 +388,15 @@ class TwoSampleProblem:
     @cached_property
     def scores(self) -> np.ndarray:
         """Normal scores of all columns together, of shape (11, 1 + B): those of :attr:`score_names`."""
-        forms, k = self._forms(self.bases, self.unit_rows), len(self.kernels)
-        products = self._products[1].max(axis=1, initial=0.0)
-        found = rank_scores(np.vstack([forms[:k], forms[k:].max(axis=0), self._in_context(), products]))
+        k = len(self.kernels)
+        with Progress("statistics of all permutations", 10, self.budget.verbose) as tick:
+            with tick.part(3):
+                forms = self._forms(self.bases, self.unit_rows)
+            with tick.part(4):
+                products = self._products[1].max(axis=1, initial=0.0)
+            with tick.part(3):
+                in_context = self._in_context()
+        found = rank_scores(np.vstack([forms[:k], forms[k:].max(axis=0), in_context, products]))
         found[-1] -= _BEHIND
         return found
 

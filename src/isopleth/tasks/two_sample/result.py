@@ -12,7 +12,8 @@ import numpy as np
 
 from isopleth.core.errors import InputError, probability, warn_user
 from isopleth.core.p_values import LEVEL, adjusted_p_values, normal_quantile, permutation_pvalue
-from isopleth.core.threads import ONE_BLAS_THREAD, map_threads
+from isopleth.core.progress import Progress
+from isopleth.core.threads import ONE_BLAS_THREAD, map_threads, slices
 from isopleth.difference.lsdd import LSDD
 from isopleth.results.charts import Chart
 from isopleth.results.keys import NUMBER, Fact, Key
@@ -26,7 +27,7 @@ from isopleth.tasks.column_changes import as_read, in_order
 from isopleth.tasks.two_sample.charts import charts
 from isopleth.tasks.two_sample.findings import SUCH_ROWS, findings, is_said_given_others
 from isopleth.tasks.two_sample.given_others import GivenOthers
-from isopleth.tasks.two_sample.permutation import Basis, tiles
+from isopleth.tasks.two_sample.permutation import tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
 from isopleth.tasks.two_sample.shift_given import ShiftGiven
@@ -39,6 +40,8 @@ _SHARED = 0.05
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
 _KIND_OF_COLUMN = "what the column holds there, or why it is left out; null where it is not there"
+# Rows beyond those of the test whose difference is computed at once: their words take a coordinate each.
+_ROWS_AT_ONCE = 50_000
 # Columns of which the group that changed is looked for.
 _MOST_WHERE = 5
 
@@ -123,7 +126,8 @@ class TwoSampleResult(Result):
     @classmethod
     def of(cls, problem: TwoSampleProblem, names: list[str], set_aside: dict[str, str]) -> Self:
         """Compute the scores of a problem, and the p-value from them."""
-        sizes, permutations = problem.sizes, problem.permutations
+        n, m = map(len, problem.all_tables)
+        sizes, permutations = (n, m), problem.permutations
         if not problem.varying.any():  # all rows are equal
             nowhere = np.full(len(names), np.nan)
             return cls(0.0, 1.0, sizes, names, permutations, 1, nowhere, {}, problem, 0, set_aside=set_aside)
@@ -151,7 +155,7 @@ class TwoSampleResult(Result):
         """Return the known cells of a column in both samples: numbers, datetime64, or words as objects."""
         encoding = self.problem.encoding
         kind, place = encoding.kinds[column], encoding.cells[column].place
-        both = [rows[:, place] for rows in self.problem.tables]
+        both = [rows[:, place] for rows in self.problem.all_tables]
         both = [cells[~np.isnan(cells)] for cells in both]
         if kind.kind == "categorical":
             both = [np.array(decode_cells(kind, cells), dtype=object) for cells in both]
@@ -273,6 +277,11 @@ class TwoSampleResult(Result):
         keep = [what for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
         how = f" {' and '.join(keep)} would compare more of them." if keep else ""
         words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._limited(), self._shared()]
+        if self.problem.every is not None and self.problem.groups is None:
+            used = [f"{some:,} of {every:,}" for some, every in zip(self.problem.sizes, self.sizes, strict=True)]
+            words.append(
+                f"The test uses {' and '.join(used)} rows, drawn at random; medians, spreads and shares are of all rows."
+            )
         if self.problem.groups is not None and len(units.rows) < sum(self.sizes):
             words.append(
                 "Groups change places with groups of as many rows only: the test uses "
@@ -303,12 +312,12 @@ class TwoSampleResult(Result):
     @cached_property
     def shared_rows(self) -> tuple[int, int]:
         """Number of rows of each sample that are also in the other one, in the columns that were compared."""
-        one, two = self.problem.samples.weights.T
+        one, two = self.problem.all_weights.T
         return int(one[two > 0].sum()), int(two[one > 0].sum())
 
     def _shared(self) -> str:
         """Return how many rows the samples share, if more than rows repeat within them."""
-        weights = self.problem.samples.weights
+        weights = self.problem.all_weights
         repeated = (weights - (weights > 0)).sum(axis=0) / self.sizes
         shares = np.array(self.shared_rows) / self.sizes
         if not (shares > _SHARED + 2.0 * repeated).any():
@@ -329,16 +338,19 @@ class TwoSampleResult(Result):
         Returns
         -------
         dict
-            Lists with one entry a row, the most telling of each sample first: "sample", "line" or "row" (counted from 0),
+            Lists with one entry a row, the most telling of each sample first, of large samples among the rows that the test
+            uses: "sample", "line" or "row" (counted from 0),
             "difference" (the fitted density of the row's own sample less that of the other, times the volume of the kernel), and
             the values by the names of the columns.
         """
-        excess = np.concatenate([self.witness.x, -self.witness.y])
-        sample = np.repeat([0, 1], self.sizes)
+        x, y = self.witness.at_used_rows
+        excess, sample = np.concatenate([x, -y]), np.repeat([0, 1], [len(x), len(y)])
         order = np.lexsort([-excess, sample])
         order = np.concatenate([order[(sample[order] == i) & (excess[order] > 0.0)][: most // 2] for i in (0, 1)])
         sample = sample[order]
-        place = order - sample * self.sizes[0]
+        place = order - sample * len(x)
+        if self.problem.every is not None:
+            place = np.array([self.problem.every.used[i][j] for i, j in zip(sample, place, strict=True)], dtype=np.intp)
         lines = [each for each in self.lines if each is not None]
         in_lines = len(lines) == 2
         where = [lines[i][j] if in_lines else j for i, j in zip(sample, place, strict=True)]
@@ -351,10 +363,10 @@ class TwoSampleResult(Result):
         return found | {name: each for name, each in zip(self.names, cells, strict=True) if name not in found}
 
     def _cells(self, column: int, rows: np.ndarray) -> list[Any]:
-        """Return the cells of a column at rows of both samples, as they were given; None where one is missing."""
+        """Return the cells of a column at rows that the test uses, as they were given; None where one is missing."""
         encoding = self.problem.encoding
         kind, place = encoding.kinds[column], encoding.cells[column].place
-        values = np.concatenate(self.problem.tables)[rows, place]
+        values = np.concatenate([table[:, place] for table in self.problem.tables])[rows]
         if kind.kind == "numeric":
             return [None if np.isnan(value) else value for value in values.tolist()]
         found: list[Any] = [None] * len(rows)
@@ -472,6 +484,23 @@ class TwoSampleResult(Result):
     def witness(self) -> Witness:
         """Columns and places in which the samples differ; computed at first use."""
         return Witness.of(self.problem, self.best, self.names, self.pvalue)
+
+    def explain(self) -> None:
+        """Compute what the sentences say, with one bar for all of it."""
+        with Progress("what differs", 100, self.problem.budget.verbose) as tick:
+            with tick.part(60):
+                self.witness.at_used_rows  # noqa: B018 - computed at first use, and kept
+            with tick.part(15):
+                self._separation  # noqa: B018
+            with tick.part(10):
+                self.column_changes  # noqa: B018
+            with tick.part(15):
+                self.changed_groups  # noqa: B018
+
+    @cached_property
+    def column_changes(self) -> dict[str, Any]:
+        """Change of each column over all rows, in the order of the columns."""
+        return column_changes(self.problem)
 
     def separation(self, confidence_level: float = 0.95) -> Separation:
         """Return the accuracy with which rows of the two samples can be classified, and the share of one sample that differs.
@@ -604,7 +633,7 @@ class TwoSampleResult(Result):
         if not 0.0 < significance_level <= 1.0:
             raise InputError(f"significance_level = {significance_level!r}: expected a number above 0 and at most 1.")
         given, alone = self.witness.given_others, self.witness.p_values
-        found = column_changes(self.problem) | {"pvalue": alone, "pvalue_given_others": given.p_values}
+        found = self.column_changes | {"pvalue": alone, "pvalue_given_others": given.p_values}
         found |= {"shift_given_others": given.shifts, "given_others": given.texts}
         found["others_without"] = [", ".join(self.names[k] for k in left_out) for left_out in given.left_out]
         named = np.flatnonzero(np.minimum(alone, given.p_values) <= significance_level)
@@ -711,15 +740,22 @@ class Witness:
         Largest score of each column alone; -inf for constant columns.
     p_values : ndarray of shape (n_features,)
         p-value of each column alone, adjusted for the number of columns.
-    x, y : ndarray of shape (n,) and (n',)
-        Fitted density difference at the rows of X and of Y, times the volume of the kernel: positive where there is more of X.
-        It is LSDD's with the kernel whose score is largest.
     pairs : list of tuple of two str
         Pairs of columns whose products were compared.
     pair_p_values : ndarray of shape (n_pairs,)
         p-value of the product of each pair, adjusted for the number of pairs.
     given_others : GivenOthers
         `p_values`, `shifts` and `texts` of the columns given the other columns.
+    problem : TwoSampleProblem
+        The prepared samples.
+    best : int
+        Position of the kernel and ridge of the LSDD with the largest score.
+
+    Attributes
+    ----------
+    x, y : ndarray of shape (n,) and (n',)
+        Fitted density difference at the rows of X and of Y, times the volume of the kernel: positive where there is more of X.
+        It is LSDD's with the kernel whose score is largest.
 
     Notes
     -----
@@ -734,31 +770,85 @@ class Witness:
     names: list[str]
     statistics: np.ndarray
     p_values: np.ndarray
-    x: np.ndarray
-    y: np.ndarray
     pairs: list[tuple[str, str]]
     pair_p_values: np.ndarray
     given_others: GivenOthers
+    problem: TwoSampleProblem = field(repr=False)
+    best: int
 
     @classmethod
     def of(cls, problem: TwoSampleProblem, best: int, names: list[str], least: float) -> Self:
         """Compute the witness from the problem; `best` is the kernel with the largest score, `least` the p-value of the test."""
-        n = problem.sizes[0]
         if not problem.varying.any():
             d = len(names)
             given, nowhere = GivenOthers.of(problem, 1.0), np.full(d, -np.inf)
-            return cls(names, nowhere, np.ones(d), np.zeros(n), np.zeros(problem.sizes[1]), [], np.ones(0), given)
-        scores = problem.column_scores()
-        values = _differences(problem, *problem.kernels[best])[problem.samples.place]
+            return cls(names, nowhere, np.ones(d), [], np.ones(0), given, problem, best)
+        with Progress("columns and pairs", 10, problem.budget.verbose) as tick:
+            with tick.part(6):
+                scores = problem.column_scores()
+            with tick.part(2):
+                pairs, contrasts = problem.pair_contrasts()
+            with tick.part(2):
+                given = GivenOthers.of(problem, least)
         varying = np.flatnonzero(np.isfinite(scores[0]))
         p_values = np.maximum(adjusted_p_values(scores), least)
         if len(varying) == 1:  # its scores are those of the joint test
             p_values[varying] = permutation_pvalue(scores[:, varying[0]])
-        pairs, contrasts = problem.pair_contrasts()
         pair_names = [(names[i], names[j]) for i, j in pairs]
         pair_p_values = np.maximum(adjusted_p_values(contrasts), least)
-        given = GivenOthers.of(problem, least)
-        return cls(names, scores[0], p_values, values[:n], values[n:], pair_names, pair_p_values, given)
+        return cls(names, scores[0], p_values, pair_names, pair_p_values, given, problem, best)
+
+    @property
+    def x(self) -> np.ndarray:
+        """Fitted density difference at the rows of X."""
+        return self._differences[0]
+
+    @property
+    def y(self) -> np.ndarray:
+        """Fitted density difference at the rows of Y."""
+        return self._differences[1]
+
+    @cached_property
+    def _coefficients(self) -> np.ndarray:
+        """Coefficients of the functions of the LSDD with the largest score, fitted to the rows that the test uses."""
+        problem, (basis, alpha) = self.problem, self.problem.kernels[self.best]
+        rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
+        parts = tiles(len(rows), 1, len(basis), problem.budget)
+
+        found = map_threads(lambda part: contrast[part] @ basis.functions(rows[part]), parts, problem.budget.threads)
+        return np.asarray(basis.vectors @ ((np.sum(found, axis=0) @ basis.vectors) / (basis.values + alpha)))
+
+    def _at(self, rows: np.ndarray) -> np.ndarray:
+        """Return the fitted difference at rows in units of the columns, times the volume, for city-block kernels too."""
+        problem, (basis, _) = self.problem, self.problem.kernels[self.best]
+        theta, parts = self._coefficients, tiles(len(rows), 1, len(basis), problem.budget)
+        return np.concatenate(
+            map_threads(lambda part: basis.functions(rows[part]) @ theta, parts, problem.budget.threads)
+        )
+
+    @cached_property
+    def at_used_rows(self) -> tuple[np.ndarray, np.ndarray]:
+        """Fitted density difference at the rows of both samples that the test uses."""
+        problem = self.problem
+        varies = problem.varying.any()
+        found = self._at(problem.rows) if varies else np.zeros(len(problem.samples.rows))
+        first, second = np.split(found[problem.samples.place], [problem.sizes[0]])
+        return first, second
+
+    @cached_property
+    def _differences(self) -> tuple[np.ndarray, np.ndarray]:
+        """Fitted density difference at all rows of both samples."""
+        problem, tables = self.problem, self.problem.all_tables
+        if problem.every is None:
+            return self.at_used_rows
+        first, second = (np.zeros(len(table)) for table in tables)
+        if problem.varying.any():
+            with Progress("difference at all rows", len(first) + len(second), problem.budget.verbose) as tick:
+                for table, out in zip(tables, (first, second), strict=True):
+                    for part in slices(len(table), _ROWS_AT_ONCE):
+                        out[part] = self._at(problem.enter(problem.encoding(table[part])))
+                        tick(part.stop - part.start)
+        return first, second
 
     def columns(self, significance_level: float = 0.05) -> list[str]:
         """Return the names of the columns that differ by themselves, smallest p-values first.
@@ -821,15 +911,3 @@ class Witness:
 
     def __repr__(self) -> str:
         return f"Witness(columns={self.columns()!r})"
-
-
-def _differences(problem: TwoSampleProblem, basis: Basis, alpha: float) -> np.ndarray:
-    """Return the difference fitted to all rows at every distinct one, times the volume, for city-block kernels too."""
-    rows, contrast = problem.rows, problem.samples.contrast[:, 0] - problem.samples.contrast[:, 1]
-    parts = tiles(len(rows), 1, len(basis), problem.budget)
-
-    h = np.sum(
-        map_threads(lambda part: contrast[part] @ basis.functions(rows[part]), parts, problem.budget.threads), axis=0
-    )
-    theta = basis.vectors @ ((h @ basis.vectors) / (basis.values + alpha))
-    return np.concatenate(map_threads(lambda part: basis.functions(rows[part]) @ theta, parts, problem.budget.threads))

@@ -159,12 +159,12 @@ def folds_of_groups(labels: np.ndarray, groups: np.ndarray, seed: int) -> np.nda
 
 def shares_that_differ(problem: TwoSampleProblem, z: float) -> list[Share]:
     """Return the share of the cells of each column that would have to change, in the order of the columns."""
-    before, after = (summaries(problem.encoding, rows) for rows in problem.tables)
+    before, after = (summaries(problem.encoding, rows) for rows in problem.all_tables)
     compared = problem.encoding.compared
     return [share_that_differs(one, two, compared=compared, z=z) for one, two in zip(before, after, strict=True)]
 
 
 def column_changes(problem: TwoSampleProblem) -> dict[str, Any]:
     """Return how each column changed, X before and Y after, in the order of the columns."""
-    before, after = (summaries(problem.encoding, rows) for rows in problem.tables)
+    before, after = (summaries(problem.encoding, rows) for rows in problem.all_tables)
     return changes(problem.encoding, before, after)

@@ -16,7 +16,7 @@ from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import Hint, InputError, listed, probability, quoted, warn_user, whole_number
 from isopleth.core.p_values import LEVEL
 from isopleth.core.parameters import check_memory_limit
-from isopleth.core.progress import checked_verbose
+from isopleth.core.progress import Progress, checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.difference.samples import enter_both
 from isopleth.tables.checks import (
@@ -34,6 +34,7 @@ from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
 from isopleth.tables.schema_changes import alike, renaming
 from isopleth.tasks.two_sample.dependence import SerialDependence, dependence_in_time
+from isopleth.tasks.two_sample.drawn_rows import MOST_ROWS, DrawnRows
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.result import TwoSampleResult
 
@@ -270,6 +271,11 @@ def two_sample_test(
     as rows, so the p-value stays exact. Fewer than one row in 200 is left out because it fills no group. Of a larger sample at
     most 20,000 rows, or a hundred times as many as the other one has, are used, drawn at random: more do not add one percent.
 
+    From 200,000 rows in both samples together, the statistics, `witness` and `separation` are computed from so many, drawn
+    without replacement by what the rows hold: 100,000 of each, or all of a smaller sample and more of the other; of `groups`, at
+    most as many rows of each group as make 200,000. The p-value stays exact. Medians, spreads and shares of columns are those
+    of all rows, and the sentences say what the test uses.
+
     Samples may be tensors or arrays of another library. The test is computed in NumPy, and its result has NumPy arrays.
 
     References
@@ -299,30 +305,46 @@ def two_sample_test(
         raise InputError(
             "groups and compare_missing=False exclude each other: the rows of a group may lack different cells."
         )
+    budget = Budget(memory_limit, n_jobs, checked_verbose(verbose))
     given = Given.of(X), Given.of(Y, "Y")
     X, Y, aside = _without_identifiers(columns, *given)
-    x, y = _tables(columns, X, Y)
-    hidden, drawn = _hidden_values(columns, x)
-    if groups is None:
-        _warn_of_dependence(dependence_in_time(x, y))
-    if not columns.keep_times:
-        x, y = _without_times_apart(x, y)
-    read = Attached.of(X)
-    for schema in ([] if read is None else [read.schema]) + ([] if x.columns is None else [x.columns]):
-        aside |= {str(name): why for name, why in schema.left_out.items() if why != "excluded"}
-    names = used_names(columns, x.columns)
-    options: dict[str, Any] = {
-        "permutations": permutations,
-        "centers": most,
-        "seed": int(check_random_state(random_state).randint(2**31)),
-        "budget": Budget(memory_limit, n_jobs, checked_verbose(verbose)),
-        "groups": _checked_groups(groups, (len(x.rows), len(y.rows))),
-    }
-    problem = TwoSampleProblem.of(x, y, names, compared=compare_missing, **options)
-    _check_assignments(problem)
-    _warn_of_digits(problem)
-    found = replace(TwoSampleResult.of(problem, names, aside), tolerance=tolerance, limits=hidden, drawn_limits=drawn)
-    return found.like(X.table, Y.table)
+    with Progress("test", 100, budget.verbose) as tick:
+        with tick.part(10):
+            x, y = _tables(columns, X, Y)
+        hidden, limits_drawn = _hidden_values(columns, x)
+        if groups is None:
+            _warn_of_dependence(dependence_in_time(x, y))
+        if not columns.keep_times:
+            x, y = _without_times_apart(x, y)
+        read = Attached.of(X)
+        for schema in ([] if read is None else [read.schema]) + ([] if x.columns is None else [x.columns]):
+            aside |= {str(name): why for name, why in schema.left_out.items() if why != "excluded"}
+        names = used_names(columns, x.columns)
+        with tick.part(20):
+            problem = _problem(x, y, names, groups, compare_missing, (permutations, most), random_state, budget)
+        _check_assignments(problem)
+        _warn_of_digits(problem)
+        with tick.part(70):
+            found = TwoSampleResult.of(problem, names, aside)
+    return replace(found, tolerance=tolerance, limits=hidden, drawn_limits=limits_drawn).like(X.table, Y.table)
+
+
+def _problem(
+    x: CheckedRows,
+    y: CheckedRows,
+    names: list[str],
+    groups: Any,
+    compared: bool,
+    counts: tuple[int, int],
+    random_state: Any,
+    budget: Budget,
+) -> TwoSampleProblem:
+    """Prepare the rows that the test uses; `counts` are the numbers of permutations and of centres."""
+    seed = int(check_random_state(random_state).randint(2**31))
+    drawn = DrawnRows.of(x, y, _checked_groups(groups, (len(x.rows), len(y.rows))), seed, MOST_ROWS)
+    options: dict[str, Any] = {"permutations": counts[0], "centers": counts[1], "seed": seed, "budget": budget}
+    options |= {"groups": drawn.groups, "every": drawn.every}
+    return TwoSampleProblem.of(drawn.x, drawn.y, names, compared=compared, **options)
 
 
 def _hidden_values(
