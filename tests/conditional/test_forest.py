@@ -81,3 +81,16 @@ def test_predictions_are_as_accurate_as_those_of_a_random_forest():
     theirs = RandomForestRegressor(100, min_samples_leaf=2, max_features=0.7, random_state=0).fit(rows[:400], y[:400])
     error = [np.mean((p - y[400:]) ** 2) for p in (ours, theirs.predict(rows[400:]))]
     assert error[0] < 1.1 * error[1]
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_rows_are_placed_in_the_leaves_of_the_compiled_trees(gaps):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)).astype(np.float32)
+    X[:, 3] = rng.integers(0, 3, 300)
+    X[rng.random(X.shape) < 0.1 * gaps] = np.nan
+    target = np.nan_to_num(X[:, 0] + X[:, 3])
+    forest, leaves = Forest.fit_placing(X, target, np.ones(300), Growth(8))
+    others = np.vstack([X, X + np.float32(0.1), np.zeros((1, 4), dtype=np.float32)])
+    assert np.array_equal(forest.leaves(others), leaves(others))
+    assert np.array_equal(forest.leaves(others[:1]), leaves(others[:1]))

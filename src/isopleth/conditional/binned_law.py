@@ -426,9 +426,8 @@ class BinnedLaw:
             lines.append((first + np.stack([below, below + 1], axis=1)).astype(leaves.dtype))
         data, at = np.concatenate(shares, axis=1), np.concatenate(lines, axis=1)
         starts = np.arange(len(at) + 1, dtype=at.dtype) * at.shape[1]
-        found = (
-            csr_array((data.ravel(), at.ravel(), starts), shape=(len(at), len(table))) @ table + self._of_frequencies
-        )
+        found = csr_array((data.ravel(), at.ravel(), starts), shape=(len(at), len(table))) @ table
+        found += self._of_frequencies.astype(np.float32)
         found /= found.sum(axis=1, keepdims=True)
         return np.asarray(found)
 

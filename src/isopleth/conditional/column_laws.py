@@ -2,92 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 
 from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
+from isopleth.conditional.cell_judgement import CellJudgement, quantiles_of
 from isopleth.conditional.forest import Growth
-from isopleth.core.budget import ONE_THREAD
+from isopleth.core.budget import ONE_THREAD, Budget
 from isopleth.core.interval_cells import IntervalCells
-from isopleth.core.rows import sample_places
-from isopleth.core.threads import check_stopped, map_threads
+from isopleth.core.progress import unheard
+from isopleth.core.threads import check_stopped, map_threads, slices
 
-# Quantiles of the law between which a number is usual.
-USUAL = (0.05, 0.95)
 # Rows that are judged at once, and the trees that are grown in the time of one such batch, about.
 _BATCH, _TREES_OF_BATCH = 2048, 8
 # Upper quartile of normal scores, and bits of the key by which similar rows are put together.
 _QUARTILE, _MOST_BITS = 0.6745, 62
+# Columns whose laws are held with their compiled trees and tables, some ten megabytes each; and rows whose keys are made at once.
+_COLUMNS_AT_ONCE, _ROWS_OF_KEYS = 16, 2**16
 
-
-class LawOfBins(Protocol):
-    """Law whose masses of bins give densities of cells."""
-
-    @property
-    def bins(self) -> NumberBins | WordBins:
-        """Bins of the column."""
-
-    def densities(self, masses: np.ndarray, cells: np.ndarray) -> np.ndarray:
-        """Return the densities of known cells."""
+Leaves = Callable[[np.ndarray], np.ndarray]
+# Takes the excess of the rows of the fit, and returns the function `chosen` of a Judging.
+Choose = Callable[[np.ndarray], Callable[[np.ndarray, np.ndarray], np.ndarray]]
 
 
 @dataclass(frozen=True)
-class CellJudgement:
-    """Answers for the cells of rows, (n, d) each; NaN in gaps of `excess` and in columns that are not judged."""
+class RowsOfLaws:
+    """Rows that laws of columns are fitted to, and those that they judge besides."""
 
-    excess: np.ndarray  # surprisal less its expectation, in nats
-    usual: np.ndarray  # median of the law, or code of its likeliest word
-    low: np.ndarray  # quantiles of the law; of words the likeliest one
-    high: np.ndarray
-
-    @classmethod
-    def empty(cls, n: int, d: int) -> Self:
-        """Return answers that are to be written."""
-        return cls(*(np.full((n, d), np.nan) for _ in range(4)))
-
-    def take(self, places: np.ndarray) -> CellJudgement:
-        """Return the answers for some rows."""
-        return CellJudgement(self.excess[places], self.usual[places], self.low[places], self.high[places])
-
-    def rearrange(self, places: np.ndarray) -> None:
-        """Put the answers for some rows in the place of these, one array after another: all at once take twice the memory."""
-        for name in ("excess", "usual", "low", "high"):
-            vars(self)[name] = getattr(self, name)[places]
-
-    def put(
-        self,
-        places: np.ndarray,
-        j: int,
-        law: LawOfBins,
-        masses: np.ndarray,
-        cells: np.ndarray,
-        limits: IntervalCells | None = None,
-    ) -> None:
-        """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes.
-
-        The density of a cell that says a limit is the probability of its interval over the length.
-        """
-        known = ~np.isnan(cells)
-        density = np.full(len(cells), np.nan)
-        density[known] = law.densities(masses[known], cells[known])
-        where, low, high = (limits or IntervalCells.none(len(cells))).of(j)
-        if len(where):
-            inside = (law.bins.values > low[:, None]) & (law.bins.values < high[:, None])  # type: ignore[union-attr]
-            length = inside @ law.bins.widths
-            found = (masses[where] * inside).sum(axis=1) / np.maximum(length, 1e-300)
-            density[where] = np.where(length > 0.0, np.maximum(found, 1e-300), density[where])
-        self.excess[places, j] = _expected_log(masses, law.bins.widths) - np.log(density)
-        if isinstance(law.bins, WordBins):
-            self.usual[places, j] = self.low[places, j] = self.high[places, j] = masses.argmax(axis=1)
-            return
-        below = np.cumsum(masses, axis=1)
-        for out, level in ((self.low, USUAL[0]), (self.usual, 0.5), (self.high, USUAL[1])):
-            at = np.minimum(np.count_nonzero(below < level, axis=1), len(law.bins) - 1)
-            out[places, j] = law.bins.values[at]
+    rows: np.ndarray  # (n, d): all of them
+    fitted: np.ndarray  # places of those of the fit, in an order that does not depend on that of the table
+    rest: np.ndarray  # places of those that are judged besides
+    order: np.ndarray  # (d,): columns in an order that does not depend on that of the table
+    limits: IntervalCells  # of the rows
 
 
 @dataclass(frozen=True)
@@ -101,74 +51,89 @@ class CellLaws:
     @classmethod
     def fit(
         cls,
-        rows: np.ndarray,
+        given: RowsOfLaws,
         n_numeric: int,
         sizes: tuple[int, ...],
-        order: np.ndarray,
-        limits: IntervalCells | None = None,
+        judged: CellJudgement,
         *,
-        most: int,
         growth: Growth,
         computed: Mapping[int, Collection[int]] = {},
-    ) -> tuple[Self, CellJudgement]:
-        """Fit to at most `most` of the distinct `rows`, and judge all of them, those of the fit by laws that do not know them.
+        choose: Choose | None = None,
+    ) -> Self:
+        """Fit to some rows, and write answers for all to `judged`, for those of the fit by laws that do not know them.
 
-        Rows and `order`, that of the columns, do not depend on the order of the table. Cells with `limits` have points in `rows`.
         `computed` has, for columns, those that are computed from them: a wrong part and its result agree, so that the result is
-        no evidence for the part.
+        no evidence for the part. `choose` is called when the laws are fitted and returns what chooses the cell of each row whose
+        quantiles are kept.
         """
-        said = IntervalCells.none(len(rows)) if limits is None else limits
-        fitted = np.sort(sample_places(len(rows), most))
+        rows, fitted = given.rows, given.fitted
         maps = score_maps(rows[fitted], n_numeric)
-        scored = in_scores(rows, maps)
-        judged = CellJudgement.empty(*rows.shape)
-        rest = np.setdiff1d(np.arange(len(rows)), fitted)
-        rest = rest[alike_together(scored[rest], n_numeric)]
+        scored = in_scores(rows[fitted], maps)
+        laws: list[BinnedLaw | None] = [None] * rows.shape[1]
+        found = cls(laws, tuple(maps), sizes)  # type: ignore[arg-type]
+        own = CellJudgement.empty(*scored.shape)
+        alone = replace(growth, budget=ONE_THREAD)  # threads have a column each
 
-        def used(j: int) -> np.ndarray:
-            return order[~np.isin(order, [k for k in computed.get(j, ()) if k != j])]
-
-        def fit_one(j: int) -> BinnedLaw | None:
+        def fit_one(j: int) -> Leaves | None:
             check_stopped()
-            known = fitted[~np.isnan(rows[fitted, j])]
-            values = rows[known, j]
-            if len(known) < 2 or values.min() == values.max():
+            known = ~np.isnan(scored[:, j])
+            values = rows[fitted[known], j]
+            if len(values) < 2 or values.min() == values.max():
                 return None
             bins: NumberBins | WordBins = (
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
-            alone = replace(growth, budget=ONE_THREAD)  # threads have a column each
-            law, of_fit, leaves = BinnedLaw.fit_judging(bins, scored[known], j, n_numeric, used(j), alone)
+            others = given.order[~np.isin(given.order, [k for k in computed.get(j, ()) if k != j])]
+            cells, limits, places = scored[known], given.limits.take(fitted[known]), np.flatnonzero(known)
+            law, of_fit, leaves = BinnedLaw.fit_judging(bins, cells, j, n_numeric, others, alone)
             for part, masses in of_fit:
-                judged.put(known[part], j, law, masses, scored[known[part], j], said.take(known[part]))
-            others = np.concatenate([np.setdiff1d(fitted, known), rest])
-            at = law.judging(len(others), leaves)
-            for part in np.split(others, np.arange(_BATCH, len(others), _BATCH)):
-                if len(part):
-                    check_stopped()
-                    judged.put(part, j, law, at(scored[part]), scored[part, j], said.take(part))
-                    growth.tick(_TREES_OF_BATCH)
-            return law
+                own.put(places[part], j, law, masses, cells[part, j], limits.take(part))
+            laws[j] = law
+            return leaves
 
-        laws = map_threads(fit_one, range(rows.shape[1]), growth.budget.threads)
-        return cls(tuple(laws), tuple(maps), sizes), judged
+        rest = given.rest[alike_together(rows, given.rest, maps)]
+        gaps = np.empty(0, dtype=np.intp) if judged.columns is not None else fitted[np.isnan(scored).any(axis=1)]
+        chosen = None
+        for columns in _groups(rows.shape[1]):
+            leaves = dict(zip(columns, map_threads(fit_one, columns, growth.budget.threads), strict=True))
+            judged.copy_columns(fitted, own, columns)
+            work = Judging(found, rows, given.limits, judged, growth.budget)
+            if len(gaps):
+                work.judge(gaps, columns, leaves, np.isnan(rows), len(rest))
+            if choose is not None and columns[-1] == len(laws) - 1:
+                chosen = choose(own.excess)
+            # Of wide tables no law is held until all columns are judged.
+            every = chosen if len(columns) == len(laws) else None
+            replace(work, tick=growth.tick, chosen=every).judge(rest, columns, leaves)
+        if chosen is not None:
+            judged.keep_of(fitted, chosen(fitted, judged.excess[fitted]), own)
+        return replace(found, laws=tuple(laws))
 
-    def judge(
-        self, rows: np.ndarray, limits: IntervalCells | None = None, asked: np.ndarray | None = None
+    def judge_to(
+        self,
+        judged: CellJudgement,
+        rows: np.ndarray,
+        limits: IntervalCells | None = None,
+        asked: np.ndarray | None = None,
     ) -> CellJudgement:
-        """Judge rows that are not those of the fit; `asked`, (n, d), is a mask of the cells that are judged, all by default."""
+        """Write answers for rows that are not those of the fit to `judged`, and return it."""
         said = IntervalCells.none(len(rows)) if limits is None else limits
-        scored = in_scores(rows, list(self.maps))
-        judged = CellJudgement.empty(*rows.shape)
-        order = alike_together(scored, len(self.laws) - len(self.sizes))
-        for j, law in enumerate(self.laws):
-            if law is None:
-                continue
-            some = order if asked is None else order[asked[order, j]]
-            at = law.judging(len(some))
-            for part in np.split(some, np.arange(_BATCH, len(some), _BATCH)):
-                judged.put(part, j, law, at(scored[part]), scored[part, j], said.take(part))
+        work = Judging(self, rows, said, judged)
+        order = alike_together(rows, np.arange(len(rows)), list(self.maps))
+        for columns in _groups(rows.shape[1]):
+            work.judge(order, columns, {}, asked)
         return judged
+
+    def quantiles(self, rows: np.ndarray, j: int) -> np.ndarray:
+        """Return the quantiles of column j in rows that are not those of the fit, (3, n); NaN where there is no law."""
+        law, out = self.laws[j], np.full((3, len(rows)), np.nan)
+        if law is None:
+            return out
+        at = law.judging(len(rows))
+        for part in slices(len(rows), _BATCH):
+            check_stopped()
+            out[:, part] = quantiles_of(law.bins, at(in_scores(rows[part], list(self.maps))))
+        return out
 
     def likeliest(self, rows: np.ndarray, j: int, among: Sequence[int]) -> np.ndarray:
         """Return which of some words the law gives the most in column j of each row; the first where there is no law."""
@@ -200,24 +165,85 @@ class CellLaws:
         return [int(others[k]) for k in order if gain[k] > 0.5]
 
 
-def _expected_log(masses: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    """Return the expectation of the log density of a cell under its law, for each line of masses."""
-    logs = np.log(np.maximum(masses, 1e-300))  # bins without mass count 0
-    return np.asarray(np.einsum("ij,ij->i", masses, logs) - masses @ np.log(widths))
+@dataclass(frozen=True)
+class Judging:
+    """Rows that are judged by laws, some at a time: by the laws of all columns while their scores are in the cache."""
+
+    laws: CellLaws
+    rows: np.ndarray
+    limits: IntervalCells
+    judged: CellJudgement
+    budget: Budget = ONE_THREAD
+    tick: Callable[[int], None] = unheard
+    # Takes numbers of rows and their excess, and returns the column of each whose quantiles are kept; None keeps none.
+    chosen: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+
+    def judge(
+        self,
+        places: np.ndarray,
+        columns: Sequence[int],
+        leaves: Mapping[int, Leaves | None],
+        asked: np.ndarray | None = None,
+        more: int = 0,
+    ) -> None:
+        """Judge rows, or of them the cells `asked`, (n, d); `leaves` are those of forests by compiled trees.
+
+        `more` is the number of rows that the same laws judge besides.
+        """
+        if not len(places):
+            return
+        at = {}
+        for j in columns:
+            if (law := self.laws.laws[j]) is not None:
+                count = len(places) if asked is None else int(asked[places, j].sum())
+                at[j] = law, law.judging(count + more, leaves.get(j))
+
+        def judge_some(part: np.ndarray) -> None:
+            scored, kept = in_scores(self.rows[part], list(self.laws.maps)), {}
+            for j, (law, masses_at) in at.items():
+                some = np.arange(len(part)) if asked is None else np.flatnonzero(asked[part, j])
+                if len(some):
+                    check_stopped()
+                    kept[j] = masses_at(scored[some])
+                    self.judged.put(part[some], j, law, kept[j], scored[some, j], self.limits.take(part[some]))
+                    if self.chosen is None:
+                        del kept[j]
+                self.tick(_TREES_OF_BATCH)
+            if self.chosen is not None:
+                self._keep(part, kept)
+
+        map_threads(judge_some, np.split(places, np.arange(_BATCH, len(places), _BATCH)), self.budget.threads)
+
+    def _keep(self, part: np.ndarray, masses: Mapping[int, np.ndarray]) -> None:
+        """Keep the quantiles of one cell of each of some rows."""
+        assert self.chosen is not None
+        columns = self.chosen(part, self.judged.excess[part])
+        for j, found in masses.items():
+            here = np.flatnonzero(columns == j)
+            law = self.laws.laws[j]
+            if len(here) and law is not None:
+                self.judged.keep(part[here], j, law, found[here])
 
 
-def alike_together(scored: np.ndarray, n_numeric: int) -> np.ndarray:
-    """Return an order of rows in which similar ones are neighbours: they take the same ways down trees, in half the time.
+def _groups(d: int) -> list[list[int]]:
+    """Return the columns in groups whose laws are held at once with their tables."""
+    return [list(range(d))[part] for part in slices(d, _COLUMNS_AT_ONCE)]
 
-    Rows are alike by the halves and quarters of their numbers, and by two bits of the codes of their words.
+
+def alike_together(rows: np.ndarray, places: np.ndarray, maps: list[ScoreMap | None]) -> np.ndarray:
+    """Return an order of the rows at places in which similar ones are neighbours: they take the same ways down trees.
+
+    That halves the time. Rows are alike by the halves and quarters of their numbers, and by two bits of the codes of their words.
     """
-    numbers, words = scored[:, :n_numeric], np.nan_to_num(scored[:, n_numeric:]).astype(np.int64)
-    with np.errstate(invalid="ignore"):
-        bits = [*(numbers > 0.0).T, *(words & 1).T, *(np.abs(numbers) > _QUARTILE).T, *(words >> 1 & 1).T]
-    key = np.zeros(len(scored), dtype=np.int64)
-    for bit in bits[:_MOST_BITS]:
-        key <<= 1
-        key |= bit
+    key = np.zeros(len(places), dtype=np.int64)
+    for part in slices(len(places), _ROWS_OF_KEYS):
+        scored = in_scores(rows[places[part]], maps)
+        numbers, words = scored[:, : len(maps)], np.nan_to_num(scored[:, len(maps) :]).astype(np.int64)
+        with np.errstate(invalid="ignore"):
+            bits = [*(numbers > 0.0).T, *(words & 1).T, *(np.abs(numbers) > _QUARTILE).T, *(words >> 1 & 1).T]
+        for bit in bits[:_MOST_BITS]:
+            key[part] <<= 1
+            key[part] |= bit
     return np.argsort(key, kind="stable")
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -25,8 +26,9 @@ from isopleth.core.threads import check_stopped, map_threads, slices
 _STEP = 2.0**-16
 # Most rows of a leaf that share its weight. Leaves are larger only where targets are equal.
 _LEAF_ROWS = 32
-# Pairs of rows and trees that descend at once.
-_PAIRS = 2**16
+# Pairs of rows and trees that descend at once, and steps after which those that are at a leaf are left out: to look for them
+# takes as long as a step.
+_PAIRS, _LEVELS = 2**15, 4
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,21 @@ class Forest:
     def _matrix(self) -> csr_array:
         return csr_array((self.shares, self.rows, self.indptr), shape=(len(self.indptr) - 1, len(self.unseen)))
 
+    @cached_property
+    def _routes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Column and threshold of each node, and the next nodes, two for each, with leaves that lead to themselves.
+
+        The largest number of single precision up to a threshold divides numbers of single precision as the threshold does.
+        """
+        is_leaf = self.feature < 0
+        threshold = self.threshold.astype(np.float32)
+        threshold = np.where(
+            threshold > self.threshold, np.nextafter(threshold, np.float32(-np.inf), dtype=np.float32), threshold
+        )
+        own = np.arange(len(is_leaf), dtype=np.int32)
+        following = np.where(is_leaf, own, self.child)
+        return np.maximum(self.feature, 0), threshold, np.ascontiguousarray(following.T, dtype=np.int32).ravel()
+
     def leaves(self, X: np.ndarray) -> np.ndarray:
         """Return the number of the leaf of each row in each tree, (n, t)."""
         flat, offset = np.ascontiguousarray(X, dtype=np.float32).ravel(), np.arange(len(X), dtype=np.int32) * X.shape[1]
@@ -185,20 +202,20 @@ class Forest:
         return out
 
     def _descended(self, node: np.ndarray, at: np.ndarray, flat: np.ndarray, gaps: bool) -> np.ndarray:
-        """Return the leaf nodes below `node`, (k,), of rows that begin `at` places of `flat`; overwrites `node`."""
-        below, beyond = self.child
-        left = np.flatnonzero(self.feature[node] >= 0)
-        here, at = node[left], at[left]
+        """Return the leaf nodes below `node`, (k,), of rows that begin `at` places of `flat`."""
+        feature, threshold, following = self._routes
+        out, left = node, np.arange(len(node))
         while len(left):
-            value = flat[at + self.feature[here]]
-            far = value > self.threshold[here]
-            if gaps:
-                far |= np.isnan(value) & (self.gap[here] > 0)
-            there = np.where(far, beyond[here], below[here])
-            node[left] = there
-            more = self.feature[there] >= 0
-            left, here, at = left[more], there[more], at[more]
-        return node
+            for _ in range(_LEVELS):
+                value = flat.take(at + feature.take(node))
+                far = value > threshold.take(node)
+                if gaps:
+                    far |= np.isnan(value) & (self.gap.take(node) > 0)
+                node = following.take(2 * node + far)
+            out[left] = node
+            more = np.flatnonzero(self.feature.take(node) >= 0)
+            left, node, at = left[more], node[more], at[more]
+        return out
 
     def weights_at(self, X: np.ndarray) -> csr_array:
         """Return the weights of the rows of the fit for each row of X, (n, m), each line of sum 1."""

@@ -289,20 +289,28 @@ def row_draws(rows: np.ndarray) -> np.ndarray:
     They go by what rows hold, NaN being equal to NaN, and not by the order of rows and columns, units or rounding errors. Equal
     rows are drawn independently of each other.
     """
-    cells = np.stack([_on_grid(column) for column in rows.T], axis=1) if rows.shape[1] else np.zeros((len(rows), 1))
-    keys = symmetric_keys(cells)
+    keys = grid_keys(rows)
     order = np.argsort(keys, kind="stable")
     starts = np.append(True, np.diff(keys[order]) != 0)
     several = np.flatnonzero(~starts | ~np.append(starts[1:], True))
     # Permutations of one another, and numbers of one cell of the grid, have to be ordered by their contents.
-    if len(several):
+    if len(several) and rows.shape[1]:
         tied = order[several]
+        cells = np.stack([_on_grid(column)[tied] for column in rows.T], axis=1)
         exact = np.where(np.isnan(rows[tied]), _GAP, rows[tied])
-        order[several] = tied[np.lexsort([_keys(_bits(exact)), _keys(_bits(cells[tied])), keys[tied]])]
+        order[several] = tied[np.lexsort([_keys(_bits(exact)), _keys(_bits(cells)), keys[tied]])]
     first = np.maximum.accumulate(np.where(starts, np.arange(len(keys)), 0))
     draws = np.empty_like(keys)
     draws[order] = mixed(mixed(keys[order], 5) + (np.arange(len(keys)) - first).astype(np.uint64), 6)
     return draws
+
+
+def grid_keys(rows: np.ndarray) -> np.ndarray:
+    """Return a 64-bit number for each row that rounding errors, units, and the order of the columns do not change."""
+    keys = np.zeros(len(rows), dtype=np.uint64)
+    for column in rows.T:  # one after another: the cells of all take the memory of the rows
+        keys += symmetric_keys(_on_grid(column)[:, None])
+    return keys
 
 
 def _on_grid(column: np.ndarray) -> np.ndarray:

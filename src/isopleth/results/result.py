@@ -322,9 +322,16 @@ def index_of(X: Any) -> dict[str, np.ndarray]:
 class ShownCells:
     """Cells of the rows of a large table as they are shown, which are made when they are asked for."""
 
-    def __init__(self, shape: tuple[int, int], dtype: Any, take: Callable[[np.ndarray], np.ndarray]) -> None:
-        """`take` returns the cells of the rows at some positions, as an array of the dtype."""
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        dtype: Any,
+        take: Callable[[np.ndarray], np.ndarray],
+        take_at: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None,
+    ) -> None:
+        """`take` returns the cells of the rows at some positions, as an array of the dtype; `take_at` one cell of each."""
         self.shape, self.dtype, self._take = shape, np.dtype(dtype), take
+        self._take_at = take_at or (lambda rows, columns: take(rows)[np.arange(len(rows)), columns])
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -332,6 +339,13 @@ class ShownCells:
     def __getitem__(self, key: Any) -> Any:
         """Return cells: of a row or rows, and of all columns or some."""
         rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        if (
+            np.ndim(columns) == 0
+            and not isinstance(columns, slice)
+            and np.ndim(rows) == 0
+            and not isinstance(rows, slice)
+        ):
+            return self._take_at(np.array([rows]), np.array([columns]))[0]
         positions = np.arange(len(self))[rows]
         cells = self._take(np.atleast_1d(positions))
         return cells[:, columns] if np.ndim(positions) else cells[0, columns]
@@ -340,7 +354,7 @@ class ShownCells:
         """Return one cell of each of some rows."""
         out = np.empty(len(rows), dtype=self.dtype)
         for some in self.parts():
-            out[some] = self._take(rows[some])[np.arange(len(rows[some])), columns[some]]
+            out[some] = self._take_at(rows[some], columns[some])
         return out
 
     def parts(self) -> list[slice]:

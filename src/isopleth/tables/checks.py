@@ -71,6 +71,10 @@ class CheckedRows:
         """Mask of the missing cells of the rows."""
         return np.isnan(self.rows)
 
+    def take(self, rows: Any) -> CheckedRows:
+        """Return some rows, by their numbers or a slice."""
+        return replace(self, rows=self.rows[rows], weights=self.weights[rows], limits=self.limits.take(rows))
+
     def answer(self, values: Any) -> Any:
         """Return `values`, a NumPy array, as an array of the library and on the device of the rows."""
         return self.backend.array(values)

@@ -13,7 +13,8 @@ from typing import Self
 import numpy as np
 
 from isopleth.conditional.binned_law import OF_BINS, BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
-from isopleth.conditional.column_laws import CellJudgement, without_each
+from isopleth.conditional.cell_judgement import CellJudgement
+from isopleth.conditional.column_laws import without_each
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.core.budget import Budget
 from isopleth.core.rows import sample_places

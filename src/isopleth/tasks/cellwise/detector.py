@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -15,18 +15,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.binned_law import OF_BINS
-from isopleth.conditional.column_laws import CellJudgement, CellLaws, steps_of_fit
-from isopleth.conditional.inputs import Sample
+from isopleth.conditional.cell_judgement import CellJudgement
+from isopleth.conditional.column_laws import CellLaws, steps_of_fit
 from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.p_values import benjamini_hochberg
 from isopleth.core.progress import Progress, ReportsProgress
-from isopleth.core.rows import sample_places
 from isopleth.core.steps import recorded_step
 from isopleth.core.tails import Tail
-from isopleth.core.threads import DEFAULT_N_JOBS
+from isopleth.core.threads import DEFAULT_N_JOBS, slices
 from isopleth.results.result import ShownCells, index_of
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names, varying_columns
 from isopleth.tables.intervals import interval_text
@@ -34,9 +33,11 @@ from isopleth.tables.rules import Determines, Equation, FoundRule, NotZero, Rule
 from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.typed_cells import write_cells
 from isopleth.tables.unread import UnreadCells
+from isopleth.tasks.cellwise.judged_rows import MANY_ROWS, JudgedRows
 from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
 from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, RepairReasons, Told
 from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
+from isopleth.tasks.cellwise.usual_cells import UsualCells
 from isopleth.tasks.cellwise.word_forms import WordForms
 
 # Bound of numbers: so many distances between upper quartile and tenth of the rows' worst excess beyond the quartile, and so many
@@ -51,8 +52,9 @@ _FURTHER_RULE, _MOST_RULES = 0.1, 9
 _UNREAD = 30.0
 # What checks, rules and distinct rows of a table take, in tenths of the time of all three.
 _STEPS_OF_BEGIN = (1, 2, 7)
-# Rows from which on cells are shown when they are asked for: as objects they take five times the memory of their numbers.
-_SHOWN_AT_ONCE = 20_000
+# Rows from which on cells are shown when they are asked for: as objects they take five times the memory of their numbers; and
+# rows whose scores are made at once.
+_SHOWN_AT_ONCE, _ROWS_AT_ONCE = 20_000, 2**16
 
 
 class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
@@ -170,27 +172,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             If the table cannot be used; the sentence says why and what to do.
         """
         self._validate_params()
-        table, sample = self._begin(X)
-        sizes = () if table.columns is None else tuple(len(levels) for levels in table.columns.levels)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        how: dict[str, Any] = {
-            "most": self.max_samples,
-            "computed": self._computed(table),
-        }
-        independent = sample.independent
-        rows = sample.rows if len(independent) == len(sample.rows) else sample.rows[independent]
-        rows = self._without_absent(rows, table.order)
-        steps = steps_of_fit(len(rows), rows.shape[1], self.max_samples, self.n_estimators)
-        with Progress("laws of columns", steps, self.verbose) as tick:
-            growth = replace(OF_BINS, trees=self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick)
-            first = np.unique(sample.place, return_index=True)[1]
-            limits = table.limits.take(first[independent])
-            self._laws, judged = CellLaws.fit(rows, table.n_numeric, sizes, sample.order, limits, growth=growth, **how)
-        self._set_bounds(table, rows, judged.excess[:, : table.n_numeric])
-        judged.rearrange(np.searchsorted(independent, sample.place))
-        self._known = np.isin(sample.place, independent[sample_places(len(rows), self.max_samples)])
-        self._judged = judged
-        self._repeats = sample.repeats()
+        table, given = self._begin(X)
+        self._judged = self._fit_laws(table, given)
+        self._known, self._repeats = given.known, given.repeats
         self._unread = self._unread_of(X, table)
         varying_columns(self, table.rows, [self._names[i] for i in table.order])  # says which columns tell nothing
         self._digest = _digest(table.rows)
@@ -202,13 +186,45 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self.p_values_ = table.answer(np.exp(-self._tail.surprise(rows, new=0.0)))
         return self
 
+    def _fit_laws(self, table: CheckedRows, given: JudgedRows) -> CellJudgement:
+        """Fit the laws of the columns, set the bounds, and return the answers for the cells of the table."""
+        sizes = () if table.columns is None else tuple(len(levels) for levels in table.columns.levels)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        rows = self._without_absent(given.of_laws.rows, table.order)
+        of_laws = replace(given.of_laws, rows=rows)
+        numbers = slice(0, table.n_numeric)
+        judged = _empty_judgement(*rows.shape)
+
+        def choose(excess: np.ndarray) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+            self._set_bounds(table, rows[given.counted], excess[:, numbers])  # about: by the rows of the fit
+            return lambda places, found: self._worst_of(table.take(places), found)
+
+        steps = steps_of_fit(len(rows), rows.shape[1], self.max_samples, self.n_estimators)
+        with Progress("laws of columns", steps, self.verbose) as tick:
+            self._laws = CellLaws.fit(
+                of_laws,
+                table.n_numeric,
+                sizes,
+                judged,
+                growth=replace(OF_BINS, trees=self.n_estimators, seed=seed, budget=Budget.of(self), tick=tick),
+                computed=self._computed(table),
+                choose=None if judged.columns is None else choose,
+            )
+        self._set_bounds(table, rows[given.counted], judged.excess[given.counted, numbers])
+        return judged.as_first(given.place)
+
+    def _worst_of(self, table: CheckedRows, excess: np.ndarray) -> np.ndarray:
+        """Return the column of the encoded rows whose cell is the farthest beyond its bound, by the excess of cells."""
+        scores = self._encoded_order(table, self._scores_of(table, excess))
+        return _margins(scores, self._encoded_order(table, self._bounds(table))).argmax(axis=1)
+
     def _score_fit(self, table: CheckedRows) -> None:
         """Keep the scores of the cells of the fit, and the mistakes in its rows."""
         self._scores_of_fit = self._scores(table, self._judged, self._unread)
         self._mistakes = self._mistakes_in(table, self._scores_of_fit, self._known)
 
-    def _begin(self, X: Any) -> tuple[CheckedRows, Sample]:
-        """Take a table: points for cells that say a limit, rules and forms of words; return it, and its distinct rows."""
+    def _begin(self, X: Any) -> tuple[CheckedRows, JudgedRows]:
+        """Take a table: points for cells that say a limit, rules and forms of words; return it, and the rows of its laws."""
         with Progress("rules and distinct rows", sum(_STEPS_OF_BEGIN), self.verbose) as tick:
             entered = enter(self, X, reset=True, min_samples=2, missing=True)
             self._points = IntervalPoints.of(entered.rows, entered.limits, entered.weights)
@@ -218,9 +234,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             cells = self._cells(table)
             self.rules_, self._forms = find_rules(cells), WordForms.of(cells)
             tick(_STEPS_OF_BEGIN[1])
-            sample = Sample.of(table.rows, np.zeros(len(table.rows)), np.ones(len(table.rows)))
+            given = JudgedRows.of(table.rows, table.limits, self.max_samples)
             tick(_STEPS_OF_BEGIN[2])
-        return table, sample
+        return table, given
 
     def _set_bounds(self, table: CheckedRows, rows: np.ndarray, excess: np.ndarray) -> None:
         """Set the bounds of cells by the words of distinct rows, and by the excess of the numbers of such rows."""
@@ -238,11 +254,11 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         The column is -1 in a row without a flagged cell. `excess` is that of the cells of X under these laws, (n, d), and
         `ordinary` that of numbers of the rows of their fit.
         """
-        table, sample = self._begin(X)
-        self._set_bounds(table, sample.rows[sample.independent], ordinary)
+        table, given = self._begin(X)
+        self._set_bounds(table, given.of_laws.rows[given.counted], ordinary)
         judged = replace(CellJudgement.empty(*excess.shape), excess=self._encoded_order(table, excess))
         scores = self._scores(table, judged, self._unread_of(X, table))
-        margin = np.where(np.isnan(scores), -np.inf, scores - self._bounds(table))
+        margin = _margins(scores, self._bounds(table))
         worst = np.where(margin.max(axis=1) > 0.0, margin.argmax(axis=1), -1)
         return worst, np.asarray(_shown(table, table.rows))
 
@@ -295,14 +311,22 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _scores(self, table: CheckedRows, judged: CellJudgement, unread: dict[int, UnreadCells]) -> np.ndarray:
         """Return the excess of cells and what broken rules and forms of words say, in the order of the table; NaN in gaps."""
-        excess, columns = self._excess(table, judged), self._cells(table)
-        told = self._of_rules(columns) + self._forms.told(self._names, columns, len(excess))
+        out = np.empty_like(judged.excess)
+        for part in slices(len(out), _ROWS_AT_ONCE):
+            some = table if len(out) <= _ROWS_AT_ONCE else table.take(part)
+            out[part] = self._scores_of(some, judged.excess[part])
+        for j, cells in unread.items():
+            out[cells.rows, j] = _UNREAD
+        return out
+
+    def _scores_of(self, table: CheckedRows, excess: np.ndarray) -> np.ndarray:
+        """Return the scores of cells that can be read, by the excess of encoded cells."""
+        columns, excess = self._cells(table), self._excess(table, excess)
+        told = self._of_rules(columns, len(excess)) + self._forms.told(self._names, columns, len(excess))
         out = np.where(
             np.isnan(excess) & (told > 0.0), told, excess + told
         )  # in a constant column rules alone can speak
         out[self._in_table_order(table, table.missing)] = np.nan
-        for j, cells in unread.items():
-            out[cells.rows, j] = _UNREAD
         return out
 
     def _without_absent(self, rows: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -324,7 +348,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _judgement(self, table: CheckedRows, asked: np.ndarray | None = None) -> CellJudgement:
         """Judge rows that are not those of the fit, or some of their cells by a mask of the encoded rows."""
-        return self._laws.judge(self._without_absent(table.rows, table.order), table.limits, asked)
+        rows = self._without_absent(table.rows, table.order)
+        return self._laws.judge_to(_empty_judgement(*rows.shape), rows, table.limits, asked)
 
     def _computed(self, table: CheckedRows) -> dict[int, set[int]]:
         """Return the encoded columns that equations compute from each one; of equations of the same columns the first counts."""
@@ -337,18 +362,17 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
                     found.setdefault(part, set()).add(result)
         return found
 
-    def _excess(self, table: CheckedRows, judged: CellJudgement) -> np.ndarray:
+    def _excess(self, table: CheckedRows, encoded: np.ndarray) -> np.ndarray:
         """Return the excess of cells, in the order of the table; a result that an equation tells exactly has none."""
-        excess, cells = self._in_table_order(table, judged.excess), self._cells(table)
+        excess, cells = self._in_table_order(table, encoded), self._cells(table)
         for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
             kept, j = rule.judged(cells) & ~rule.breaks(cells), self._names.index(rule.relation.result)
             excess[kept, j] = np.minimum(excess[kept, j], 0.0)
         excess[self._absent(table)] = np.nan  # the rule alone speaks against them
         return excess
 
-    def _of_rules(self, cells: dict[str, Any]) -> np.ndarray:
+    def _of_rules(self, cells: dict[str, Any], n: int) -> np.ndarray:
         """Return what broken rules say against cells: the rarest broken one most, and a little for each further one."""
-        n = len(next(c.codes if isinstance(c, Words) else c for c in cells.values())) if cells else len(self._names)
         weight, count = np.zeros((n, len(self._names))), np.zeros((n, len(self._names)))
         place = {name: j for j, name in enumerate(self._names)}
         for found in self.rules_:
@@ -505,10 +529,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         values = _with_texts(_shown(table, table.rows), table)
         if unread:
             values = _with_unread(np.asarray(values), unread)
-        usual, low, high = (
-            self._within_limits(_shown(table, self._encoded_order(table, part)), table)
-            for part in (told.usual, told.low, told.high)
-        )
+        low, usual, high = self._usual_as_shown(table, told.usual)
         found = CellFindings(
             names=list(self._names),
             scores=told.scores,
@@ -521,17 +542,50 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             rules=self._rules_of(table),
             where=self._where if X is None else index_of(X),
             repeats=self._repeats if judged is self._judged else {},
-            repairs={cell: why.replace(USUAL, repr(str(usual[cell]))) for cell, why in told.repairs.items()},
+            repairs={
+                cell: why.replace(USUAL, repr(str(usual[cell]))) if USUAL in why else why
+                for cell, why in told.repairs.items()
+            },
             mistakes={row: self._said(table, each) for row, each in told.mistakes.items()},
         )
         return found.explained(
             lambda i, j: self._against(table, i, j), lambda i, j: self._looks_like(table, usual, i, j)
         ).like(X)
 
+    def _usual_as_shown(self, table: CheckedRows, told: UsualCells) -> list[np.ndarray | ShownCells]:
+        """Return the low end, the middle and the high end of what is usual as cells, those of large tables when asked for."""
+        schema = table.columns
+        if len(table.rows) <= _SHOWN_AT_ONCE:
+            whole = told.of_rows(np.arange(len(table.rows)))
+            shown = [_shown(table, self._encoded_order(table, part)) for part in whole]
+            return [self._within_limits(part, table) for part in shown]
+
+        def cells(k: int) -> ShownCells:
+            def take(rows: np.ndarray) -> np.ndarray:
+                found = self._encoded_order(table, told.of_rows(rows)[k])
+                return np.asarray(self._within_limits(found if schema is None else schema.shown(found), table))
+
+            def take_at(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+                found = told.at(rows, columns)[k]
+                return self._cells_as_shown(table, columns, found)
+
+            kind = object if len(table.limits.columns) or (schema and not schema.only_numbers) else np.float64
+            return ShownCells(told.shape, kind, take, take_at)
+
+        return [cells(k) for k in range(3)]
+
+    def _cells_as_shown(self, table: CheckedRows, columns: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Return encoded cells of some columns as they are shown."""
+        rows = np.full((len(found), table.rows.shape[1]), np.nan)
+        rows[np.arange(len(found)), columns] = found
+        encoded = self._encoded_order(table, rows)
+        shown = encoded if table.columns is None else table.columns.shown(encoded)
+        return np.asarray(self._within_limits(shown, table))[np.arange(len(found)), columns]
+
     def _looks_like(self, table: CheckedRows, usual: np.ndarray | ShownCells, i: int, j: int) -> str | None:
         """Return the word that a cell looks like, if any."""
-        name, columns = self._names[j], self._cells(table)
-        looks = name in self._forms.meant and (name, columns[name].codes[i]) in self._forms
+        name = self._names[j]
+        looks = name in self._forms.meant and (name, self._cells(table.take([i]))[name].codes[0]) in self._forms
         return str(usual[i, j]) if looks else None
 
     def _said(self, table: CheckedRows, mistake: Mistake) -> str:
@@ -582,12 +636,12 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """Return what is told of the cells of a table: what is usual there, by which mistake, and which are certain."""
         of_fit = judged is self._judged
         mistakes = self._mistakes if of_fit else self._mistakes_in(table, scores, np.zeros(len(scores), dtype=bool))
-        usual, low, high = self._usual(table, judged, scores)
-        told = Told(scores, self._excess(table, judged), usual, low, high, mistakes.found)
+        usual = self._usual(table, judged, scores)
+        told = Told(scores, self._excess(table, judged.excess), usual, mistakes.found)
         bounds, absent = self._bounds(table), self._absent(table)
         told = told.with_absent(absent).with_mistakes(table.order, mistakes.scores, bounds)
         flagged = flagged_cells(told.scores, told.excess, bounds)
-        reasons = RepairReasons(told, flagged & ~np.isnan(told.usual))
+        reasons = RepairReasons(told, told.with_usual(flagged))
         reasons.of_mistakes(table.order, lambda each: self._said(table, each))
         reasons.add(absent, "0 stands for a missing cell")
         for j, cells in unread.items():
@@ -631,30 +685,38 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
                     values[same, place] = interval_text(low, high)
         return values
 
-    def _usual(self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray) -> list[np.ndarray]:
-        """Return what would be usual in each cell, and the ends of what is, encoded, (n, d) in the order of the table.
+    def _usual(self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray) -> UsualCells:
+        """Return what would be usual in each cell.
 
         A broken equation says what its worst cell should hold, exactly, and a misspelt word the word that it is a form of, of
         several the likeliest; everything else is told by the law.
         """
-        found = [self._in_table_order(table, part) for part in (judged.usual, judged.low, judged.high)]
+        usual = UsualCells(table.rows.shape, lambda rows, columns: self._of_laws(table, judged, rows, columns))
         cells = self._cells(table)
-        worst = np.nan_to_num(scores - self._bounds(table), nan=-np.inf).argmax(axis=1)
+        worst = _margins(scores, self._bounds(table)).argmax(axis=1)
         for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
             broken = rule.breaks(cells)
             for name in rule.columns:
                 j, said = self._names.index(name), _solved_for(rule, name, cells)
-                at = broken & (worst == j) & np.isfinite(said)
-                for part in found:
-                    part[at, j] = said[at]
+                at = np.flatnonzero(broken & (worst == j) & np.isfinite(said))
+                usual.put(at, j, said[at])
         for name, meant in self._forms.meant.items():
             j = self._names.index(name)
             for code, among in meant.items():
                 at = np.flatnonzero(cells[name].codes == code)
-                said = self._laws.likeliest(table.rows[at], int(np.flatnonzero(table.order == j)[0]), among)
-                for part in found:
-                    part[at, j] = said
-        return found
+                usual.put(at, j, self._laws.likeliest(table.rows[at], int(np.flatnonzero(table.order == j)[0]), among))
+        return usual
+
+    def _of_laws(self, table: CheckedRows, judged: CellJudgement, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Return what the laws say is usual in some cells, (3, k)."""
+        encoded = np.argsort(table.order)[columns]  # places among the encoded columns
+        if judged.columns is None:
+            return np.asarray(judged.quantiles[:, rows, encoded])
+        out, left = judged.quantiles[:, rows], judged.columns[rows] != encoded
+        for j in np.unique(encoded[left]).tolist():
+            at = np.flatnonzero(left & (encoded == j))
+            out[:, at] = self._laws.quantiles(self._without_absent(table.rows[rows[at]], table.order), j)
+        return np.asarray(out)
 
     def _rules_of(self, table: CheckedRows) -> list[FoundRule]:
         """Return the rules with the rows of a table that break each."""
@@ -692,7 +754,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """
         table, judged, scores, unread = self._judge(X)
         told = self._told(table, judged, scores, unread)
-        return table.backend.array(write_cells(X, _columns(table), told.usual, told.replaced))
+        usual, replaced = np.full(told.scores.shape, np.nan), told.replaced
+        usual[replaced] = told.usual.at(*np.nonzero(replaced))[1]
+        return table.backend.array(write_cells(X, _columns(table), usual, replaced))
 
     def use_rules(self, rules: Sequence[Rule]) -> Self:
         """Judge by given rules in the place of those that were found, such as the rules of an earlier table.
@@ -728,11 +792,23 @@ def _solved_for(rule: Equation, name: str, cells: dict[str, Any]) -> np.ndarray:
     return np.round(np.rint(said / step) * step, 9) if step else said
 
 
+def _empty_judgement(n: int, d: int) -> CellJudgement:
+    """Return answers that are to be written: of many rows in single precision, and what is usual for one cell of each."""
+    if n <= _SHOWN_AT_ONCE:
+        return CellJudgement.empty(n, d)
+    return CellJudgement.of_many(n, d, np.float32 if n > MANY_ROWS else np.float64)
+
+
+def _margins(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """Return by how much cells are beyond their bounds; minus infinity where one is missing."""
+    out = scores - bounds
+    out[np.isnan(out)] = -np.inf
+    return out
+
+
 def _row_scores(scores: np.ndarray) -> np.ndarray:
     """Return the largest score of each row; 0 for a row without a known cell."""
-    return (
-        np.where(np.isnan(scores), -np.inf, scores).max(axis=1, initial=-np.inf, where=~np.isnan(scores)).clip(-1e300)
-    )
+    return scores.max(axis=1, initial=-np.inf, where=~np.isnan(scores)).astype(np.float64).clip(-1e300)
 
 
 def _number_bound(excess: np.ndarray) -> float:

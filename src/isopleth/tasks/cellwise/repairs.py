@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from isopleth.tasks.cellwise.mistakes import Mistake
+from isopleth.tasks.cellwise.usual_cells import UsualCells
 
 # Most rows of a word that is replaced by the likeliest one, and probability from which this is far the likeliest.
 RARE, SURE = 5, 0.5
@@ -22,13 +23,11 @@ _BEYOND = 1.0
 
 @dataclass(frozen=True)
 class Told:
-    """Scores and repairs of the cells of a table, (n, d) each, encoded, in the order of the table."""
+    """Scores and repairs of the cells of a table, (n, d), encoded, in the order of the table."""
 
     scores: np.ndarray
     excess: np.ndarray
-    usual: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    usual: UsualCells
     mistakes: dict[int, Mistake]
     repairs: dict[tuple[int, int], str] = field(default_factory=dict)  # why a cell is replaced, by row and column
 
@@ -38,6 +37,12 @@ class Told:
         out = np.zeros(self.scores.shape, dtype=bool)
         for cell in self.repairs:
             out[cell] = True
+        return out
+
+    def with_usual(self, flagged: np.ndarray) -> np.ndarray:
+        """Return a mask of the flagged cells of which something is usual."""
+        out, (rows, columns) = flagged.copy(), np.nonzero(flagged)
+        out[rows, columns] = ~np.isnan(self.usual.at(rows, columns)[1])
         return out
 
     def with_absent(self, absent: np.ndarray) -> Self:
@@ -51,16 +56,18 @@ class Told:
         """
         if not self.mistakes:
             return self
-        scores, excess = self.scores.copy(), self.excess.copy()
-        usual, low, high = (part.copy() for part in (self.usual, self.low, self.high))
+        scores, excess, usual = self.scores.copy(), self.excess.copy(), self.usual.copy()
+        cells, values = [], []
         for i, mistake in self.mistakes.items():
             margin = float(np.nanmax(self.scores[i] - bounds[i]))
             scores[i, order] = excess[i, order] = undone[i]
             columns = order[list(mistake.columns)]
             scores[i, columns] = excess[i, columns] = bounds[i, columns] + max(margin, _BEYOND)
-            for part in (usual, low, high):
-                part[i, columns] = mistake.values
-        return replace(self, scores=scores, excess=excess, usual=usual, low=low, high=high)
+            cells += [(i, int(j)) for j in columns]
+            values += list(mistake.values)
+        rows, places = np.array(cells).T
+        usual.put(rows, places, np.array(values))
+        return replace(self, scores=scores, excess=excess, usual=usual)
 
 
 class RepairReasons:
