@@ -198,7 +198,8 @@ def _shocks_are_cheaper(found: Description) -> bool:
     """Tell whether one autoregression with heavy-tailed shocks is cheaper than segments with innovations of such tails."""
     n, dim = found.prepared.shape
     segments = found.location.cost + n * dim * np.log(2.0 * np.pi)
-    segments += sum(tail_gain(column) for column in found.location.innovations.T)
+    floors = rounding_variance(found.prepared.T) * (found.location.extents / np.ptp(found.prepared, axis=0)) ** 2
+    segments += sum(tail_gain(column**2 + floor) for column, floor in zip(found.innovations.T, floors, strict=True))
     return bool(sum(cost_of_shocks(column, MOST_LAGS) for column in found.prepared.T) < segments)
 
 
@@ -208,23 +209,23 @@ FREEDOMS = (1.5, 2.0, 3.0, 5.0, 10.0)
 _REWEIGHTED, _CONVERGED = 15, 1e-4
 
 
-def _minus_twice_likelihood(innovations: np.ndarray, freedom: float, variance: float) -> float:
+def _minus_twice_likelihood(squares: np.ndarray, freedom: float, variance: float) -> float:
     constant = gammaln(0.5 * (freedom + 1.0)) - gammaln(0.5 * freedom) - 0.5 * np.log(freedom * np.pi * variance)
-    tails = np.log1p(innovations**2 / (freedom * variance)).sum()
-    return float((freedom + 1.0) * tails - 2.0 * len(innovations) * constant)
+    tails = np.log1p(squares / (freedom * variance)).sum()
+    return float((freedom + 1.0) * tails - 2.0 * len(squares) * constant)
 
 
-def tail_gain(innovations: np.ndarray) -> float:
-    """Return the change of cost, at most 0, if innovations of mean square 1 follow Student's distribution, not the normal one."""
-    n = len(innovations)
+def tail_gain(squares: np.ndarray) -> float:
+    """Return the change of cost, at most 0, if innovations with these squares follow Student's distribution, not the normal one."""
+    n, squares = len(squares), squares / max(float(np.mean(squares)), 1e-300)
     normal = n * (1.0 + np.log(2.0 * np.pi))
     costs = [0.0]
     for freedom in FREEDOMS:
         variance = 1.0
         for _ in range(_REWEIGHTED):
-            weight = (freedom + 1.0) / (freedom + innovations**2 / variance)
-            variance = max(float(np.mean(weight * innovations**2)), 1e-8)
-        costs.append(_minus_twice_likelihood(innovations, freedom, variance) + np.log(n) - normal)
+            weight = (freedom + 1.0) / (freedom + squares / variance)
+            variance = max(float(np.mean(weight * squares)), 1e-8)
+        costs.append(_minus_twice_likelihood(squares, freedom, variance) + np.log(n) - normal)
     return min(costs)
 
 
@@ -245,24 +246,28 @@ def _of_order(column: np.ndarray, degree: int, order: int, floor: float) -> floa
     fixed = order * (np.log(2.0 * np.pi * column.var()) + 1.0) + (len(design) + 2) * np.log(len(column))
     weight, costs = np.ones(n), []
     for freedom in FREEDOMS[::-1]:  # the first is nearly normal, with equal weights
-        left, variance, weight = _reweighted(design, values, freedom, weight, floor)
-        costs.append(_minus_twice_likelihood(left, freedom, variance))
+        squares, variance, weight = _reweighted(design, values, freedom, weight, floor)
+        costs.append(_minus_twice_likelihood(squares, freedom, variance))
     return min(costs) + float(fixed)
 
 
 def _reweighted(
     design: np.ndarray, values: np.ndarray, freedom: float, weight: np.ndarray, floor: float
 ) -> tuple[np.ndarray, float, np.ndarray]:
-    """Return residuals, variance and weights of a regression with Student's errors; `design` has a row for each coefficient."""
+    """Return squared residuals, variance and weights of a regression with Student's errors; `design` has a row a coefficient.
+
+    The variance of rounding is added to squares, as in the costs of segments: otherwise shocks would be cheaper by what it adds.
+    """
     variance = np.inf
     for _ in range(_REWEIGHTED):
         weighted, before = design * weight, variance
         left = values - np.linalg.lstsq(weighted @ design.T, weighted @ values, rcond=None)[0] @ design
-        variance = max(float(weight @ left**2) / len(left), floor)
+        squares = left**2 + floor
+        variance = float(weight @ squares) / len(left)
         if abs(variance - before) < _CONVERGED * variance:
             break
-        weight = (freedom + 1.0) / (freedom + left**2 / variance)
-    return left, variance, weight
+        weight = (freedom + 1.0) / (freedom + squares / variance)
+    return squares, variance, weight
 
 
 # Simulated series without a change.
