@@ -13,6 +13,7 @@ from scipy.special import gammaln
 
 from isopleth.core.p_values import simulated_pvalue
 from isopleth.core.progress import unheard
+from isopleth.tasks.changes.long_series import segment_of_means
 from isopleth.tasks.changes.preparation import log_of_growth, step_of_repeats, without_wild_values
 from isopleth.tasks.changes.segments import (
     STABLE,
@@ -22,7 +23,6 @@ from isopleth.tasks.changes.segments import (
     SegmentCosts,
     fitted_noises,
     rounding_variance,
-    segment,
 )
 
 # Least length of a segment of equal scatter.
@@ -91,7 +91,7 @@ def _scatter(innovations: np.ndarray, surcharge: float) -> Segmentation | None:
     sizes = varying_roots(innovations)
     if not sizes.size or len(sizes) < 2 * SHORTEST_SCATTER:
         return None
-    return segment(sizes, degrees=(0,), most_lags=1, shortest=SHORTEST_SCATTER, surcharge=surcharge)
+    return segment_of_means(sizes, degrees=(0,), most_lags=1, shortest=SHORTEST_SCATTER, surcharge=surcharge)
 
 
 def _precision(innovations: np.ndarray, bounds: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, int]:
@@ -140,7 +140,7 @@ def _from_precision(
 ) -> Description:
     """Find location and scatter in turn."""
     n, plain = len(values), None
-    location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
+    location = segment_of_means(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
     scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
     if scatter is not None and len(scatter.changes):
         if recorded.any():
@@ -148,7 +148,7 @@ def _from_precision(
             plain = Description(location, even, precision, values, location.cost)
         spreads = np.ptp(values, axis=0) / location.extents
         precision, moving = _precision(location.innovations / precision[:, None], scatter.bounds, recorded / spreads)
-        location = segment(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
+        location = segment_of_means(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
         scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
     # Each change of scatter has a place and a coefficient.
     cost = location.cost + 3.0 * np.log(n) * (0 if scatter is None else len(scatter.changes))

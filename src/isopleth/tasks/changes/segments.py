@@ -307,6 +307,7 @@ class SegmentationSearch:
         self.costs, self.shortest = costs, shortest
         self.n = costs.n
         self._moving = self.n if moving is None else moving
+        self.surcharge = surcharge
         self.per_change = 2.0 * float(np.log(self.n)) + surcharge
         self._fixed = sum(noise.order for noise in costs.noises) * float(np.log(self.n))
 
@@ -390,7 +391,19 @@ class SegmentationSearch:
             bounds = shorter
         return bounds
 
-    def _moved(self, bounds: np.ndarray, settled: set[tuple[int, int, int]]) -> np.ndarray:
+    def near(self, bounds: np.ndarray, reach: int) -> tuple[np.ndarray, float]:
+        """Move each change to its best place within `reach` steps; return the bounds and their cost, also as two levels in turn."""
+        settled: set[tuple[int, int, int]] = set()
+        for _ in range(_SWEEPS):
+            before, bounds = bounds, self._moved(bounds, settled, reach)
+            if np.array_equal(before, bounds):
+                break
+        cost = self.total(bounds)
+        return bounds, cost if self.costs.degree or len(bounds) < 5 else min(cost, self.total_of_two_levels(bounds))
+
+    def _moved(
+        self, bounds: np.ndarray, settled: set[tuple[int, int, int]], reach: int | None = None
+    ) -> np.ndarray:
         """Return bounds, each moved to its best place between its neighbours."""
         out = bounds.copy()
         rss, _ = self.costs.parts(bounds[:-1], bounds[1:])
@@ -398,14 +411,17 @@ class SegmentationSearch:
         for j in range(1, len(out) - 1):
             before, place, after = out[j - 1 : j + 2].tolist()
             if (before, place, after) not in settled:
-                out[j] = self._best_place(before, place, after, variance)
+                out[j] = self._best_place(before, place, after, variance, self._reach if reach is None else reach)
                 settled.add((before, int(out[j]), after))
         return out
 
-    def _best_place(self, before: int, place: int, after: int, variance: np.ndarray) -> int:
+    @property
+    def _reach(self) -> int:
+        """Most steps by which a change is moved: to try all places between distant neighbours would take too long."""
+        return self.n if self.n <= LONG else 2 * -(-self.n // MOST_PLACES)
+
+    def _best_place(self, before: int, place: int, after: int, variance: np.ndarray, reach: int) -> int:
         """Return the best place of a change between two others."""
-        # In a long series, trying all places between distant neighbours would take too long.
-        reach = self.n if self.n <= LONG else 2 * -(-self.n // MOST_PLACES)
         low = max(before + self.shortest, place - reach)
         high = min(after - self.shortest, place + reach)
         # Segments on both sides in one call, which takes longer than its numbers.
@@ -490,6 +506,16 @@ class SegmentationSearch:
         return candidates[int(np.argmin(totals))], min(totals)
 
 
+    def segmentation(self, bounds: np.ndarray, cost: float, values: np.ndarray, weights: np.ndarray) -> Segmentation:
+        """Return the segments of values, which the search has in standard units."""
+        innovations, extents = _standard_innovations(self.costs, bounds, standardised(values), weights)
+        units = 2.0 * self.n * np.log(values.std(axis=0)).sum() - 2.0 * values.shape[1] * np.log(weights).sum()
+        total, without_each = self.totals_without_each(bounds) if len(bounds) > 2 else (0.0, np.empty(0))
+        gains = without_each - total + self.surcharge
+        noises, degree = self.costs.noises, self.costs.degree
+        return Segmentation(bounds, degree, noises, innovations, extents, cost + float(units), gains)
+
+
 def _path(before: np.ndarray) -> list[int]:
     path = [len(before) - 1]
     while path[-1] > 0:
@@ -541,8 +567,7 @@ def segment(
     """Find the cheapest segments over degrees and noises, from several starts, as changes and correlation look alike."""
     n = len(values)
     weights = np.ones(n) if precision is None else precision
-    scale = values.std(axis=0)
-    z = (values - values.mean(axis=0)) / scale
+    z = standardised(values)
     tried = (
         (cost, bounds, search)
         for degree in degrees
@@ -557,11 +582,12 @@ def segment(
     if len(bounds) > 2 and 0 in degrees and 1 in degrees:
         turns = _of_two_levels(search, z, weights, most_lags, surcharge, moving)
         cost, bounds, search = min(turns, (cost, bounds, search), key=lambda one: one[0])
-    innovations, extents = _standard_innovations(search.costs, bounds, z, weights)
-    units = 2.0 * n * np.log(scale).sum() - 2.0 * values.shape[1] * np.log(weights).sum()
-    total, without_each = search.totals_without_each(bounds) if len(bounds) > 2 else (0.0, np.empty(0))
-    costs, gains = search.costs, without_each - total + surcharge
-    return Segmentation(bounds, costs.degree, costs.noises, innovations, extents, cost + float(units), gains)
+    return search.segmentation(bounds, cost, values, weights)
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Return columns around 0 in standard deviations."""
+    return np.asarray((values - values.mean(axis=0)) / values.std(axis=0))
 
 
 def _tried(
