@@ -48,12 +48,12 @@ class Described:
 
     def without_levels(self) -> Described:
         """Describe the series without changes of level and slope."""
-        return replace(self, found=in_stages(self.found.prepared, (np.inf, self.surcharges[1])))
+        return replace(self, found=in_stages(self.found.prepared, (np.inf, self.surcharges[1]), self.found.floors))
 
 
 def described(series: ObservedSeries, rng: np.random.Generator) -> Described:
     """Describe a series by segments, each of which saves more than the best change in a series without any."""
-    found = series.first or describe(series.values)
+    found = series.first or describe(series.values, floors=series.floors)
     unchanged = found if series.reference is None else unbroken(series.reference)
     series.tick(TIME)
     # Simulations that cannot change the answer are left out, so each has random numbers of its own.
@@ -67,7 +67,7 @@ def described(series: ObservedSeries, rng: np.random.Generator) -> Described:
         series.tick(2 * RUNS)
     if surcharges[0] > 0.0 or 0.0 < surcharges[1] < np.inf:
         level_unchanged = found.shocks or not len(found.location.changes)
-        found = in_stages(found.prepared, (np.inf if level_unchanged else surcharges[0], surcharges[1]))
+        found = in_stages(found.prepared, (np.inf if level_unchanged else surcharges[0], surcharges[1]), found.floors)
     cycle = cycle_of(series.shapes, series.season)
     return Described(found, unchanged, gains, scatters, surcharges, cycle, series.shapes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -50,6 +50,7 @@ class Description:
     precision: np.ndarray
     prepared: np.ndarray  # (n, d): series after its preparation
     cost: float  # cost of location and scatter
+    floors: np.ndarray  # (d,): variances of the rounding errors of `prepared`
     shocks: bool = False  # whether heavy-tailed shocks describe the series more cheaply than changes of location
 
     @property
@@ -117,11 +118,15 @@ def relative_precision(scatter: np.ndarray) -> np.ndarray:
     return np.asarray(precision / np.exp(np.mean(np.log(precision))))
 
 
-def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
+def in_stages(
+    values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0), floors: np.ndarray | None = None
+) -> Description:
     """Find segments of location, then of scatter, and repeat with its weights; scatter of differences is a second start."""
     n = len(values)
     recorded = np.array([step_of_repeats(column) for column in values.T])
-    unweighted = partial(_from_precision, values, recorded, np.ones(n), n, surcharges)
+    floors = rounding_variance(values.T) if floors is None else floors
+    of = partial(_from_precision, values, recorded, floors, surcharges)
+    unweighted = partial(of, np.ones(n), n)
     if recorded.any():  # most differences of values in coarse steps may be 0
         return unweighted()
     steps = np.diff(values, axis=0, prepend=values[:1])
@@ -129,30 +134,36 @@ def in_stages(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) 
     if scatter is None or not len(scatter.changes):
         return unweighted()
     precision, moving = _precision(steps, scatter.bounds, recorded)
-    aware = _from_precision(values, recorded, precision, moving, surcharges)
+    aware = of(precision, moving)
     if moving < n:  # without weights, a stretch without movement makes the noise of the rest look too small
         return aware
     return min(aware, unweighted(), key=lambda one: one.cost)
 
 
 def _from_precision(
-    values: np.ndarray, recorded: np.ndarray, precision: np.ndarray, moving: int, surcharges: tuple[float, float]
+    values: np.ndarray,
+    recorded: np.ndarray,
+    floors: np.ndarray,
+    surcharges: tuple[float, float],
+    precision: np.ndarray,
+    moving: int,
 ) -> Description:
     """Find location and scatter in turn."""
     n, plain = len(values), None
-    location = segment_of_means(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
+    of_location = partial(segment_of_means, values, most_lags=MOST_LAGS, surcharge=surcharges[0], floors=floors)
+    location = of_location(precision=precision, moving=moving)
     scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
     if scatter is not None and len(scatter.changes):
         if recorded.any():
             even = _scatter(location.innovations / precision[:, None], np.inf)
-            plain = Description(location, even, precision, values, location.cost)
+            plain = Description(location, even, precision, values, location.cost, floors)
         spreads = np.ptp(values, axis=0) / location.extents
         precision, moving = _precision(location.innovations / precision[:, None], scatter.bounds, recorded / spreads)
-        location = segment_of_means(values, most_lags=MOST_LAGS, precision=precision, surcharge=surcharges[0], moving=moving)
+        location = of_location(precision=precision, moving=moving)
         scatter = _scatter(location.innovations / precision[:, None], surcharges[1])
     # Each change of scatter has a place and a coefficient.
     cost = location.cost + 3.0 * np.log(n) * (0 if scatter is None else len(scatter.changes))
-    found = Description(location, scatter, precision, values, float(cost))
+    found = Description(location, scatter, precision, values, float(cost), floors)
     # Roots of values in coarse steps change their level where that saves nothing.
     return found if plain is None else min(found, plain, key=lambda one: one.cost)
 
@@ -167,21 +178,25 @@ def logs_of_growth(values: np.ndarray, of: np.ndarray | None = None) -> np.ndarr
     return out
 
 
-def describe(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
-    """Describe a series by changes or by shocks, whichever is cheaper."""
-    return or_shocks(segments_of(values, surcharges))
+def describe(
+    values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0), floors: np.ndarray | None = None
+) -> Description:
+    """Describe a series by changes or by shocks, whichever is cheaper; `floors` are the variances of its rounding errors."""
+    return or_shocks(segments_of(values, surcharges, floors))
 
 
-def segments_of(values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0)) -> Description:
+def segments_of(
+    values: np.ndarray, surcharges: tuple[float, float] = (0.0, 0.0), floors: np.ndarray | None = None
+) -> Description:
     """Describe a series by segments, whose changes may be shocks."""
-    return in_stages(_cleaned(logs_of_growth(values)), surcharges)
+    return in_stages(cleaned(logs_of_growth(values)), surcharges, floors)
 
 
 def or_shocks(found: Description) -> Description:
     """Return a description without changes of location if heavy-tailed shocks are cheaper than these."""
     if not len(found.location.changes) or len(found.prepared) < _LEAST_FOR_SHOCKS or not _shocks_are_cheaper(found):
         return found
-    return replace(in_stages(found.prepared, (np.inf, 0.0)), shocks=True)
+    return replace(in_stages(found.prepared, (np.inf, 0.0), found.floors), shocks=True)
 
 
 def unbroken(values: np.ndarray) -> Description:
@@ -189,18 +204,21 @@ def unbroken(values: np.ndarray) -> Description:
     return describe(values, (np.inf, np.inf))
 
 
-def _cleaned(values: np.ndarray) -> np.ndarray:
-    cleaned = np.column_stack([without_wild_values(column) for column in values.T])
-    return np.where(np.ptp(cleaned, axis=0) > 0.0, cleaned, values)
+def cleaned(values: np.ndarray) -> np.ndarray:
+    """Return columns without single outliers, as they are if nothing else would vary."""
+    calm = np.column_stack([without_wild_values(column) for column in values.T])
+    return np.where(np.ptp(calm, axis=0) > 0.0, calm, values)
 
 
 def _shocks_are_cheaper(found: Description) -> bool:
     """Tell whether one autoregression with heavy-tailed shocks is cheaper than segments with innovations of such tails."""
     n, dim = found.prepared.shape
     segments = found.location.cost + n * dim * np.log(2.0 * np.pi)
-    floors = rounding_variance(found.prepared.T) * (found.location.extents / np.ptp(found.prepared, axis=0)) ** 2
+    floors = found.floors * (found.location.extents / np.ptp(found.prepared, axis=0)) ** 2
     segments += sum(tail_gain(column**2 + floor) for column, floor in zip(found.innovations.T, floors, strict=True))
-    return bool(sum(cost_of_shocks(column, MOST_LAGS) for column in found.prepared.T) < segments)
+    columns = zip(found.prepared.T, found.location.noises, found.floors, strict=True)
+    shocks = (cost_of_shocks(column, {*range(MOST_LAGS + 1), noise.order}, floor) for column, noise, floor in columns)
+    return bool(sum(shocks) < segments)
 
 
 # Degrees of freedom of Student's distribution that are compared.
@@ -216,7 +234,7 @@ def _minus_twice_likelihood(squares: np.ndarray, freedom: float, variance: float
 
 
 def tail_gain(squares: np.ndarray) -> float:
-    """Return the change of cost, at most 0, if innovations with these squares follow Student's distribution, not the normal one."""
+    """Return the change of cost, at most 0, if innovations with these squares follow Student's law, not the normal one."""
     n, squares = len(squares), squares / max(float(np.mean(squares)), 1e-300)
     normal = n * (1.0 + np.log(2.0 * np.pi))
     costs = [0.0]
@@ -229,10 +247,9 @@ def tail_gain(squares: np.ndarray) -> float:
     return min(costs)
 
 
-def cost_of_shocks(column: np.ndarray, most_lags: int) -> float:
+def cost_of_shocks(column: np.ndarray, orders: Iterable[int], floor: float) -> float:
     """Return the cost of a column as one autoregression with Student's innovations, by reweighted least squares."""
-    floor = float(rounding_variance(column))
-    return min(_of_order(column, degree, order, floor) for degree in (0, 1) for order in range(most_lags + 1))
+    return min(_of_order(column, degree, order, floor) for degree in (0, 1) for order in sorted(orders))
 
 
 def _of_order(column: np.ndarray, degree: int, order: int, floor: float) -> float:
@@ -372,8 +389,9 @@ def _gain(found: Segmentation, precision: np.ndarray, shortest: int, rng: np.ran
     white = SegmentCosts(series, (Noise(),) * series.shape[1], found.degree, precision, found.extents)
     whole = np.array([0, n])
     left = white.residuals(whole) * precision
-    fitted = fitted_noises(left, whole, min(MOST_LAGS, n // 10))
-    least = max(shortest, MOST_LAGS + found.degree + 3)
+    lags = max(MOST_LAGS, *(noise.order for noise in found.noises))
+    fitted = fitted_noises(left, whole, min(lags, n // 10))
+    least = max(shortest, lags + found.degree + 3)
     return SegmentationSearch(
         SegmentCosts(series, fitted, found.degree, precision, found.extents), least
     ).gain_of_one_change()

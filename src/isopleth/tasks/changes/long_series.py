@@ -56,6 +56,8 @@ def _of_means(options: dict[str, Any], edges: np.ndarray, size: int) -> dict[str
         out["moving"] = max(1, out["moving"] // size)
     if out.get("precision") is not None:
         out["precision"] = _means(out["precision"] ** -2.0, edges) ** -0.5
+    if out.get("floors") is not None:
+        out["floors"] = out["floors"] / size
     return out
 
 
@@ -69,11 +71,13 @@ def _placed(
     precision: np.ndarray | None = None,
     surcharge: float = 0.0,
     moving: int | None = None,
+    floors: np.ndarray | None = None,
     **_: Any,
 ) -> Iterator[Segmentation]:
     """Yield segmentations of all steps by the segments of means, at their best steps within two means."""
     z, weights = standardised(values), np.ones(len(values)) if precision is None else precision
-    floors, lags = rounding_variance(np.ascontiguousarray(z.T)), min(_MOST_LAGS, most_lags * size)
+    lags = min(_MOST_LAGS, most_lags * size)
+    floors = rounding_variance(z.T) if floors is None else floors / values.var(axis=0)
     noises = (Noise(),) * z.shape[1]
     for number in range(_ROUNDS + 1):
         costs = SegmentCosts(z, noises, found.degree, weights, floors=floors)

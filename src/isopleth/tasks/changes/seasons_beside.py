@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from isopleth.core.progress import unheard
-from isopleth.tasks.changes.description_length import Description, describe, or_shocks, segments_of, varying_roots
+from isopleth.tasks.changes.description_length import Description, cleaned, or_shocks, segments_of, varying_roots
 from isopleth.tasks.changes.periods import Seasons, lines_of, seasonal, seasons_of, with_weeks
 from isopleth.tasks.changes.preparation import TO_SIGMA, filled_gaps
-from isopleth.tasks.changes.segments import STABLE
+from isopleth.tasks.changes.segments import STABLE, rounding_variance
 
 # Time of a search in a progress bar, in descriptions of the series: as many as it takes where steps and seasons hide each other.
 TIME = 40
@@ -84,7 +84,7 @@ class SeasonSearch:
         if (np.ptp(rest, axis=0) <= _ROUNDING * extents).any():
             return
         rest = rest - rest.mean(axis=0)
-        found = segments_of(rest)
+        found = segments_of(rest, floors=self.floors)
         self.tick(1)
         freedom += sum(cycle.freedom for cycles in seasons for cycle in cycles)
         yield Seasonal(seasons, season, rest, found, found.cost + freedom * float(np.log(len(rest))))
@@ -102,6 +102,7 @@ class SeasonSearch:
                 if found is best:
                     break
                 best, lines = found, fits[0].or_shocks.lines
+        best = _best_of(best, self._plain, first.changes) if any(first.seasons) else best
         best = _best_of(best, self._trimmed(best), first.changes)
         out = np.zeros(len(self.cells), dtype=bool)
         for _ in range(_MOST_STRETCHES):
@@ -130,8 +131,21 @@ class SeasonSearch:
             yield _strongest(first.rest, first.found.location.changes)
         if not any(first.seasons):  # its segments are those of the series
             return
-        plain = np.column_stack([filled_gaps(column, self.rng) for column in self.cells.T])
-        yield lines_of(plain, describe(plain).location)
+        for plain in self._plain:
+            yield plain.or_shocks.lines
+
+    @cached_property
+    def _plain(self) -> list[Seasonal]:
+        """Fit without seasons, if the series is more than rounding."""
+        return [*self.fitted([[]] * self.cells.shape[1], np.zeros_like(self.cells))]
+
+    @cached_property
+    def floors(self) -> np.ndarray | None:
+        """Variances of the rounding errors of the series, which no longer stands on its steps without a season.
+
+        They are those of each fit if cells are missing: what fills these stands on no steps.
+        """
+        return None if np.isnan(self.cells).any() else rounding_variance(cleaned(self.cells).T)
 
     def _trimmed(self, best: Seasonal) -> Iterator[Seasonal]:
         """Yield the fit in which steps that are far from the season do not count in the means of phases."""

@@ -392,7 +392,7 @@ class SegmentationSearch:
         return bounds
 
     def near(self, bounds: np.ndarray, reach: int) -> tuple[np.ndarray, float]:
-        """Move each change to its best place within `reach` steps; return the bounds and their cost, also as two levels in turn."""
+        """Return each change at its best place within `reach` steps, and their cost, that of two levels in turn if it is less."""
         settled: set[tuple[int, int, int]] = set()
         for _ in range(_SWEEPS):
             before, bounds = bounds, self._moved(bounds, settled, reach)
@@ -401,9 +401,7 @@ class SegmentationSearch:
         cost = self.total(bounds)
         return bounds, cost if self.costs.degree or len(bounds) < 5 else min(cost, self.total_of_two_levels(bounds))
 
-    def _moved(
-        self, bounds: np.ndarray, settled: set[tuple[int, int, int]], reach: int | None = None
-    ) -> np.ndarray:
+    def _moved(self, bounds: np.ndarray, settled: set[tuple[int, int, int]], reach: int | None = None) -> np.ndarray:
         """Return bounds, each moved to its best place between its neighbours."""
         out = bounds.copy()
         rss, _ = self.costs.parts(bounds[:-1], bounds[1:])
@@ -505,7 +503,6 @@ class SegmentationSearch:
         totals = [self.total(bounds) for bounds in candidates]
         return candidates[int(np.argmin(totals))], min(totals)
 
-
     def segmentation(self, bounds: np.ndarray, cost: float, values: np.ndarray, weights: np.ndarray) -> Segmentation:
         """Return the segments of values, which the search has in standard units."""
         innovations, extents = _standard_innovations(self.costs, bounds, standardised(values), weights)
@@ -563,15 +560,20 @@ def segment(
     precision: np.ndarray | None = None,
     surcharge: float = 0.0,
     moving: int | None = None,
+    floors: np.ndarray | None = None,
 ) -> Segmentation:
-    """Find the cheapest segments over degrees and noises, from several starts, as changes and correlation look alike."""
+    """Find the cheapest segments over degrees and noises, from several starts, as changes and correlation look alike.
+
+    `floors` are the variances of rounding errors, by default those that the values show.
+    """
     n = len(values)
     weights = np.ones(n) if precision is None else precision
     z = standardised(values)
+    floors = rounding_variance(z.T) if floors is None else floors / values.var(axis=0)
     tried = (
         (cost, bounds, search)
         for degree in degrees
-        for cost, bounds, search in _tried(z, degree, weights, (most_lags, shortest, surcharge, moving))
+        for cost, bounds, search in _tried(z, degree, weights, floors, (most_lags, shortest, surcharge, moving))
     )
     cost, bounds, search = min(tried, key=lambda one: one[0])
     if len(bounds) > 2 and search.costs.degree and 0 in degrees:
@@ -591,13 +593,12 @@ def standardised(values: np.ndarray) -> np.ndarray:
 
 
 def _tried(
-    z: np.ndarray, degree: int, weights: np.ndarray, options: tuple[int, int, float, int | None]
+    z: np.ndarray, degree: int, weights: np.ndarray, floors: np.ndarray, options: tuple[int, int, float, int | None]
 ) -> Iterator[tuple[float, np.ndarray, SegmentationSearch]]:
     """Yield cost, bounds and search of each noise: noise and segments are fitted in turn from each start."""
     most_lags, shortest, surcharge, moving = options
     lags = min(most_lags, len(z) // 10)
     least = max(shortest, lags + degree + 3)
-    floors = rounding_variance(np.ascontiguousarray(z.T))
     seen: set[tuple[Noise, ...]] = set()
     for noises in _starting_noises(z, degree, weights, lags, least):
         for _ in range(_ROUNDS):

@@ -31,6 +31,7 @@ class ObservedSeries:
     periods: tuple[float, ...] = ()  # mean lengths in steps of the seasons that were subtracted
     seasons: np.ndarray | None = None  # (n, d): what was subtracted, from logarithms where the columns grow
     columns: np.ndarray | None = None  # (n, d): what they were subtracted from, before logarithms
+    floors: np.ndarray | None = None  # (d,): variances of the rounding errors of `values`, if these do not show them
     budget: Budget = DEFAULT_BUDGET
     tick: Callable[[int], None] = unheard
     incidents: tuple[Incident, ...] = ()  # what was taken out as gaps are
@@ -43,7 +44,9 @@ class ObservedSeries:
         own = [number]
         known = None if self.reference is None else self.reference[:, own]
         values, shapes, missing = self.values[:, own], self.shapes[:, own], self.missing[:, own]
-        return replace(self, values=values, shapes=shapes, missing=missing, reference=known, rate=rate, first=None)
+        floors = None if self.floors is None else self.floors[own]
+        alone = replace(self, values=values, shapes=shapes, missing=missing, reference=known, floors=floors)
+        return replace(alone, rate=rate, first=None)
 
 
 def scaled(values: np.ndarray, reference: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -121,6 +124,7 @@ def _prepared(
         seasons=fit.season,
         columns=values,
         first=fit.found,
+        floors=search.floors,
         **options,
     )
 

@@ -33,7 +33,7 @@ def each_alone(
         one = replace(series.column(j, series.rate / count), tick=unheard)
         if margin_of(unbroken(one.values)) <= 0.0:  # no change is worth its cost
             continue
-        first = describe(one.values)
+        first = describe(one.values, floors=one.floors)
         if _all_known(first.location.changes, known):
             continue
         of_description, of_location = own.spawn(2)

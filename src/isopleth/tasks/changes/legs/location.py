@@ -59,7 +59,7 @@ def _or_a_curve(changes: list[Candidate], described: Described) -> tuple[list[Ca
     curve = smooth_curve(found.prepared, found.precision, found.location.changes) if compared else None
     if curve is None:
         return changes, 0.0, described
-    found = in_stages(found.prepared - curve, (np.inf, described.surcharges[1]))
+    found = in_stages(found.prepared - curve, (np.inf, described.surcharges[1]), found.floors)
     return [], 0.0, replace(described, found=found, shapes=described.shapes - curve, curve=curve)
 
 
@@ -74,7 +74,7 @@ def _of_segments(series: ObservedSeries, described: Described) -> list[Candidate
         return []
     of_all = 0.0
     if found.location.innovations.any():  # without residuals there is no noise to compare
-        whole = describe(series.values, (np.inf, scatter))
+        whole = describe(series.values, (np.inf, scatter), series.floors)
         saved = whole.cost - (found.cost - len(found.location.changes) * extra)
         of_all = _OF_BOUND * float(np.exp(-0.5 * max(saved, 0.0)))
     if of_all > series.rate:
@@ -101,7 +101,7 @@ def _of_one_weak_change(
         return [], described
     extra = surcharge(margins, series.rate, least=-np.inf)
     surcharges = extra, described.surcharges[1]
-    weak = or_shocks(in_stages(found.prepared, surcharges)) if np.isfinite(extra) else found
+    weak = or_shocks(in_stages(found.prepared, surcharges, found.floors)) if np.isfinite(extra) else found
     if len(weak.location.changes) != 1:
         return [], described
     pvalue = pvalue_of_gain(found.cost - (weak.cost - extra), margins)
