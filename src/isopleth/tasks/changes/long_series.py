@@ -85,4 +85,5 @@ def _placed(
             search = SegmentationSearch(costs, max(shortest, lags + found.degree + 3), surcharge, moving)
             bounds, cost = search.near(bounds, 2 * size)
             yield search.segmentation(bounds, cost, values, weights)
-        noises = fitted_noises(costs.residuals(bounds) * weights, bounds, lags)
+        # A walk remembers as long as it lasts; with a shorter memory, its innovations would drift as it wanders.
+        noises = fitted_noises(costs.residuals(bounds) * weights, bounds, lags, 1.0 - 1.0 / len(values))

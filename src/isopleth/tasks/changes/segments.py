@@ -79,8 +79,11 @@ class Noise:
         return out
 
 
-def fitted_noises(residuals: np.ndarray, bounds: np.ndarray, most: int) -> tuple[Noise, ...]:
-    """Estimate the noise of each row by Burg's method from pairs within segments; the order up to `most` minimises the BIC."""
+def fitted_noises(residuals: np.ndarray, bounds: np.ndarray, most: int, stable: float = STABLE) -> tuple[Noise, ...]:
+    """Estimate the noise of each row by Burg's method from pairs within segments; the order up to `most` minimises the BIC.
+
+    Reflection coefficients are at most `stable` in size.
+    """
     rows, n = residuals.shape
     position = np.arange(n) - np.repeat(bounds[:-1], np.diff(bounds))
     forward = backward = residuals
@@ -91,7 +94,7 @@ def fitted_noises(residuals: np.ndarray, bounds: np.ndarray, most: int) -> tuple
         inside = position[lag:] >= lag
         if np.count_nonzero(inside) < 4:
             break
-        reflection, moving, forward, backward = _next_lag(forward[:, 1:] * inside, backward[:, :-1] * inside)
+        reflection, moving, forward, backward = _next_lag(forward[:, 1:] * inside, backward[:, :-1] * inside, stable)
         found.append(reflection)
         criterion = criterion + n * np.log1p(-(reflection**2)) + np.log(n)
         better = moving & (criterion < best)
@@ -99,12 +102,14 @@ def fitted_noises(residuals: np.ndarray, bounds: np.ndarray, most: int) -> tuple
     return tuple(Noise(tuple(float(own[i]) for own in found[: order[i]])) for i in range(rows))
 
 
-def _next_lag(ahead: np.ndarray, behind: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _next_lag(
+    ahead: np.ndarray, behind: np.ndarray, stable: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the reflection coefficient of each row, which rows have any residuals, and the prediction errors that it leaves."""
     power = np.einsum("ij,ij->i", ahead, ahead) + np.einsum("ij,ij->i", behind, behind)
     moving = power > 0.0
     shared = 2.0 * np.einsum("ij,ij->i", ahead, behind) / np.where(moving, power, 1.0)
-    reflection = np.minimum(np.maximum(shared, -STABLE), STABLE)
+    reflection = np.minimum(np.maximum(shared, -stable), stable)
     return reflection, moving, ahead - reflection[:, None] * behind, behind - reflection[:, None] * ahead
 
 
