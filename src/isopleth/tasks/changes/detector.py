@@ -71,6 +71,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     A column that never falls but for resets, such as a meter or a counter of requests, is a running total: changes of its
     increments are sought, and the result says so.
 
+    From 20,000 steps on, levels and slopes are sought in means of some steps, and then placed among all steps.
+
     Before that, incidents are taken out as gaps are, at a sixth of the rate: at least two steps, and a tenth of the series at
     most, between two sharp edges, that lie six robust deviations from those beside them and from the same phase elsewhere.
 
