@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.core.errors import Hint, InputError
+from isopleth.core.progress import Progress
 from isopleth.tables.amounts import BLANKS, INDIAN, core_of
 
 # A group sign may also be a blank or an apostrophe, as in 1 234,50 and 1'234.50.
@@ -113,9 +114,11 @@ def _first_of_each(cells: Iterable[tuple[int, int, str]], commas_cut: bool) -> d
         if text := cell.strip():
             columns.setdefault(column, {}).setdefault(text, line)
     found: dict[str, tuple[int, str]] = {}
-    for lines in columns.values():
-        for sign, (line, text) in _of_column(lines, commas_cut).items():
-            found[sign] = min(found.get(sign, (line, text)), (line, text))
+    with Progress("forms of numbers", len(columns), verbose=False) as tick:
+        for lines in columns.values():
+            for sign, (line, text) in _of_column(lines, commas_cut).items():
+                found[sign] = min(found.get(sign, (line, text)), (line, text))
+            tick()
     return found
 
 

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from isopleth.core.errors import InputError, Message, meant, quoted, warn_user
 from isopleth.core.interval_cells import IntervalCells
+from isopleth.core.progress import Progress
 from isopleth.tables.cells import (
     MISSING_IN_NUMBERS,
     MISSING_WORDS,
@@ -228,12 +229,15 @@ class Schema:
         missing = NO_WORD if choices.missing is None else choices.missing
         found: dict[Any, Column | str] = dict.fromkeys(table.names, "identifier")
         notes: list[Message] = []
-        for name in [name for name in table.names if name not in choices.identifiers]:
-            rule = choices.rule(name, table)
-            cells = _cells_of_all(tables, name, TextRule(missing, numerals, None, rule.wanted))
-            found[name] = column = _column_of(cells, rule, notes)
-            if isinstance(column, Column):
-                table.held[name] = cells[0]
+        considered = [name for name in table.names if name not in choices.identifiers]
+        with Progress("kinds of columns", len(considered), verbose=False) as tick:
+            for name in considered:
+                rule = choices.rule(name, table)
+                cells = _cells_of_all(tables, name, TextRule(missing, numerals, None, rule.wanted))
+                found[name] = column = _column_of(cells, rule, notes)
+                if isinstance(column, Column):
+                    table.held[name] = cells[0]
+                tick()
         used = [column for column in found.values() if isinstance(column, Column)]
         columns = tuple(column for column in used if not column.constant)
         constants = tuple((place, column) for place, column in enumerate(used) if column.constant)
