@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from isopleth.tasks.changes.bends import at_bends
 from isopleth.tasks.changes.described import TIME as DESCRIPTION
 from isopleth.tasks.changes.described import Described, described
 from isopleth.tasks.changes.description_length import RUNS, logs_of_growth
@@ -166,6 +167,9 @@ def _placed(
     """Move the changes that scans place roughly, and add the intervals of all."""
     steps = np.array([one.step for one in changes], dtype=int)
     kinds = np.array([kind for kind, _ in named], dtype="<U9")
+    location = model.found.location
+    bent = (kinds == "slope") & np.array([one.quantity == "location" for one in changes], dtype=bool)
+    steps = at_bends(model.found.prepared, steps, bent, [columns for _, columns in named], location.noises)
     places = by_windows(model.shapes, steps, np.isin(kinds, ["shape", "frequency"]), model.cycle)
     rough = Changes(
         places,
