@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 
+import isopleth.cli.run
 from cli.shell import fine as run
 from cli.shell import found as as_json
 from cli.shell import refused
@@ -90,3 +91,14 @@ def test_sentences_about_cells_of_some_flagged_rows_say_of_how_many(orders, monk
 
     assert said(7, 0, 1, 2).startswith("In line 9 (total), of the 3 least likely flagged ones, a cell does not fit")
     assert "of the" not in said(7, 0, 1).split(" a cell")[0]
+
+
+def test_rows_of_out_are_the_same_in_blocks_of_any_length(orders, tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole.csv", tmp_path / "parts.csv"
+    run("cells", orders, "--bad-cells", "missing", "--out", whole)
+    monkeypatch.setattr(isopleth.cli.run, "_BLOCK", 64)
+    run("cells", orders, "--bad-cells", "missing", "--out", parts)
+    assert parts.read_bytes() == whole.read_bytes()
+    rows = list(csv.DictReader(whole.open()))
+    assert [int(row["line"]) for row in rows] == list(range(2, 302))
+    assert rows[7]["column"] == "total"

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from isopleth.conditional import ridge
 from isopleth.conditional.ridge import PENALTIES, Ridge
 
 RNG = np.random.default_rng(0)
@@ -51,3 +52,14 @@ def test_the_median_is_not_moved_by_wrong_cells():
     _, by_mean = Ridge.fit(wide, wrong, np.ones(60))
     _, by_median = Ridge.fit(wide, wrong, np.ones(60), by_median=True)
     assert np.median(np.abs(by_median)) <= np.median(np.abs(by_mean))
+
+
+def test_wide_tables_have_the_same_line_by_divide_and_conquer(monkeypatch):
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(90, 60)), rng.normal(size=90)
+    A[:, 1] = A[:, 0]
+    few, left = Ridge.fit(A, y, np.ones(90))
+    monkeypatch.setattr(ridge, "_WIDE", 10)
+    many, again = Ridge.fit(A, y, np.ones(90))
+    np.testing.assert_allclose(many.slopes, few.slopes, atol=1e-10)
+    np.testing.assert_allclose(again, left, atol=1e-10)

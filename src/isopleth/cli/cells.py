@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -82,11 +82,38 @@ def _text_of(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {error}.") from error
 
 
-def _columns(found: CellFindings) -> dict[str, np.ndarray]:
-    """Return the columns of --out, one row for each row of the table in its order."""
-    order = np.empty(len(found), dtype=np.intp)
-    order[found.order] = np.arange(len(found))
-    return {name: _plain(np.asarray(values)[order]) for name, values in found.columns_of_rows().items()}
+def _columns(found: CellFindings) -> dict[str, ColumnOfRows]:
+    """Return the columns of --out, one row for each row of the table in its order, which are made some rows at a time."""
+    rows = RowsInBlocks(found)
+    return {name: ColumnOfRows(rows, name) for name in rows[slice(0, 1)]}
+
+
+class RowsInBlocks:
+    """Worst cell of each row as columns, of which one block is held."""
+
+    def __init__(self, found: CellFindings) -> None:
+        self.found = found
+        self._held, self._block = slice(0, 0), dict[str, np.ndarray]()
+
+    def __getitem__(self, part: slice) -> dict[str, np.ndarray]:
+        if part != self._held:
+            columns = self.found.columns_of_rows(np.arange(len(self.found))[part])
+            self._held, self._block = part, {name: _plain(np.asarray(values)) for name, values in columns.items()}
+        return self._block
+
+
+@dataclass(frozen=True)
+class ColumnOfRows:
+    """One column of rows that are made in blocks."""
+
+    rows: RowsInBlocks
+    name: str
+
+    def __len__(self) -> int:
+        return len(self.rows.found)
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        return self.rows[part][self.name]
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

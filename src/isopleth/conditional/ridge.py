@@ -10,6 +10,8 @@ from scipy.linalg import svd
 
 # Penalties that are compared, in numbers of rows.
 PENALTIES = np.geomspace(1e-6, 30.0, 28)
+# Columns from which on a decomposition takes longer than Ctrl-C may wait.
+_WIDE = 200
 # New rows count as at most so many deviations from the mean of a column.
 _FARTHEST = 8.0
 # Least share of a residual that the row does not take up itself, for rounding errors.
@@ -47,8 +49,7 @@ class Ridge:
         scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
         mean = float(share @ y)
         root, one = np.sqrt(share), 1.0 / np.maximum(len(y) * share if copies is None else copies, 1.0)
-        # The usual driver, divide and conquer, may fail to converge where columns are linearly dependent, as indicators are.
-        U, s, Vt = svd(root[:, None] * ((A - center) / scale), full_matrices=False, lapack_driver="gesvd")
+        U, s, Vt = _decomposed(root[:, None] * ((A - center) / scale))
         target = root * (y - mean)
         projected, squares = U.T @ target, U**2
 
@@ -68,3 +69,15 @@ class Ridge:
     def predict(self, A: np.ndarray) -> np.ndarray:
         """Return the line at rows."""
         return self.intercept + np.clip((A - self.center) / self.scale, -_FARTHEST, _FARTHEST) @ self.slopes
+
+
+def _decomposed(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the singular value decomposition of a matrix, of wide ones by divide and conquer, which an interrupt can leave."""
+    if min(A.shape) > _WIDE:
+        try:
+            U, s, Vt = np.linalg.svd(A, full_matrices=False)
+            return U, s, Vt
+        except np.linalg.LinAlgError:  # as may happen where columns are linearly dependent, as indicators are
+            pass
+    U, s, Vt = svd(A, full_matrices=False, lapack_driver="gesvd")
+    return U, s, Vt

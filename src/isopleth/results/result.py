@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from isopleth.core.errors import InputError
+from isopleth.core.threads import slices
 from isopleth.results.charts import Chart
 from isopleth.results.keys import Fact, Key
 from isopleth.results.text import cell_text, python_value, table_text
@@ -353,13 +354,13 @@ class ShownCells:
     def at(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return one cell of each of some rows."""
         out = np.empty(len(rows), dtype=self.dtype)
-        for some in self.parts():
+        for some in slices(len(rows), _MADE_AT_ONCE):
             out[some] = self._take_at(rows[some], columns[some])
         return out
 
     def parts(self) -> list[slice]:
         """Return slices of rows whose cells are made at once: those of all rows take much more memory than their numbers."""
-        return [slice(start, min(start + _MADE_AT_ONCE, len(self))) for start in range(0, len(self), _MADE_AT_ONCE)]
+        return slices(len(self), _MADE_AT_ONCE)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the cells of all rows."""

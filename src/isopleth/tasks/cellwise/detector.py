@@ -34,9 +34,10 @@ from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.typed_cells import write_cells
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.judged_rows import MANY_ROWS, JudgedRows
+from isopleth.tasks.cellwise.margins import flagged_cells, margins, worst_cells
 from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
 from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, RepairReasons, Told
-from isopleth.tasks.cellwise.result import CellFindings, flagged_cells
+from isopleth.tasks.cellwise.result import CellFindings
 from isopleth.tasks.cellwise.usual_cells import UsualCells
 from isopleth.tasks.cellwise.word_forms import WordForms
 
@@ -216,7 +217,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     def _worst_of(self, table: CheckedRows, excess: np.ndarray) -> np.ndarray:
         """Return the column of the encoded rows whose cell is the farthest beyond its bound, by the excess of cells."""
         scores = self._encoded_order(table, self._scores_of(table, excess))
-        return _margins(scores, self._encoded_order(table, self._bounds(table))).argmax(axis=1)
+        return worst_cells(scores, self._encoded_order(table, self._bounds(table)))[0]
 
     def _score_fit(self, table: CheckedRows) -> None:
         """Keep the scores of the cells of the fit, and the mistakes in its rows."""
@@ -258,7 +259,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         self._set_bounds(table, given.of_laws.rows[given.counted], ordinary)
         judged = replace(CellJudgement.empty(*excess.shape), excess=self._encoded_order(table, excess))
         scores = self._scores(table, judged, self._unread_of(X, table))
-        margin = _margins(scores, self._bounds(table))
+        margin = margins(scores, self._bounds(table))
         worst = np.where(margin.max(axis=1) > 0.0, margin.argmax(axis=1), -1)
         return worst, np.asarray(_shown(table, table.rows))
 
@@ -384,9 +385,10 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _bounds(self, table: CheckedRows) -> np.ndarray:
         """Return the bound of each cell, (n, d), in the order of the table."""
+        kind = _precision(len(table.rows))
         if self.threshold != "auto":
-            return np.full(table.rows.shape, float(self.threshold))
-        out = np.full(table.rows.shape, self.number_bound_)
+            return np.full(table.rows.shape, float(self.threshold), dtype=kind)
+        out: np.ndarray = np.full(table.rows.shape, self.number_bound_, dtype=kind)
         out[self._encoded_order(table, self._absent(table))] = _LEAST_BOUND
         for j in range(table.n_numeric, table.rows.shape[1]):
             bounds = np.append(
@@ -693,7 +695,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """
         usual = UsualCells(table.rows.shape, lambda rows, columns: self._of_laws(table, judged, rows, columns))
         cells = self._cells(table)
-        worst = _margins(scores, self._bounds(table)).argmax(axis=1)
+        worst = worst_cells(scores, self._bounds(table))[0]
         for rule in (each.rule for each in self.rules_ if isinstance(each.rule, Equation)):
             broken = rule.breaks(cells)
             for name in rule.columns:
@@ -796,14 +798,12 @@ def _empty_judgement(n: int, d: int) -> CellJudgement:
     """Return answers that are to be written: of many rows in single precision, and what is usual for one cell of each."""
     if n <= _SHOWN_AT_ONCE:
         return CellJudgement.empty(n, d)
-    return CellJudgement.of_many(n, d, np.float32 if n > MANY_ROWS else np.float64)
+    return CellJudgement.of_many(n, d, _precision(n))
 
 
-def _margins(scores: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return by how much cells are beyond their bounds; minus infinity where one is missing."""
-    out = scores - bounds
-    out[np.isnan(out)] = -np.inf
-    return out
+def _precision(n: int) -> type:
+    """Return the type of scores and bounds of n rows: of many they would take half of the memory."""
+    return np.float32 if n > MANY_ROWS else np.float64
 
 
 def _row_scores(scores: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from isopleth.core.steps import recorded_step
+from isopleth.tasks.cellwise.margins import worst_cells
 
 # Factors of a decimal point that is lost or moved.
 _FACTORS = (10.0, 100.0, 1000.0)
@@ -97,7 +98,7 @@ def found_mistakes(
     solved : sequence of Mistake
         Further mistakes that may explain a row, such as a cell that does not keep an equation.
     """
-    margin = np.where(np.isnan(scores), -np.inf, scores - bounds).max(axis=1, initial=-np.inf)
+    _, margin = worst_cells(scores, bounds)
     calm = margin <= 0.0
     columns = {j: NumberColumn.of(rows[calm, j]) for j in numbers}
     of_solved = [each for each in solved if margin[each.row] > 0.0]

@@ -15,6 +15,7 @@ from isopleth.results.keys import PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownCells, ShownTable
 from isopleth.results.text import cell_text, counted
 from isopleth.tables.rules import FoundRule
+from isopleth.tasks.cellwise.margins import flagged_cells, margins, worst_cells
 from isopleth.tasks.cellwise.shifted import Shift, shifted_rows
 
 # Cells of which it is said what speaks against them, and rows that a sentence lists.
@@ -109,18 +110,18 @@ class CellFindings(Result):
         return {shift.row: shift for shift in found if shift.row not in self.mistakes}
 
     @cached_property
-    def _margins(self) -> np.ndarray:
-        return np.where(np.isnan(self.scores), -np.inf, self.scores - self.bounds)
+    def _worst(self) -> tuple[np.ndarray, np.ndarray]:
+        return worst_cells(self.scores, self.bounds)
 
-    @cached_property
+    @property
     def worst(self) -> np.ndarray:
         """Column of the worst cell of each row, of shape (n,), by how far it is beyond its bound."""
-        return np.asarray(self._margins.argmax(axis=1))
+        return self._worst[0]
 
     @cached_property
     def order(self) -> np.ndarray:
         """Rows, that with the worst cell first; ties stay in the order of the table."""
-        return np.argsort(-self._margins.max(axis=1), kind="stable")
+        return np.argsort(-self._worst[1], kind="stable")
 
     def explained(
         self, columns_against: Callable[[int, int], Sequence[str]], meant: Callable[[int, int], str | None]
@@ -138,7 +139,7 @@ class CellFindings(Result):
     ) -> str:
         """Return what the worst cell of a row looks like, the broken rules about it, and the columns that speak against it."""
         j = int(self.worst[i])
-        if self._margins[i, j] == -np.inf:
+        if self._worst[1][i] == -np.inf:
             return ""
         if i in self.shifts:
             return str(self.shifts[i])
@@ -159,7 +160,7 @@ class CellFindings(Result):
 
     def _of_rows(self, rows: np.ndarray) -> dict[str, Any]:
         """Return the table of the worst cell of some rows."""
-        said = dict(zip(self.order.tolist(), self.against, strict=False))
+        said = dict(zip(self.order[: len(self.against)].tolist(), self.against, strict=True))
         shown = {name: self._at(rows, cells) for name, cells in (("value", self.values), ("usual", self.usual))}
         ranges = {name: self._at(rows, cells) for name, cells in (("low", self.low), ("high", self.high))}
         return (
@@ -168,7 +169,7 @@ class CellFindings(Result):
             | shown
             | ranges
             | {
-                "excess": self._at(rows, np.where(np.isnan(self.scores), 0.0, self.scores)),
+                "excess": np.nan_to_num(self.scores[rows, self.worst[rows]].astype(np.float64)),
                 "flagged": self.flagged[rows, self.worst[rows]],
                 "certain": np.array(
                     [cell in self.repairs for cell in zip(rows.tolist(), self.worst[rows].tolist(), strict=True)],
@@ -178,9 +179,9 @@ class CellFindings(Result):
             }
         )
 
-    def columns_of_rows(self) -> dict[str, Any]:
-        """Return the worst cell of each row of the table, that with the worst cell first, as columns."""
-        return self._of_rows(self.order)
+    def columns_of_rows(self, rows: np.ndarray | None = None) -> dict[str, Any]:
+        """Return the worst cell of some rows of the table as columns; of all, that with the worst cell first, by default."""
+        return self._of_rows(self.order if rows is None else rows)
 
     def _columns(self) -> dict[str, Any]:
         return self.columns_of_rows()
@@ -407,7 +408,8 @@ class CellFindings(Result):
             ]
             for i in rows
         ]
-        beyond = np.where(self.flagged, 0.4 + 0.06 * np.clip(self._margins, 0.0, 10.0), 0.0)[rows][:, columns]
+        margin = margins(self.scores[rows], self.bounds[rows])
+        beyond = np.where(self.flagged[rows], 0.4 + 0.06 * np.clip(margin, 0.0, 10.0), 0.0)[:, columns]
         shades = np.pad(beyond, [(0, 0), (1, 1)])
         names = [next(iter(self.where)), *(self.names[j] for j in columns), "usual"]
         return draw_cells(self._sentences()[0], names, texts, shades, ax)
@@ -420,7 +422,7 @@ class CellFindings(Result):
     def _charts(self) -> list[Chart]:
         """Return by how much the worst cells are beyond their bounds, by rank."""
         first = self.order[: min(MOST_ROWS, len(self))]
-        beyond = self._margins[first, self.worst[first]]
+        beyond = self._worst[1][first]
         first, beyond = first[np.isfinite(beyond)], beyond[np.isfinite(beyond)]
         if not len(first):
             return []
@@ -449,11 +451,3 @@ class CellFindings(Result):
             "against: mistakes, broken rules, and the cells without which this one would be less surprising.",
             f"A cell is flagged from a bound on: {self._bounds_in_words()}. It is no error rate: right cells are flagged too.",
         ]
-
-
-def flagged_cells(scores: np.ndarray, excess: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Return a mask of the flagged cells: the worst of each row if beyond its bound, and others whose excess alone is."""
-    margin = np.where(np.isnan(scores), -np.inf, scores - bounds)
-    worst = margin == margin.max(axis=1, keepdims=True)
-    worst &= np.cumsum(worst, axis=1) == 1  # of ties the first column
-    return np.asarray((margin > 0.0) & (worst | (np.nan_to_num(excess, nan=-np.inf) > bounds)))
