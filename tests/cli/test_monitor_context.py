@@ -140,3 +140,41 @@ def test_words_are_left_out_of_a_context_that_was_not_asked_for(reference, tmp_p
     assert found.stdout == plain.stdout != ""
     assert "'shop' holds words, which are not watched in a context: left out; --context none compares" in found.stderr
     assert "--context time,shop takes rows of the same word" in found.stderr
+
+
+def test_lines_say_when_a_page_was_opened_and_small_changes_are_not_told(reference, tmp_path):
+    options = ("--reference", reference, "--run-length", 672)
+    result = run(*options, rows=text(STREAM))
+    (line,) = (line for line in result.stdout.splitlines() if "errors is higher" in line)
+    row = int(line.split()[1])
+    assert line.startswith(f"row {row} ({str(STREAM['time'][row - 1])[:16]}): errors is higher")
+    small = run(*options, "--min-effect", 4, "--state", tmp_path / "state", rows=text(STREAM))
+    assert (small.exit_code, small.stdout) == (0, "168 rows, 0 pages\n")
+    other = run(*options, "--state", tmp_path / "state", rows=text(STREAM))
+    assert "--min-effect 4; give the same" in other.stderr.replace("\nisopleth: ", " ")
+    refused = run(*options, "--min-effect", 1, "--context", "none", rows=text(STREAM))
+    assert (refused.exit_code, "below 1, where windows are compared" in refused.stderr) == (2, True)
+
+
+def test_windows_say_the_time_of_an_alarm(tmp_path):
+    few = tmp_path / "few.csv"
+    hours("2025-01-06", 5, 2).sample(frac=1.0, random_state=0).to_csv(few, index=False)
+    rows = STREAM.assign(errors=STREAM["errors"] + 9.0)[:40]
+    options = ("--reference", few, "--window", 10, "--run-length", 200)
+    found = json.loads(run(*options, "--json", rows=text(rows)).stdout.splitlines()[0])
+    jsonschema.validate(found, json_schema("monitor"))
+    assert found["row_time"] == str(rows["time"][found["row"] - 1])
+    assert f"row {found['row']} ({found['row_time']}): rows" in run(*options, rows=text(rows)).stdout
+
+
+def test_a_clock_of_another_offset_is_told(tmp_path):
+    offsets = [
+        table.assign(time=[f"{str(time).replace(' ', 'T')}{offset}" for time in table["time"]])
+        for table, offset in ((REFERENCE, "+01:00"), (STREAM, "+02:00"))
+    ]
+    offsets[0].to_csv(tmp_path / "usual.csv", index=False)
+    options = ("--reference", tmp_path / "usual.csv", "--run-length", 672)
+    result = run(*options, rows=text(offsets[1]))
+    assert "of the clock +02:00, and those of the reference of +01:00" in result.stderr.replace("\nisopleth: ", " ")
+    zone = run(*options, "--timezone", "Europe/Berlin", rows=text(offsets[1]))
+    assert "of the clock" not in zone.stderr

@@ -684,6 +684,14 @@ def fit() -> None:
     help="Mean number of rows until a false alarm.",
 )
 @click.option(
+    "--min-effect",
+    type=Number(min=0),
+    default=0.0,
+    show_default=True,
+    help="Least change to tell: with a context as a share of what is usual, so that 0.1 is 10 % more or less; of windows the "
+    "share of rows that would have moved far away.",
+)
+@click.option(
     "--context",
     multiple=True,
     type=ColumnList(),

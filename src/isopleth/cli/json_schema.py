@@ -54,7 +54,12 @@ class Printed(NamedTuple):
 _FILE = {"out": Key("string", "file with the rows")}
 _PAGE = {
     "row": Key("integer", "with a context: row at which something happened to a page; one object a line for each"),
-    "event": Key("string", "opened, lasts (an incident that has become a change of the level), or closed"),
+    "row_time": Key("string or null", "its time, if rows have times"),
+    "event": Key(
+        "string",
+        "opened, lasts (an incident that has become a change of the level), turned (a level to the other side of what is usual, "
+        "where another page takes its place), or closed",
+    ),
     "page": Key("integer", "number of the page, counted from 1"),
     "kind": Key("string", "level, given (given the other columns), spread, together, or incident"),
     "columns": Key("list of string", "columns that changed"),
@@ -65,12 +70,14 @@ _PAGE = {
     "size": Key("number or null", "size in deviations; of a spread the ratio to the usual one"),
     "since": Key("integer", "row since which there is evidence"),
     "time": Key("string or null", "its time, if rows have times"),
-    "until": Key("integer or null", "first row that was as usual again, of a page that is closed"),
+    "until": Key("integer or null", "first row after the change, of a page that is closed"),
     "until_time": Key("string or null", "its time, if rows have times"),
+    "turned": Key("integer or null", "page that took the place of one that turned"),
     "also": Key("list of string", "columns in which the same cause showed"),
 }
 _ALARM = {
     "row": Key("integer", "row at which the alarm was raised, counted from 1; one object a line for each alarm"),
+    "row_time": Key("string or null", "its time, if there is one column of times"),
     "first_row": Key("integer", "first row of its window"),
     "statistic": Key("number", "distance of the window from the reference"),
     "threshold": Key("number", "threshold of the distance"),

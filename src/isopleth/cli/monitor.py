@@ -15,7 +15,13 @@ from typing import Any
 import click
 import numpy as np
 
-from isopleth.cli.monitor_context import in_context, print_pages, with_context_columns
+from isopleth.cli.monitor_context import (
+    in_context,
+    print_pages,
+    times_of,
+    with_context_columns,
+    with_news_of_clocks,
+)
 from isopleth.cli.process import ALARM_CODE
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, refuse_same
@@ -44,6 +50,7 @@ def monitor(
     replay: bool,
     window: int,
     expected_run_length: float,
+    min_effect: float,
     context: tuple[list[str], ...],
     timezone: str | None,
     ignore_missing: bool,
@@ -61,6 +68,7 @@ def monitor(
         "timezone": timezone,
         "window": window,
         "expected_run_length": expected_run_length,
+        "min_effect": min_effect,
         "compare_missing": not ignore_missing or chosen is not None,  # in a context missing cells say nothing
     }
     watching = _known(state, table, how) if state and state.exists() else None
@@ -75,6 +83,7 @@ def monitor(
         skip = watching.state_.n_rows if replay else 0
         stream = RowStream(table, run.options.encoding, run.options.decimal, run.options.bad_cells)
         batches = stream.batches(sys.stdin.buffer)
+        batches = with_news_of_clocks(batches, table) if watching.context and not timezone else batches
         alarmed = _watch(watching, batches, state, skip, run.as_json, Metrics(metrics), kept)
     if state is None and not watching.state_.n_rows:  # with a state, a run may find that nothing new has come
         raise InputError(
@@ -138,8 +147,12 @@ def _watch(
             say(note)
         skipped, skip = min(skip, len(rows)), max(0, skip - len(rows))
         if skipped < len(rows):
-            alarms = watching.update(rows.take(np.arange(skipped, len(rows))).frame)
-            (print_pages if isinstance(alarms, DriftPages) else _print)(alarms, as_json)
+            rows = rows.take(np.arange(skipped, len(rows)))
+            alarms = watching.update(rows.frame)
+            if isinstance(alarms, DriftPages):
+                print_pages(alarms, as_json)
+            else:
+                _print(alarms, rows, as_json)
             if kept is not None:
                 kept.append(alarms)
                 if len(kept) > _MOST_PARTS:
@@ -174,6 +187,7 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
         ignored = "" if had["compare_missing"] else " --ignore-missing"
         ignored += "".join(f" --context {name}" for name in had["context"] or ())
         ignored += f" --timezone {had['timezone']}" if had["timezone"] else ""
+        ignored += f" --min-effect {had['min_effect']:g}" if had["min_effect"] else ""
         raise InputError(
             f"{state} was made with --window {had['window']} --run-length {had['expected_run_length']:g}{ignored}; give the same "
             "ones, or another file."
@@ -216,18 +230,20 @@ def shifts_given_others(found: dict[str, Any]) -> dict[str, float]:
     return {name: float(shift) for name, shift in shifts if shift}
 
 
-def _print(alarms: DriftAlarms, as_json: bool) -> None:
-    """Print alarms at once, for a reader that waits for them."""
+def _print(alarms: DriftAlarms, rows: FileTable, as_json: bool) -> None:
+    """Print the alarms of some rows at once, for a reader that waits for them."""
+    times = times_of(rows, alarms.rows - alarms.first_row)
     for place, (row, first, statistic, threshold) in enumerate(zip(*alarms._columns().values(), strict=True)):
         found = alarms.changes(place)
         changes = moved(found)
         if as_json:
-            rows = {"row": int(row) + 1, "first_row": int(first) + 1}
+            where = {"row": int(row) + 1, "row_time": times[place] or None, "first_row": int(first) + 1}
             numbers = {"statistic": float(statistic), "threshold": float(threshold)}
             given = shifts_given_others(found)
-            click.echo(json.dumps({**rows, **numbers, "changes": changes, "shift_given_others": given}))
+            click.echo(json.dumps({**where, **numbers, "changes": changes, "shift_given_others": given}))
         else:
-            words = f"row {row + 1}: rows {first + 1} to {row + 1} differ from the reference"
+            at = f"row {row + 1}" + (f" ({times[place]})" if times[place] else "")
+            words = f"{at}: rows {first + 1} to {row + 1} differ from the reference"
             lines = [f"{words} (distance {statistic:.4g}, threshold {threshold:.4g})"]
             lines += [f"    {printable(name)}: {printable(text)}" for name, text in changes.items()]
             lines += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from isopleth.cli.program import say
 from isopleth.cli.run import Run
-from isopleth.core.errors import printable, quoted
+from isopleth.core.errors import InputError, printable, quoted
 from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reader
 from isopleth.results.text import wrapped
@@ -23,7 +24,8 @@ from isopleth.tasks.drift.pages_result import SIZES, DriftPages
 # A reference of fewer days does not show how days differ, so that its times are no context unless asked for.
 _FEWEST_DAYS = 7.0
 _SECONDS = 86400.0
-_VERBS = {"opened": "", "lasts": "goes on: ", "closed": "closed: "}
+_Rows = tuple[FileTable, InputError | None]
+_VERBS = {"opened": "", "lasts": "goes on: ", "turned": "turned: ", "closed": "closed: "}
 
 
 def with_context_columns(run: Run, reference: Path, asked: tuple[str, ...]) -> Run:
@@ -78,6 +80,39 @@ def in_context(table: FileTable, asked: tuple[str, ...]) -> tuple[FileTable, lis
     return table, [name]
 
 
+def times_of(rows: FileTable, places: np.ndarray) -> list[str]:
+    """Return the times of some rows as words; empty words without exactly one column of times."""
+    name = _only_times(rows)
+    if name is None:
+        return [""] * len(places)
+    cells = rows.data.column(name).take(places).to_pylist()
+    return ["" if cell is None else str(cell) for cell in cells]
+
+
+def _only_times(table: FileTable) -> str | None:
+    """Return the name of the only column of times; None if there is none, or several."""
+    names = [str(column.name) for column in table.schema.columns if column.kind == "time"]
+    return names[0] if len(names) == 1 else None
+
+
+def with_news_of_clocks(batches: Iterator[_Rows], reference: FileTable) -> Iterator[_Rows]:
+    """Yield rows of a stream, and say once if their clock is ahead of that of the reference by another offset.
+
+    An hour of the day is that of the offset in the reference; after a change to summer time every row would be an hour late.
+    """
+    name, said = _only_times(reference), False
+    for rows, error in batches:
+        if name is not None and not said and len(rows):
+            had, has = (getattr(each.data.schema.field(name).type, "tz", None) for each in (reference, rows))
+            said = had != has and has is not None
+            if said:
+                say(
+                    f"times of standard input are of the clock {has}, and those of the reference of {had}: hours of the day are "
+                    f"those of {had}. If the clock was set, name its zone, as in --timezone Europe/Berlin."
+                )
+        yield rows, error
+
+
 def print_pages(pages: DriftPages, as_json: bool) -> None:
     """Print what happened to pages at once, for a reader that waits for it."""
     pages = replace(pages, counted_from=1)
@@ -86,7 +121,7 @@ def print_pages(pages: DriftPages, as_json: bool) -> None:
             click.echo(json.dumps(as_object(pages, event)))
         else:
             verb = _VERBS[event.event]
-            click.echo(wrapped(f"row {event.row + 1}: {verb}{printable(pages.words(event.page))}"))
+            click.echo(wrapped(f"{pages.at(event.row, event.seconds)}: {verb}{printable(pages.words(event.page))}"))
 
 
 def as_object(pages: DriftPages, event: PageEvent) -> dict[str, Any]:
@@ -95,6 +130,7 @@ def as_object(pages: DriftPages, event: PageEvent) -> dict[str, Any]:
     sizes = {name: getattr(page, name) for name in SIZES}
     return {
         "row": event.row + 1,
+        "row_time": pages.time_text(event.seconds) or None,
         "event": event.event,
         "page": event.number + 1,
         "kind": page.kind,
@@ -103,7 +139,8 @@ def as_object(pages: DriftPages, event: PageEvent) -> dict[str, Any]:
         **{name: value if np.isfinite(value) else None for name, value in sizes.items()},
         "since": page.start + 1,
         "time": pages.time_text(page.seconds) or None,
-        "until": page.until + 1 if page.until >= 0 else None,
+        "until": page.until + 1 if page.until >= 0 and page.closed >= 0 else None,
         "until_time": pages.time_text(page.until_seconds) or None,
+        "turned": page.turned + 1 or None,
         "also": [pages.names[j] for j in page.also],
     }

@@ -386,3 +386,78 @@ def test_a_gap_of_a_day_is_no_change_and_hides_none_after_it(monitor):
     pages = monitor.update(rows).pages
     found = [page for page in pages if 300 <= page.row < 330]
     assert [page.columns[0] for page in found] == [2]
+
+
+def test_a_level_that_turns_is_not_told_as_usual(monitor):
+    """The page of the other side takes its place: "closed" would say that the service is well again."""
+    rows = stream("2025-01-27", 6, 2)
+    rows.loc[60:, "errors"] += 2.5
+    rows.loc[120:, "errors"] -= 5.0
+    pages = monitor.update(rows)
+    up, down = (page for page in pages.pages if page.columns == (2,))
+    assert [event.event for event in pages.events if event.number == up.number] == ["opened", "turned"]
+    assert (up.turned, down.turned, up.closed) == (down.number, -1, down.row)
+    assert f", until row {up.until} (2025-01-29 " in pages.words(up)
+    assert "as usual" not in pages.words(up)
+    assert pages.to_dict()["table"][up.number]["turned"] == down.number + 1
+
+
+def test_a_weak_change_that_goes_on_stays_open(monitor):
+    """It gives no evidence of a page for longer than it took to find."""
+    rows = stream("2025-01-27", 42, 31)
+    rows.loc[10:, "errors"] += 0.45
+    found = [page for page in monitor.update(rows).pages if 2 in page.columns and page.kind in ("level", "given")]
+    assert [page.closed for page in found] == [-1]
+
+
+def test_a_page_says_when_it_was_opened_and_closed(monitor):
+    rows = stream("2025-01-27", 9, 3)
+    rows.loc[60:150, "errors"] += 2.0
+    pages = monitor.update(rows)
+    page = next(page for page in pages.pages if page.columns == (2,))
+    (row,) = (each for each in pages.to_dict()["table"] if each["row"] == page.row)
+    assert (row["row_time"], row["closed_time"]) == tuple(
+        str(rows["time"][each])[:16] for each in (page.row, page.closed)
+    )
+    assert f"Row {page.row} ({row['row_time']}): errors is higher" in " ".join(pages.to_dict()["summary"])
+    assert [pages.time_text(event.seconds) for event in pages.events if event.page.row == page.row] == [
+        row["row_time"],
+        row["closed_time"],
+    ]
+
+
+def test_small_changes_are_told_when_they_are_large_enough():
+    """Of 30 % more nothing is told where 60 % are asked for; of twice as many from row 240 on it is, at once."""
+    reference, rows = stream("2025-01-06", 14, 20), stream("2025-01-20", 10, 21)
+    for part in (reference, rows):
+        part["errors"] = np.exp(0.2 * part["errors"])
+    rows.loc[40:, "errors"] *= 1.3
+    rows.loc[240:, "errors"] *= 1.6
+    asked = {"context": "time", "expected_run_length": 28 * PER_DAY}
+    every = DriftMonitor(**asked).fit(reference).update(rows)
+    assert min(page.row for page in every.pages if page.columns == (2,)) < 100
+    large = DriftMonitor(**asked, min_effect=0.6).fit(reference)
+    parts = [large.update(rows[:200]), large.update(rows[200:])]
+    assert (len(parts[0]), large.state_.alarms) == (0, len(parts[1]))
+    page = next(page for page in parts[1].pages if page.columns == (2,))
+    assert page.times > 1.6
+    assert 240 <= page.row <= 260
+    assert abs(page.start - 240) < 12
+    assert next(event.event for event in parts[1].events if event.number == page.number) == "opened"
+
+
+def test_hours_are_those_of_the_offset_in_the_times():
+    reference = stream("2025-01-06", 14, 20)
+    plain = DriftMonitor(context="time").fit(reference)
+    reference["time"] = reference["time"].dt.tz_localize("Etc/GMT-9").dt.tz_convert("+09:00")
+    own = DriftMonitor(context="time").fit(reference)
+    rows = stream("2025-01-20", 3, 21)
+    rows.loc[60:, "errors"] += 6.0
+    first = plain.update(rows).pages[0]
+    pages = own.update(rows.assign(time=rows["time"].dt.tz_localize("+09:00")))
+    assert (pages.pages[0].row, pages.pages[0].usual, pages.pages[0].size) == (first.row, first.usual, first.size)
+    assert pages.time_text(pages.pages[0].seconds) == plain_time(first) + "+09:00"
+
+
+def plain_time(page):
+    return str(pd.Timestamp(page.seconds, unit="s"))[:16]

@@ -16,7 +16,8 @@ from scipy.special import ndtri
 from isopleth.core.covariance import ledoit_wolf
 
 # Slopes l of the likelihood ratios, in standard deviations a row: of levels, and of all other kinds.
-_SLOPES, _OTHER_SLOPES = (0.1, 0.25, 0.6), (0.1, 0.3)
+LEAST_SLOPE = 0.1
+_SLOPES, _OTHER_SLOPES = (LEAST_SLOPE, 0.25, 0.6), (LEAST_SLOPE, 0.3)
 KINDS = ("level", "given", "spread", "together")
 GIVEN, TOGETHER = 1, 3
 # Shares of the evidence; those of kinds that a stream of one column does not have go to the others.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -16,6 +16,7 @@ from isopleth.core.errors import InputError, listed, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.kinds import Column
+from isopleth.tables.schema import zone_of
 from isopleth.tasks.drift.causes import CauseModel
 from isopleth.tasks.drift.page_watch import CauseState, CauseWatch, PageEvent, StreamRows
 
@@ -103,7 +104,7 @@ class ContextColumns:
     def seconds(self, rows: np.ndarray) -> np.ndarray:
         """Return the times of rows by the clock of the zone, in seconds since 1970; NaN without times."""
         seconds = self.instants(rows)
-        return seconds if self.zone is None else seconds + _offsets(seconds, ZoneInfo(self.zone))
+        return seconds if self.zone is None else seconds + _offsets(seconds, zone_of(self.zone))
 
     def of_rows(self, rows: np.ndarray) -> RowContexts:
         """Return the contexts of rows; the kind of rows whose context is missing or new is -1."""
@@ -142,7 +143,7 @@ class ContextColumns:
 def _zone_of(own: str | None, asked: str | None, *, has_times: bool) -> str | None:
     """Return the zone whose clock counts: the one asked for, or that of the times; None for that of the times as written."""
     if asked is None:
-        return own if own is not None and _is_zone(own) else None
+        return own
     if not has_times:
         raise InputError("timezone: the context has no column of times.", parameter="timezone")
     if not _is_zone(asked):
@@ -153,7 +154,7 @@ def _zone_of(own: str | None, asked: str | None, *, has_times: bool) -> str | No
 
 
 def _is_zone(name: str) -> bool:
-    """Tell whether a name is that of a time zone; the offset of a time is none."""
+    """Tell whether a name is that of a time zone."""
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -161,7 +162,7 @@ def _is_zone(name: str) -> bool:
     return True
 
 
-def _offsets(seconds: np.ndarray, zone: ZoneInfo) -> np.ndarray:
+def _offsets(seconds: np.ndarray, zone: tzinfo) -> np.ndarray:
     """Return by how many seconds a clock of the zone is ahead of UTC, which changes at quarters of an hour only; NaN for NaN."""
     out = np.full(len(seconds), np.nan)
     known = np.isfinite(seconds)
@@ -252,11 +253,13 @@ class WatchInContext:
     key: int
     positive: np.ndarray  # (d,): columns without negative cells in the reference
     counts: np.ndarray  # (d,): columns of small counts
+    least: float  # least size of a change that is told
 
     @classmethod
-    def of(cls, estimator: Any, table: CheckedRows, asked: Any, run_length: float, zone: str | None = None) -> Self:
+    def of(cls, estimator: Any, table: CheckedRows) -> Self:
         """Learn from a reference, whose rows are in the order in which they arrived."""
-        every = columns_of(estimator, table)
+        every, asked, zone = columns_of(estimator, table), estimator.context, estimator.timezone
+        run_length, least = float(estimator.expected_run_length), float(estimator.min_effect)
         columns = ContextColumns.of(table, every, [asked] if isinstance(asked, str) else list(asked), zone)
         contexts = columns.of_rows(table.rows)
         days = len(np.unique(contexts.day))
@@ -284,7 +287,7 @@ class WatchInContext:
         per_day = _rows_a_day(contexts)
         model = CauseModel.of(scores, run_length, per_day, _pace(columns.instants(table.rows), per_day))
         positive = np.nanmin(rows, axis=0) >= 0.0
-        return cls(columns, ranks, model, reference_key(table.rows), positive, small_counts(rows))
+        return cls(columns, ranks, model, reference_key(table.rows), positive, small_counts(rows), least)
 
     def empty(self) -> CauseState:
         """Return the state before the first row."""
@@ -296,7 +299,7 @@ class WatchInContext:
         scores, usual = self.ranks.judge(cells, self.columns.of_rows(rows), means=self.counts)
         usual = np.where(self.counts, np.maximum(usual, 0.0), usual)  # a line may fall below 0
         judged = StreamRows(np.where(np.isnan(cells), np.nan, scores), cells, usual, self.columns.instants(rows))
-        watch = CauseWatch(self.model, state, judged, self.positive, self.counts)
+        watch = CauseWatch(self.model, state, judged, self.positive, self.counts, self.least)
         return watch.run(), judged, watch.events
 
 

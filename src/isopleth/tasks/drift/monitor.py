@@ -47,7 +47,7 @@ _LONGEST = 1e7
 _ALIKE = 1e-10
 
 # Parameters of the comparison of windows.
-_OF_WINDOWS = ("window", "length_scale", "alpha", "centers", "min_effect", "compare_missing")
+_OF_WINDOWS = ("window", "length_scale", "alpha", "centers", "compare_missing")
 # Rows that are processed together, so that memory does not grow with the rows of a call.
 _AT_ONCE = 4096
 
@@ -84,14 +84,16 @@ class DriftMonitor(StreamMonitor):
         Number of centres of kernels, drawn from the rows of the reference, at most a quarter of them. These rows are used
         for nothing else.
     min_effect : float, default=0
-        Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows between 0
-        and 1: 0.2 is the size of a change in which a fifth of the rows move far away from all others.
+        Differences up to this size raise alarms no more often than no difference does. The unit is a share of rows, below 1: 0.2
+        is the size of a change in which a fifth of the rows move far away from all others. With a `context` pages of smaller
+        changes are not told, and the unit is a share of what is usual: 0.1 are 10 % more or less, or a correlation that is other
+        by .1; of columns with negative cells deviations from what is usual. A change that grows is told when it is large enough.
     context : None, name, or sequence of names or numbers of columns, optional
         Judge each cell given the context of its row: a column of times (its time of day and day of the week), "hour" or "weekday"
         of the only column of times, hours as numbers from 0 to 24, numbers such as a temperature and a load,
         and columns of up to 31 words or numbers that name kinds of rows, such as holidays. :meth:`update` then returns
         :class:`DriftPages`, one page a cause; see Notes. Parameters from `window` to
-        `min_effect`, and `compare_missing`, have no meaning then and keep their defaults.
+        `centers`, and `compare_missing`, have no meaning then and keep their defaults.
     timezone : str, optional
         Name of the time zone whose clock counts in a context and in pages, such as "Europe/Berlin"; times without a zone are in
         UTC then. By default the clock is that of the zone of the times, and times without a zone are taken as they are written.
@@ -164,10 +166,11 @@ class DriftMonitor(StreamMonitor):
     the mean number of rows until a false page is at least about `expected_run_length`, without simulations. The older the
     evidence, the more the error of the reference counts in it. Three rows in a row that are far on one side are an incident;
     where rows are more than a quarter of an hour apart two are, or one that is farther out. An incident that goes on becomes a
-    change of the level. A cause has one page, which is closed when no evidence has come for a day, or for three
-    times as long as it took to find, and then says since when rows are as usual again. A reference needs three days, and two
-    weeks where days of the week differ. A missing cell says nothing, and neither does a row of a context that the reference
-    does not have.
+    change of the level. A cause has one page. It is closed when no evidence has come for a day, or for three times as long as it
+    took to find, and the rows since then are 100 times as likely if the change has ended than if it goes on; it then says since
+    when rows are as usual again. The page of a level that turns to the other side of what is usual gives way to another one. A
+    reference needs three days, and two weeks where days of the week differ. A missing cell says nothing, and neither does a row
+    of a context that the reference does not have.
 
     Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.
@@ -200,7 +203,7 @@ class DriftMonitor(StreamMonitor):
         "length_scale": [StrOptions({"auto"}), Interval(Real, 0, None, closed="neither"), "array-like"],
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "centers": [Interval(Integral, 1, None, closed="left")],
-        "min_effect": [Interval(Real, 0, 1, closed="left")],
+        "min_effect": [Interval(Real, 0, None, closed="left")],
         "context": [None, str, Integral, "array-like"],
         "timezone": [None, str],
         "categorical": [None, str, "array-like"],
@@ -286,13 +289,16 @@ class DriftMonitor(StreamMonitor):
         if changed or groups is not None:
             named = listed([*changed, *(["groups"] * (groups is not None))])
             raise InputError(f"with a context no windows are compared: leave out {named}.", parameter="context")
-        self._watch = WatchInContext.of(self, table, self.context, float(self.expected_run_length), self.timezone)
+        self._watch = WatchInContext.of(self, table)
         self.state_, self.threshold_ = self._watch.empty(), float(np.log(self.expected_run_length))
         self._reference_key = self._watch.key
 
     def _check_parameters(self) -> None:
         """Refuse run lengths that the window or the simulation does not allow."""
         self._validate_params()
+        if self.context is None and self.min_effect >= 1.0:
+            text = f"{{parameter}} = {self.min_effect!r} is a share of rows, below 1, where windows are compared."
+            raise InputError(text, parameter="min_effect")
         if not self.expected_run_length >= 2 * self.window:
             raise InputError(
                 f"{{parameter}} = {self.expected_run_length!r} is less than twice the window of {self.window} rows, which "
@@ -468,10 +474,9 @@ class DriftMonitor(StreamMonitor):
             for part in slices(len(rows), _AT_ONCE):
                 before = after.n_rows
                 after, judged, events = watch.take_in(after, rows[part])
+                pages = tuple(sorted((page for page in after.pages if page.number >= 0), key=lambda page: page.number))
                 parts.append(
-                    DriftPages(
-                        before, len(judged.scores), after.pages, *about, tuple(events), watch.columns.zone, judged
-                    )
+                    DriftPages(before, len(judged.scores), pages, *about, tuple(events), watch.columns.zone, judged)
                 )
                 tick(part.stop - part.start)
         self.state_ = after

@@ -7,7 +7,16 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from isopleth.tasks.drift.causes import GIVEN, KINDS, MOST_LAGS, TOGETHER, CauseModel, incident_bars, least_in_run
+from isopleth.tasks.drift.causes import (
+    GIVEN,
+    KINDS,
+    LEAST_SLOPE,
+    MOST_LAGS,
+    TOGETHER,
+    CauseModel,
+    incident_bars,
+    least_in_run,
+)
 
 # Days whose rows say how much scores vary after a level has changed, and what a page reports of a change.
 DAYS_KEPT = 7
@@ -16,13 +25,18 @@ _FEWEST_AFTER = 96
 _DEVIATION = 1.4826
 # Deviation of the square of a normal score.
 _ROOT = 2.0**0.5
+# Logarithm of the likelihood ratio of a change that has ended to one that goes on from which its page is closed. No further
+# evidence is not enough: a weak change may give none for as long as it took to find. The size at which it was found is too large
+# by chance.
+_SURE_OF_THE_END, _TOO_LARGE = float(np.log(100.0)), 1.25
 
 
 @dataclass(frozen=True, eq=False)
 class Page:
     """A cause: what changed, in which columns, by how much, and since when.
 
-    Rows are counted from 0. `closed` is the row at which the end of the change was certain; -1 while it is open.
+    Rows are counted from 0. `closed` is the row at which the end of the change was certain; -1 while it is open. The change of a
+    page without a number is smaller than what is to be told.
     """
 
     row: int
@@ -38,24 +52,29 @@ class Page:
     observed: float = np.nan  # what was observed in its place
     times: float = np.nan  # observed over usual, of columns without negative cells
     size: float = np.nan  # of a level in deviations, of a spread over the usual one
-    until: int = -1  # first row that was as usual again; -1 while it is open or if that is not known
+    until: int = -1  # first row after the change of its columns; -1 while they are changed or if that is not known
     until_seconds: float = np.nan
     changed: int = -1  # row at which an incident that went on became a change of the level; -1 if it did not
     of_rows: int = 0  # rows whose mean is `observed`, of a column of small counts; 0 of other columns and incidents
+    number: int = -1  # number of the page among those that were told, from 0
+    row_seconds: float = np.nan  # times of `row` and `closed`
+    closed_seconds: float = np.nan
+    turned: int = -1  # number of the page that took its place, as the level turned to the other side of what is usual
 
 
 class PageEvent(NamedTuple):
     """Event of a page at a row, and the state of the page after it."""
 
     row: int
-    event: str  # "opened"; "lasts" for an incident that has become a change; "closed"
+    event: str  # "opened"; "lasts" for an incident that has become a change; "turned" to the other side; "closed"
     number: int  # number of the page, from 0
     page: Page
+    seconds: float = np.nan  # time of the row
 
 
 @dataclass(frozen=True, eq=False)
 class Cause:
-    """Open cause of a page: muted until it has had no evidence for `hold` rows."""
+    """Open cause of a page: muted until it has had no evidence for `hold` rows, and rows say that it has ended."""
 
     page: int
     kind: int
@@ -64,8 +83,13 @@ class Cause:
     start: int
     row: int
     hold: int
-    until: int
-    sign: int = 0  # direction of a level
+    until: int  # row after which its end is looked for
+    last: int  # last row of evidence
+    sign: int  # direction of the change of its statistic
+    mean: float = np.nan  # size of the change of its statistic
+    against: float = 0.0  # log likelihood ratio of a change that ended at `end` to one that goes on
+    end: int = -1
+    end_seconds: float = np.nan
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -117,7 +141,7 @@ class CauseState:
     @property
     def alarms(self) -> int:
         """Number of pages so far."""
-        return len(self.pages)
+        return sum(page.number >= 0 for page in self.pages)
 
     @classmethod
     def empty(cls, model: CauseModel) -> Self:
@@ -153,9 +177,15 @@ class CauseWatch:
     """One pass over the next rows of a stream."""
 
     def __init__(
-        self, model: CauseModel, state: CauseState, rows: StreamRows, positive: np.ndarray, counts: np.ndarray
+        self,
+        model: CauseModel,
+        state: CauseState,
+        rows: StreamRows,
+        positive: np.ndarray,
+        counts: np.ndarray,
+        least: float = 0.0,
     ) -> None:
-        before = len(state.recent.scores)
+        before, self._least = len(state.recent.scores), least
         self._model, self._first, self._key = model, state.n_rows, state.key
         self._positive, self._counts = positive, counts
         self._rows, self._offset, self._count = state.recent.then(rows), state.n_rows - before, len(rows.scores)
@@ -182,6 +212,7 @@ class CauseWatch:
         for i in range(self._count):
             t = self._first + i
             if self._open or self._unfinished:
+                self._look_for_ends(t)
                 self._wait(t)
                 self._close(t)
             quiet: np.ndarray | None = self._unknown(t) if gaps[i] else None
@@ -221,11 +252,31 @@ class CauseWatch:
         self._changed = any(cause.kind < TOGETHER for cause in self._open)
         self._unfinished = any(page.kind == "incident" and page.closed < 0 for page in self._pages)
 
-    def _tell(self, t: int, event: str, number: int, page: Page) -> None:
-        """Change a page, and keep what happened to it."""
-        self._pages[number] = page
-        self.events.append(PageEvent(t, event, number, page))
+    def _tell(self, t: int, event: str, k: int, page: Page) -> None:
+        """Change a page, and keep what happened to it; one that was too small to be told is opened when it is large enough."""
+        if page.number < 0 and event != "closed" and self._is_large(page):
+            told = sum(other.number >= 0 for other in self._pages)
+            page, event = replace(page, number=told, row=t, row_seconds=self._time(t)), "opened"
+        self._pages[k] = page
+        if page.number >= 0:
+            self.events.append(PageEvent(t, event, page.number, page, self._time(t)))
         self._mask()
+
+    def _update(self, t: int, k: int, page: Page) -> None:
+        """Change what is known of a page, which is told if it was too small before and is not now."""
+        self._pages[k] = page
+        if page.number < 0:
+            self._tell(t, "opened", k, page)
+
+    def _is_large(self, page: Page) -> bool:
+        """Tell whether a change is large enough to be told: as a share of what is usual, else in deviations."""
+        if page.kind == "together":
+            size = page.size
+        elif page.kind == "spread":
+            size = page.size - 1.0
+        else:
+            size = page.times - 1.0 if np.isfinite(page.times) else page.size
+        return not np.isfinite(size) or abs(size) >= self._least
 
     def _wait(self, t: int) -> None:
         """Let open causes of columns that are missing in a row wait for a row more: a gap is no end of a change."""
@@ -249,34 +300,68 @@ class CauseWatch:
     def _close(self, t: int) -> None:
         """Close the causes and incidents for which no more evidence has come; their columns are watched as before again."""
         for cause in [cause for cause in self._open if t > cause.until]:
-            self._end(cause, t, self._end_of(cause))
+            if cause.against >= _SURE_OF_THE_END:
+                self._end(cause, t, cause.end, cause.end_seconds)
         for k in range(max(0, len(self._pages) - 3 * self._model.dim), len(self._pages)):
             page = self._pages[k]
             over = page.kind == "incident" and page.closed < 0 and t - page.last > self._brief
             if over and not any(cause.page == k for cause in self._open):
-                self._tell(t, "closed", k, self._ended(k, t, page.last + 1))
+                until = page.last + 1
+                ended = replace(page, until=until, until_seconds=self._time(until))
+                self._tell(t, "closed", k, replace(ended, closed=t, closed_seconds=self._time(t)))
 
-    def _end(self, cause: Cause, t: int, until: int) -> None:
-        """Watch the columns of a cause as before again, and close its page with the last one of its causes."""
+    def _end(self, cause: Cause, t: int, until: int, seconds: float, turned: int = -1) -> None:
+        """Watch the columns of a cause as before again, and close its page with the last one of its causes.
+
+        If the level `turned`, the page of this number takes the place of its page.
+        """
         self._open.remove(cause)
+        page = self._pages[cause.page]
         if cause.kind < TOGETHER:
             self._base[cause.columns[0]], self._unit[cause.columns[0]] = 0.0, 1.0
+        if cause.named == page.columns:
+            page = self._pages[cause.page] = replace(page, until=until, until_seconds=seconds, turned=turned)
         if not any(other.page == cause.page for other in self._open):
-            self._tell(t, "closed", cause.page, self._ended(cause.page, t, until))
+            if page.until < 0:
+                page = replace(page, until=until, until_seconds=seconds)
+            page = replace(page, closed=t, closed_seconds=self._time(t))
+            self._tell(t, "closed" if page.turned < 0 else "turned", cause.page, page)
         self._mask()
 
-    def _ended(self, number: int, t: int, until: int) -> Page:
-        return replace(self._pages[number], closed=t, until=until, until_seconds=self._time(until))
+    def _sized_cause(self, cause: Cause, t: int) -> Cause:
+        """Return a cause with the size of its change in its last rows, from which its end is looked for.
 
-    def _end_of(self, cause: Cause) -> int:
-        """Return the first row as usual after a change, by least squares: the mean steps back to 0 there."""
-        last = cause.until - cause.hold
-        if last < self._offset:
-            return last + 1
-        first = max(cause.start, last - DAYS_KEPT * self._model.per_day, self._offset)
-        values = self._standard(first, cause.until)[:, cause.statistic]
-        mean = float(values[: max(1, last + 1 - first)].mean())
-        return first + int(np.argmax(np.cumsum((values - mean / 2.0) * mean))) + 1
+        They are those of a day, and more where evidence is rare.
+        """
+        day = self._model.per_day
+        count = max(day, min(DAYS_KEPT * day, 4 * (t - cause.last)))
+        values = self._standard(max(cause.start, t - count + 1), t)[:, cause.statistic]
+        mean = max(cause.sign * float(values.mean()) / _TOO_LARGE, self._least_slope(cause) / 2.0)
+        return replace(cause, last=t, until=t + cause.hold, mean=mean, against=0.0, end=t + 1, end_seconds=np.nan)
+
+    def _least_slope(self, cause: Cause) -> float:
+        return float(np.abs(self._model.slope[self._model.statistic == cause.statistic]).min())
+
+    def _look_for_ends(self, t: int) -> None:
+        """Weigh in the rows of the last hour whether a change has ended: by a cumulative sum, which says since when."""
+        step = max(1, self._model.per_day // 24)
+        for k, cause in enumerate(self._open):
+            if t > cause.last and (t - cause.last) % step == 0:
+                self._open[k] = self._weighed(cause, t - step + 1, t)
+
+    def _weighed(self, cause: Cause, first: int, last: int) -> Cause:
+        """Return a cause with what more rows say of its end; a missing cell says nothing."""
+        values = self._standard(first, last)[:, cause.statistic] * cause.sign
+        missing = self._missing[first - self._offset : last + 1 - self._offset][:, list(cause.columns)].any(axis=1)
+        variance = (LEAST_SLOPE / self._least_slope(cause)) ** 2  # of sums of many rows, over their number
+        losses = np.where(missing, 0.0, cause.mean * (cause.mean / 2.0 - values) / variance)
+        walk = np.cumsum(np.concatenate([[cause.against], losses]))
+        against = walk - np.minimum(np.minimum.accumulate(walk), 0.0)
+        usual = np.flatnonzero(against == 0.0)
+        if len(usual):
+            end = first + int(usual[-1])
+            cause = replace(cause, end=end, end_seconds=self._time(end))
+        return replace(cause, against=float(against[-1]))
 
     def _add(self, i: int, t: int, quiet: np.ndarray | None) -> None:
         fresh = self._starts == t
@@ -310,12 +395,14 @@ class CauseWatch:
             over = np.array([r for r in over if self._beyond_change(t, j, r)], dtype=np.intp)
         if not len(over):
             return
-        if t - self._incidents[j] > self._brief and not (change is not None and t - change.row <= model.per_day):
+        told = change is not None and t - change.row <= model.per_day and self._pages[change.page].number >= 0
+        if t - self._incidents[j] > self._brief and not told:
             self._open_incident(t, j, model.runs[over[0]])
         self._incidents[j] = self._last_incident = t
         k = self._recent_page(t, j)
         if k is not None:
-            self._pages[k] = page = self._with_extreme(replace(self._pages[k], last=t), t, j)
+            page = self._with_extreme(replace(self._pages[k], last=t), t, j)
+            self._update(t, k, page)
             if change is None and j == page.columns[0] and t - page.start >= self._lasting:
                 self._become_level(t, k)
 
@@ -332,7 +419,7 @@ class CauseWatch:
             for k, page in enumerate(
                 self._pages[-3 * self._model.dim :], max(0, len(self._pages) - 3 * self._model.dim)
             )
-            if t - (page.last if page.kind == "incident" else page.row) <= self._brief
+            if t - (page.last if page.kind == "incident" else page.row) <= self._brief and page.number >= 0
         ]
         if near:
             self._join(near[-1], (j,), t)
@@ -363,8 +450,8 @@ class CauseWatch:
         columns = (page.columns[0], page.columns[0])
         ratio = int(np.flatnonzero((model.kind == 0) & (model.columns == columns).all(axis=1))[0])
         hold = max(model.per_day, 3 * (t - page.start))
-        about = number, 0, columns, int(model.statistic[ratio]), page.start, t, hold, t + hold, page.direction
-        cause = Cause(*about)
+        about = number, 0, columns, int(model.statistic[ratio]), page.start, t, hold, t + hold, t, page.direction
+        cause = self._sized_cause(Cause(*about), t)
         self._open.append(cause)
         self._forget(self._muted_by(cause), t)
         self._settle(t, columns[0], cause)
@@ -427,10 +514,11 @@ class CauseWatch:
         if self._sums @ masks.free_share < model.bar:
             return
         best = int(np.argmax(self._sums * masks.free_share))
-        turned = [cause for cause in self._open if cause.sign and self._contrary(cause)[best]]
+        turned = [cause for cause in self._open if KINDS[cause.kind] == "level" and self._contrary(cause)[best]]
         self._open_cause(t, best, joins=not turned)
         for cause in turned:
-            self._end(cause, t, int(self._open[-1].start))
+            page = self._pages[-1]
+            self._end(cause, t, page.start, page.seconds, page.number)
 
     def _open_cause(self, t: int, best: int, *, joins: bool) -> None:
         """Open a page for the evidence of a likelihood ratio, or let it join the page of the same cause."""
@@ -441,8 +529,8 @@ class CauseWatch:
         hold = max(model.per_day, 3 * (t - since))
         joined = self._page_of(t, start) if joins else None
         number, kind = len(self._pages) if joined is None else joined, int(model.kind[best])
-        about = number, kind, (one, other), int(model.statistic[best]), start, t, hold, t + hold
-        cause = Cause(*about, sign if KINDS[kind] == "level" else 0)
+        about = number, kind, (one, other), int(model.statistic[best]), start, t, hold, t + hold, start, sign
+        cause = self._sized_cause(Cause(*about), t)
         self._open.append(cause)
         if joined is None:
             seconds = self._time(start) if start >= self._offset else seconds
@@ -461,13 +549,20 @@ class CauseWatch:
             self._forget(masks.muted & (self._model.kind == GIVEN), t)
         for k, (mask, evidence) in enumerate(zip(masks.of_causes, masks.evidence, strict=True)):
             if evidence[best]:
-                cause = self._open[k] = replace(self._open[k], until=t + self._open[k].hold)
-                page, own = self._pages[cause.page], cause.columns[0]
-                if page.kind == KINDS[cause.kind] and page.columns == cause.named:  # and not one that joined the page
-                    self._pages[cause.page] = self._measured(replace(page, last=t), cause, t)
-                elif page.kind == "incident" and page.columns == (own,) and t - page.start >= self._lasting:
-                    self._last(t, cause.page, cause)
+                cause = self._open[k] = self._sized_cause(self._open[k], t)
+                self._measure_again(t, cause, int(self._starts[best]), float(self._start_seconds[best]))
                 self._forget(mask, t)
+
+    def _measure_again(self, t: int, cause: Cause, since: int, seconds: float) -> None:
+        """Measure the page of a cause for which there is more evidence since a row."""
+        page, own = self._pages[cause.page], cause.columns[0]
+        if page.kind == KINDS[cause.kind] and page.columns == cause.named:  # and not one that joined the page
+            if page.number < 0:  # too small so far: the rows since then may say more than all
+                page, cause = replace(page, start=since, seconds=seconds), replace(cause, start=since)
+            page = replace(page, last=t, until=-1, until_seconds=np.nan)
+            self._update(t, cause.page, self._measured(page, cause, t))
+        elif page.kind == "incident" and page.columns == (own,) and t - page.start >= self._lasting:
+            self._last(t, cause.page, cause)
 
     def _measured(self, page: Page, cause: Cause, t: int) -> Page:
         """Return a page with the size of its change in the rows since its start."""
@@ -541,7 +636,8 @@ class CauseWatch:
         for k in range(len(self._pages) - 1, -1, -1):
             page = self._pages[k]
             recent = abs(page.start - start) <= near or t - page.row <= near
-            if t - page.row <= day and (recent or (page.kind == "incident" and t - page.last <= near)):
+            recent = recent or (page.kind == "incident" and t - page.last <= near)
+            if page.number >= 0 and t - page.row <= day and recent:
                 return k
         return None
 

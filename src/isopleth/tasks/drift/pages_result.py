@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timezone
 from typing import Any, ClassVar
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
+from isopleth.tables.schema import zone_of
 from isopleth.tasks.drift.page_watch import Page, PageEvent, StreamRows
 
 _WORDS = {
@@ -27,6 +27,8 @@ _WORDS = {
 _MOST_DRAWN, _MOST_ROWS = 6, 200_000
 # Counts are told as totals of at most so many rows, and of more rows as means.
 _MOST_SUMMED = 10_000
+# Length of a time to the minute, without the offset of its clock.
+_MINUTES = 16
 # Ratios from here on are told as "2.1 times", smaller ones in per cent.
 _FEW_TIMES = 1.5
 
@@ -56,18 +58,19 @@ class DriftPages(Result):
         Number of these rows.
     pages : tuple of Page
         All pages of the stream so far, the first one first. A page has the `row` at which it was opened, the row `start` since
-        which there was evidence, and its time in `seconds`; its `kind` ("level", "spread", "together" for two columns, "given"
-        for a level given the other columns, "incident" for a few rows), `columns` (numbers among `names`), the `direction`
-        (1 or -1), what was `observed` where what was `usual` in the context, `times` as much, the `size` of the change, columns
-        in which the same cause showed `also`, the row at which it was `closed`, -1 while it is open, and the first row `until`
-        which it lasted, which is before that.
+        which there was evidence, and its time in `seconds`; its `number`; its `kind` ("level", "spread", "together" for two
+        columns, "given" for a level given the other columns, "incident" for a few rows), `columns` (numbers among `names`), the
+        `direction` (1 or -1), what was `observed` where what was `usual` in the context, `times` as much, the `size` of the
+        change, columns in which the same cause showed `also`, the row at which it was `closed`, -1 while it is open, the first
+        row `until` which it lasted, which is before that, and the number of the page that took its place if its level `turned`.
     names : tuple of str
         Names of the columns that are watched.
     per_day : int
         Usual number of rows a day.
     events : tuple of PageEvent
         What happened in these rows, in their order: the `row`, the `event` ("opened", "lasts" for an incident that has become a
-        change of the level, "closed"), the `number` of the page, counted from 0, and the `page` as it was then.
+        change of the level, "turned" to the other side of what is usual, where another page takes its place, "closed"), the
+        `number` of the page, counted from 0, the `page` as it was then, and the time of the row in `seconds`.
     zone : str, optional
         Time zone of the clock that times are shown by.
     stream : StreamRows, optional
@@ -133,10 +136,12 @@ class DriftPages(Result):
         """Return a time as the clock of the rows shows it; empty if it is not known."""
         if not np.isfinite(seconds):
             return ""
-        clock = UTC if self.zone is None else ZoneInfo(self.zone)
-        return datetime.fromtimestamp(seconds, clock).strftime("%Y-%m-%d %H:%M")
+        clock = UTC if self.zone is None else zone_of(self.zone)
+        text = datetime.fromtimestamp(seconds, clock).isoformat(" ", "minutes")
+        return text if isinstance(clock, timezone) and self.zone is not None else text[:_MINUTES]
 
-    def _at(self, row: int, seconds: float) -> str:
+    def at(self, row: int, seconds: float) -> str:
+        """Return a row and its time in words, as "row 12 (2026-03-02 10:15)"."""
         time = self.time_text(seconds)
         return f"row {row + self.counted_from}" + (f" ({time})" if time else "")
 
@@ -146,9 +151,10 @@ class DriftPages(Result):
         also = [self.names[j] for j in page.also]
         verb = "" if page.kind == "together" else "is "
         words = f"{columns} {verb}{_WORDS[page.kind][page.direction < 0]}{_size_text(page)}"
-        words += f", since {self._at(page.start, page.seconds)}"
-        if page.until >= 0:
-            words += f"; as usual again since {self._at(page.until, page.until_seconds)}"
+        words += f", since {self.at(page.start, page.seconds)}"
+        if page.closed >= 0 and page.until >= 0:
+            end = self.at(page.until, page.until_seconds)
+            words += f"; as usual again since {end}" if page.turned < 0 else f", until {end}, when it turned"
         return words + (f"; also seen in {in_words(also)}" if also else "")
 
     def _columns(self) -> dict[str, Any]:
@@ -161,6 +167,7 @@ class DriftPages(Result):
 
         return {
             "row": rows("row"),
+            "row_time": [self.time_text(page.row_seconds) for page in found],
             "since": rows("start"),
             "time": [self.time_text(page.seconds) for page in found],
             "kind": [page.kind for page in found],
@@ -168,9 +175,11 @@ class DriftPages(Result):
             "direction": np.array([page.direction for page in found], dtype=np.intp),
             **{name: np.array([getattr(page, name) for page in found]) for name in SIZES},
             "also": [", ".join(self.names[j] for j in page.also) for page in found],
-            "until": rows("until"),
+            "until": np.where(rows("closed") >= 0, rows("until"), -1),
             "until_time": [self.time_text(page.until_seconds) for page in found],
             "closed": rows("closed"),
+            "closed_time": [self.time_text(page.closed_seconds) for page in found],
+            "turned": np.array([page.turned + 1 for page in found], dtype=np.intp),
         }
 
     facts: ClassVar[dict[str, Fact]] = {
@@ -185,6 +194,7 @@ class DriftPages(Result):
     }
     row_keys: ClassVar[dict[str, Key]] = {
         "row": Key("integer", "row at which the page was opened"),
+        "row_time": Key("string", "its time, if rows have times"),
         "since": Key("integer", "row since which there is evidence"),
         "time": Key("string", "its time, if rows have times"),
         "kind": Key("string", "level, given (given the other columns), spread, together, or incident"),
@@ -195,9 +205,14 @@ class DriftPages(Result):
         "times": Key("number or null", _SIZE_KEYS["times"]),
         "size": Key("number or null", _SIZE_KEYS["size"]),
         "also": Key("string", "columns in which the same cause showed"),
-        "until": Key("integer", "first row that was as usual again; -1 while the page is open or if that is not known"),
+        "until": Key("integer", "first row after the change; -1 while the page is open or if that is not known"),
         "until_time": Key("string", "its time, if rows have times"),
         "closed": Key("integer", "row at which the page was closed; -1 while it is open"),
+        "closed_time": Key("string", "its time, if rows have times"),
+        "turned": Key(
+            "integer",
+            "page that took its place, counted from 1, as the level turned to the other side of what is usual; else 0",
+        ),
     }
 
     def _sentences(self) -> list[str]:
@@ -208,9 +223,14 @@ class DriftPages(Result):
             ]
         else:
             words = [f"{counted(len(self), 'page')} in {rows} of the stream:"]
-            words += [f"Row {page.row + self.counted_from}: {self.words(page)}." for page in self.opened]
+            words += [
+                f"{self.at(page.row, page.row_seconds).capitalize()}: {self.words(page)}." for page in self.opened
+            ]
         before = [page for page in self.closed if page.row < self.first_row]
-        words += [f"Closed at row {page.closed + self.counted_from}: {self.words(page)}." for page in before]
+        words += [
+            f"{'Closed' if page.turned < 0 else 'Turned'} at {self.at(page.closed, page.closed_seconds)}: {self.words(page)}."
+            for page in before
+        ]
         return words + self._advice()
 
     def _advice(self) -> list[str]:
@@ -220,7 +240,7 @@ class DriftPages(Result):
         if not long:
             return []
         days = max(3.0, (end - max(page.start for page in long)) / self.per_day)
-        since = self._at(max(page.start for page in long), max(page.seconds for page in long))
+        since = self.at(max(page.start for page in long), max(page.seconds for page in long))
         return [
             f"{counted(len(long), 'page')} {'has' if len(long) == 1 else 'have'} been open for more than two days: if the change "
             f"is to stay, renew the reference with the rows from {since} on, {days:.0f} days by now; two weeks hold every "
@@ -274,7 +294,7 @@ class DriftPages(Result):
         """Return by how much the clock of the zone is ahead of UTC at the last row: axes show times without a zone."""
         if self.zone is None:
             return 0.0
-        ahead = datetime.fromtimestamp(float(seconds[-1]), ZoneInfo(self.zone)).utcoffset()
+        ahead = datetime.fromtimestamp(float(seconds[-1]), zone_of(self.zone)).utcoffset()
         return 0.0 if ahead is None else ahead.total_seconds()
 
     def _notes_of(self, rows: np.ndarray, values: np.ndarray) -> list[str]:
