@@ -13,6 +13,7 @@ import pytest
 from cli import shell
 from cli.shell import rows_of
 from isopleth import two_sample_test
+from isopleth.cli.json_schema import json_schema
 
 run = partial(shell.run, "compare")
 as_json = partial(shell.found, "compare")
@@ -40,12 +41,13 @@ about 67.5 % of one sample (at least 45.6 %) differ from the other.
 height is not shown to differ by itself, but among rows alike in age it is lower by 0.53 standard deviations of such rows.
 income is higher in rows with age up to -0.4724 (median -0.07057 -> 2.574); elsewhere it changed less.
 
-pvalue   share  column  change
-  0.01  0.6318  income  median: -0.007994 -> 1.609;  spread: 1.223 -> 1.706
-  0.13  0.2254  height  median: 0.304 -> -0.3353;  spread: 1.273 -> 1.191
-  0.56       0     age  median: -0.07936 -> -0.2126;  spread: 1.709 -> 1.279
+pvalue  pvalue_given_others   share  column  change
+  0.01                 0.01  0.6318  income  median: -0.007994 -> 1.609;  spread: 1.223 -> 1.706
+  0.13                 0.04  0.2254  height  median: 0.304 -> -0.3353;  spread: 1.273 -> 1.191
+  0.56                    1       0     age  median: -0.07936 -> -0.2126;  spread: 1.709 -> 1.279
 
 pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column falsely is at most 5%.
+pvalue_given_others: the column among rows that are alike in the others, adjusted likewise.
 share: about this share of the values would have to change to give the column its distribution in the other table.
 Such rows: rows of one sample that are alike in the other columns. --target says the same in units of a column.
 before is a.csv, after is b.csv. spread: from the first quartile to the third.
@@ -152,6 +154,28 @@ def test_wrong_columns_of_a_shift_are_told_before_the_test(files, monkeypatch):
     assert "'incom'" in refused(*files, "--target", "incom")
     assert "'tall'" in refused(*files, "--target", "income", "--given", "age,tall")
     assert "which is the target" in refused(*files, "--target", "income", "--given", "income")
+    assert "--by names 'sex', which no column has" in refused(*files, "--by", "sex")
+
+
+def test_groups_are_answered_with_a_target_and_without(tmp_path):
+    rng = np.random.default_rng(0)
+    paths = []
+    for name, factor in (("a.csv", 1.0), ("b.csv", 0.9)):
+        member = rng.choice(["no", "yes"], 200, p=[0.8, 0.2])
+        wage = rng.normal(10.0, 1.0, 200) * np.where(member == "yes", factor, 1.0)
+        paths.append(tmp_path / name)
+        lines = [f"{m},{w:.3f}" for m, w in zip(member, wage, strict=True)]
+        paths[-1].write_text("\n".join(["member,wage", *lines]) + "\n")
+    options = (*paths, "--resamples", 19, "--json")
+    found = json.loads(run(*options, "--target", "wage", "--by", "member").stdout)
+    first = found["shifts_in_groups"]["shifts"][0]
+    assert (first["group"], first["pvalue"] < 0.05, found["shift"]) == ("member yes", True, None)
+    assert found["summary"][0].startswith("In rows with member yes, given ")
+    jsonschema.validate(found, json_schema("compare"))
+    sought = json.loads(run(*options, "--by", "member").stdout)
+    assert [each["column"] for each in sought["groups_sought"]["found"]] == ["wage"]
+    share = json.loads(run(*options, "--target", "member=no").stdout)["shift"]
+    assert (share["target"], share["word"]) == ("member", "no")
 
 
 def of_times(path, zone="", sizes=None):

@@ -519,11 +519,18 @@ def changes() -> None:
 )
 @click.option(
     "--target",
-    metavar="COL",
-    help="Say how far the mean of this column moved among rows that are alike in the others, in its units and in percent.",
+    metavar="COL[=WORD]",
+    help="Say how far the mean of this column, or the share of a word in it, moved among rows that are alike in the others, "
+    "in its units and in percent.",
 )
 @click.option(
     "--given", type=ColumnList(), help="With --target: the columns in which rows are to be alike.  [default: all]"
+)
+@click.option(
+    "--by",
+    metavar="COL",
+    help="Say in which groups of this column another one changed, however small the change of all rows is; with --target how far "
+    "that moved in each group.",
 )
 @_file_option("--out", "Write file, part, line (or row) and fitted difference of every row; .csv or .parquet.")
 @_file_option("--plot", "Draw columns and rows; .png, .svg or .pdf.")

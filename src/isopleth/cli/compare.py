@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.cli.run import Run
 from isopleth.cli.split import columns_of, read_parts
-from isopleth.core.errors import InputError, listed
+from isopleth.core.errors import InputError, listed, quoted
 from isopleth.files.file_table import FileTable
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 from isopleth.tables.text_types import as_datetime
@@ -34,6 +34,7 @@ def compare(
     tolerance: float | None,
     target: str | None,
     given: list[str] | None,
+    by: str | None,
 ) -> None:
     """Test whether two tables differ and report where."""
     if given and target is None:
@@ -48,8 +49,11 @@ def compare(
     if column is not None:
         each = [_in_units(column, table.labels[column], unit) for table in (first, second)]
         of_rows = labels_of_one_kind(*each)
+    target, word = _target_of(target, [str(name) for name in first.names])
     if target is not None:  # wrong names are told before the test
         ShiftGiven.given_columns([str(name) for name in first.names], target, given)
+    if by is not None and by not in first.names:
+        raise InputError(f"--by names {by!r}, which no column has; expected one of {quoted(map(str, first.names))}.")
     run.stage("testing")
     result = two_sample_test(
         first.frame,
@@ -64,8 +68,7 @@ def compare(
     named = [str(name) for name in first.names if name not in result.set_aside]
     lines = (first.lines, second.lines) if first.files is None and second.files is None else (None, None)
     result = replace(result, names=named, labels=called, schema=found, lines=lines)
-    if target is not None:
-        result = replace(result, asked=result.shift(target, given))
+    result = _with_answer(result, target, word, given, by)
     run.stage("describing")
     result.explain()
     run.stage("writing")
@@ -75,6 +78,24 @@ def compare(
     run.write(result, columns(run, result, paths, parts, (first, second)) if run.out else None)
     before, after = parts or paths
     run.answer(result, top, before=before, after=after)
+
+
+def _with_answer(
+    result: TwoSampleResult, target: str | None, word: str | None, given: list[str] | None, by: str | None
+) -> TwoSampleResult:
+    """Return the result with the answer to --target and --by, if they were given."""
+    if target is None:
+        return result if by is None else replace(result, asked=result.in_groups(by))
+    asked = result.shift(target, given, word=word) if by is None else result.shifts(target, by, given, word=word)
+    return replace(result, asked=asked)
+
+
+def _target_of(target: str | None, names: list[str]) -> tuple[str | None, str | None]:
+    """Return the column of ``--target COL`` or ``--target COL=WORD``, and the word; a name may hold = itself."""
+    if target is None or target in names or "=" not in target:
+        return target, None
+    name, _, word = target.partition("=")
+    return name, word
 
 
 def _two_tables(

@@ -33,6 +33,12 @@ from isopleth.score import NystromKEF
 from isopleth.score.ridge_selection import default_landmarks
 from isopleth.score.spaces import SPACES
 
+# A table has three densities, by what they are for.
+_OTHERS = (
+    "This density is for tables of any length: SOSREP().fit(X) in Python chooses coordinates too, and isopleth sample --save "
+    "keeps the one that rows are drawn from."
+)
+
 
 def fit(
     run: Run,
@@ -91,6 +97,8 @@ def fit(
 def _report(run: Run, model: Any, rows: int, columns: list[str]) -> None:
     name = type(model).__name__
     text = f"{name} of {counted(rows, 'row')} of {counted(len(columns), 'column')} in {printable(str(run.out))}"
+    if isinstance(model, SOSREP):
+        text += f"\n{_OTHERS}"
     run.report_of(text, "model", type=name, model=str(run.out), rows=rows, columns=columns)
 
 

@@ -69,6 +69,8 @@ def sample(
     run.write_rows(made, None if file is None else table)
     found = replace(MadeRows.of(made, None if file is None else table.data), given=known)
     run.write(found, model=density)
+    if run.save_to:
+        say("the saved density is a KDE, for drawing rows; isopleth fit makes a SOSREP, for scores of rows.")
     if run.as_json:
         run.print_json(found.to_dict(0) | {"out": str(run.out)})
     else:

@@ -1,3 +1,4 @@
+from .boxes import BoxProbability as BoxProbability
 from .choices import Choices as Choices
 from .feature_sosrep import RandomFeatureSOSREP as RandomFeatureSOSREP
 from .grid import GridDensity as GridDensity

@@ -92,7 +92,11 @@ def test_constant_given_columns_leave_the_difference_of_means():
         ("price", ["carot"], "given names 'carot', which is not compared, perhaps 'carat' is meant"),
         ("price", ["price"], "given names column 'price' too"),
         ("price", [], "given names no column"),
-        ("cut", None, "column 'cut' holds words, which have no mean"),
+        (
+            "cut",
+            None,
+            "column 'cut' holds words, which have no mean; its words are 'ideal', 'good', 'fair'; name the word",
+        ),
     ],
 )
 def test_questions_that_cannot_be_answered_are_refused(sold, target, given, words):
@@ -105,3 +109,66 @@ def test_few_known_targets_are_refused(sold):
     first.loc[5:, "price"] = np.nan
     with pytest.raises(InputError, match="column 'price' is known in 5 rows of the first sample"):
         compared(first, second).shift("price")
+
+
+def test_a_shift_in_one_group_is_found_however_small_that_of_all_rows_is(sold):
+    """A tenth less for fair stones only, a fifth of all: p-values and intervals allow for three groups."""
+    first, second = stones(np.random.default_rng(3), 300, 0.8, 1.0), stones(np.random.default_rng(4), 300, 0.8, 1.0)
+    second.loc[second["cut"] == "fair", "price"] *= 0.85
+    found = compared(first, second).shifts("price", "cut", ["carat"])
+    assert found.shifts[0].group == "cut fair"
+    one, *others = found.shifts
+    assert (one.groups, one.given, round(one.confidence_level, 6)) == (3, ("carat",), 0.983333)
+    assert one.ratio_low < -0.15 < one.ratio_high < 0.0
+    assert one.pvalue < 0.01 < min(each.pvalue for each in others)
+    words = found.sentences("late.csv")
+    assert words[0].startswith("In rows with cut fair, given carat, price is lower in late.csv by ")
+    assert "(98.33 % interval: " in words[0]
+    assert " for 3 groups; " in words[0]
+    assert words[1:] == ["No difference is shown in any of the other 2 groups of cut."]
+
+
+def test_groups_without_enough_rows_are_named_and_numbers_are_cut_at_their_median(sold):
+    first, second = (each.assign(cut=each["cut"].where(each.index != 3, "rare")) for each in sold)
+    found = compared(first, second).shifts("price", "cut", ["carat"])
+    assert found.left_out == {"cut rare": "fewer than 10 rows of a sample"}
+    assert found.sentences("B")[-1] == "Not compared: cut rare (fewer than 10 rows of a sample)."
+    halves = compared(first, second).shifts("price", "carat", ["cut"])
+    assert {each.group.rsplit(" ", 1)[0] for each in halves.shifts} == {"carat up to", "carat above"}
+    assert halves.left_out == {"carat missing": "21 rows"}
+    with pytest.raises(InputError, match="names 'price', which is the target"):
+        compared(first, second).shifts("price", "price")
+
+
+def test_the_share_of_a_word_is_compared_given_others():
+    rng = np.random.default_rng(6)
+
+    def paid(n, more):
+        age = rng.normal(size=n)
+        late = rng.random(n) < 1.0 / (1.0 + np.exp(1.0 - age - more))
+        return pd.DataFrame({"age": age, "late": np.where(late, "yes", "no"), "plan": rng.choice(["a", "b", "c"], n)})
+
+    result = compared(paid(250, 0.0), paid(250, 1.0))
+    found = result.shift("late", ["age"])
+    assert (found.word, np.isnan(found.ratio)) == ("yes", True)
+    assert 0.0 < found.low < 0.18 < found.high < 0.4
+    assert str(found).startswith("Given age, the share of 'yes' in late is higher in Y by ")
+    assert result.shift("late", ["age"], word="no").shift == pytest.approx(-found.shift)
+    assert result.shift("plan", ["age"], word="b").pvalue > 0.01
+    with pytest.raises(InputError, match="does not hold 'bb', perhaps 'b' is meant"):
+        result.shift("plan", word="bb")
+    with pytest.raises(InputError, match="'age' holds no words"):
+        result.shift("age", word="b")
+
+
+def test_groups_that_are_asked_for_are_answered_whatever_the_whole_comparison_says():
+    rng = np.random.default_rng(7)
+    x, y = (pd.DataFrame({"a": rng.normal(size=200), "b": rng.choice(["u", "v"], 200)}) for _ in range(2))
+    found = compared(x, y).in_groups("b")
+    assert [each.column for each in found.found] == ["a"]
+    (words,) = found.sentences()
+    assert words.startswith("No column is shown to have changed more in some groups of b than in others")
+    y.loc[y["b"] == "u", "a"] *= 4.0
+    assert compared(x, y).in_groups("b").sentences()[0].startswith("a is more spread in rows with b u")
+    with pytest.raises(InputError, match="by names 'c', which is not compared"):
+        compared(x, y).in_groups("c")

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from isopleth.core.errors import InputError, probability, warn_user
+from isopleth.core.errors import InputError, meant, probability, quoted, warn_user
 from isopleth.core.p_values import LEVEL, adjusted_p_values, normal_quantile, permutation_pvalue
 from isopleth.core.progress import Progress
 from isopleth.core.threads import ONE_BLAS_THREAD, map_threads, slices
@@ -31,7 +31,8 @@ from isopleth.tasks.two_sample.permutation import tiles
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
 from isopleth.tasks.two_sample.shift_given import ShiftGiven
-from isopleth.tasks.two_sample.where import ChangedGroup, changed_groups
+from isopleth.tasks.two_sample.shift_in_groups import ShiftsInGroups
+from isopleth.tasks.two_sample.where import ChangedGroup, GroupsSought, changed_groups
 
 # Parameters, with their options in the shell, that compare columns that are set aside for a reason.
 _KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-id)": "identifier"}
@@ -97,8 +98,9 @@ class TwoSampleResult(Result):
     drawn_limits : dict of str to int
         Limits of each column that hide more than half of it and are at most one of its cells in twenty, such as <50 of a diluted
         sample among numbers about 3: other numbers of the column inside the limit stand in their place.
-    asked : ShiftGiven, optional
-        Answer of :meth:`shift` that sentences, pages and JSON begin with, set by ``dataclasses.replace(result, asked=...)``.
+    asked : ShiftGiven, ShiftsInGroups or GroupsSought, optional
+        Answer of :meth:`shift`, :meth:`shifts` or :meth:`in_groups` that sentences, pages and JSON begin with, set by
+        ``dataclasses.replace(result, asked=...)``.
     """
 
     statistic: float
@@ -118,7 +120,7 @@ class TwoSampleResult(Result):
     tolerance: float | None = None
     limits: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     drawn_limits: dict[str, int] = field(default_factory=dict)
-    asked: ShiftGiven | None = None
+    asked: ShiftGiven | ShiftsInGroups | GroupsSought | None = None
 
     kind = "two_samples"
     title = "Comparison of two tables"
@@ -232,7 +234,18 @@ class TwoSampleResult(Result):
         "shift": Fact(
             "object or null",
             "with --target: shift of its mean given other columns, in its units and as a ratio, with interval and p-value",
-            lambda found: None if found.asked is None else asdict(found.asked),
+            lambda found: asdict(found.asked) if isinstance(found.asked, ShiftGiven) else None,
+        ),
+        "shifts_in_groups": Fact(
+            "object or null",
+            "with --target and --by: the same for each group, with p-values and intervals for all groups together, and groups "
+            "that were left out",
+            lambda found: asdict(found.asked) if isinstance(found.asked, ShiftsInGroups) else None,
+        ),
+        "groups_sought": Fact(
+            "object or null",
+            "with --by alone: for each column the group in which it changed most beyond the others, as in changed_groups",
+            lambda found: asdict(found.asked) if isinstance(found.asked, GroupsSought) else None,
         ),
         "separation": Fact(
             "object or null",
@@ -287,14 +300,28 @@ class TwoSampleResult(Result):
                 "Groups change places with groups of as many rows only: the test uses "
                 f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
             )
-        asked = [] if self.asked is None else [self.asked.sentence(self.labels[1])]
-        if self.asked is not None and self.asked.target in self.limits:
-            asked.append(
-                f"Limits hide values of {self.asked.target}, which count as equal here, so that the difference may be larger."
-            )
         return (
-            asked + [sentence for sentence in words if sentence] + self._finding() + self._where() + self._tolerated()
+            self._answer()
+            + [sentence for sentence in words if sentence]
+            + self._finding()
+            + self._where()
+            + self._tolerated()
         )
+
+    def _answer(self) -> list[str]:
+        """Return the answer to what was asked for, in words."""
+        asked = self.asked
+        if asked is None:
+            return []
+        if isinstance(asked, GroupsSought):
+            return asked.sentences()
+        second = self.labels[1]
+        words = [asked.sentence(second)] if isinstance(asked, ShiftGiven) else asked.sentences(second)
+        if asked.target in self.limits:
+            words.append(
+                f"Limits hide values of {asked.target}, which count as equal here, so that the difference may be larger."
+            )
+        return words
 
     def _limited(self) -> str:
         """Return which values count as equal, since limits hide them in some rows."""
@@ -538,7 +565,9 @@ class TwoSampleResult(Result):
         """
         return Separation.of(self.problem, confidence_level)
 
-    def shift(self, target: Any, given: Sequence[Any] | None = None, confidence_level: float = 0.95) -> ShiftGiven:
+    def shift(
+        self, target: Any, given: Sequence[Any] | None = None, confidence_level: float = 0.95, *, word: Any = None
+    ) -> ShiftGiven:
         r"""Return how far the mean of a column differs between the samples, among rows that are alike in other columns.
 
         With D = 1 in Y and Z the given columns, it is the slope of the target on D, each less its mean given Z:
@@ -553,11 +582,13 @@ class TwoSampleResult(Result):
         Parameters
         ----------
         target : str
-            A column of numbers or times.
+            A column of numbers or times, or of words, of which the share of one word is compared.
         given : list of str, optional
             Columns in which rows are to be alike; by default all others.
         confidence_level : float, default=0.95
             Confidence of the intervals.
+        word : optional
+            The word of a target of words; of a target of two words the rarer one by default.
 
         Returns
         -------
@@ -568,8 +599,8 @@ class TwoSampleResult(Result):
         Raises
         ------
         InputError
-            For columns that are not compared, a target of words, fewer than ten rows of a sample with a known target, and
-            samples that have no rows alike in the given columns.
+            For columns that are not compared, a target of three words or more if none is named, fewer than ten rows of a sample
+            with a known target, and samples that have no rows alike in the given columns.
 
         Examples
         --------
@@ -584,7 +615,88 @@ class TwoSampleResult(Result):
         >>> found.alone > 0.0, bool(-0.13 < found.ratio < -0.08)
         (True, True)
         """
-        return ShiftGiven.of(self.problem, self.names, target, given, confidence_level)
+        return ShiftGiven.of(self.problem, self.names, target, given, confidence_level, word)
+
+    def shifts(
+        self,
+        target: Any,
+        by: Any,
+        given: Sequence[Any] | None = None,
+        confidence_level: float = 0.95,
+        *,
+        word: Any = None,
+    ) -> ShiftsInGroups:
+        """Return how far the mean of a column differs between the samples in each group of rows, given other columns.
+
+        It is the answer of :meth:`shift` for the rows of each group, whatever the p-value of the whole comparison is: a change
+        in one group of many is a small one of all rows. Groups are the words of a column, its numbers if these are at most 20,
+        and otherwise its numbers up to and above the median.
+
+        Parameters
+        ----------
+        target : str
+            A column of numbers or times, or of words, of which the share of one word is compared.
+        by : str
+            The column that says the groups.
+        given : list of str, optional
+            Columns in which rows are to be alike; by default all others.
+        confidence_level : float, default=0.95
+            Confidence with which all intervals hold together.
+        word : optional
+            The word of a target of words.
+
+        Returns
+        -------
+        ShiftsInGroups
+            With `shifts`, one for each group that has ten rows of each sample, the surest first. Their p-values are multiplied
+            by the number of groups.
+
+        Raises
+        ------
+        InputError
+            As of :meth:`shift`, and if no group has enough rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from isopleth import two_sample_test
+        >>> rng = np.random.default_rng(0)
+        >>> def wages(n, of_members):
+        ...     member = rng.choice(["no", "yes"], n, p=[0.8, 0.2])
+        ...     wage = rng.normal(10.0, 1.0, n) * np.where(member == "yes", of_members, 1.0)
+        ...     return pd.DataFrame({"member": member, "wage": wage})
+        >>> found = two_sample_test(wages(300, 1.0), wages(300, 0.9), random_state=0).shifts("wage", by="member")
+        >>> found.shifts[0].group, bool(-0.15 < found.shifts[0].ratio < -0.05), bool(found.shifts[1].pvalue > 0.05)
+        ('member yes', True, True)
+        """
+        return ShiftsInGroups.of(self.problem, self.names, target, by, given, confidence_level, word)
+
+    def in_groups(self, by: Any) -> GroupsSought:
+        """Return in which groups of a column other columns changed more than elsewhere, however large the p-values are.
+
+        Parameters
+        ----------
+        by : str
+            The column whose words, or quantiles of numbers, are the groups.
+
+        Returns
+        -------
+        GroupsSought
+            With `found`, the clearest group of each column, the surest first. Their p-values allow for the number of groups and
+            of columns that were looked at; that of the whole comparison has no part in them, so these are a second test.
+
+        Raises
+        ------
+        InputError
+            For a column that is not compared.
+        """
+        if str(by) not in self.names:
+            offered = f"{meant([str(by)], self.names)}; expected one of {quoted(self.names)}"
+            raise InputError(f"{{parameter}} names {str(by)!r}, which is not compared{offered}.", parameter="by")
+        own = self.names.index(str(by))
+        others = [j for j in range(len(self.names)) if j != own]
+        return GroupsSought(str(by), tuple(changed_groups(self.problem, others, self.names, [], own, 1.0)))
 
     def changes(self, significance_level: float = 0.05) -> dict[str, Any]:
         """Return the columns that differ by themselves or given the other columns, the surest change first, as a table.
@@ -695,8 +807,11 @@ class TwoSampleResult(Result):
 
     def _tables(self) -> list[ShownTable]:
         about = "Each column by itself, the largest change first."
-        brief = ["pvalue", "share", "column", "change"]
-        tables = [shown("Columns", as_read(self._columns()), about, brief, self._legend())]
+        columns = as_read(self._columns())
+        both = zip(columns["pvalue"], columns["pvalue_given_others"], strict=True)
+        beside = ["pvalue_given_others"] * any(given <= LEVEL < alone for alone, given in both)
+        brief = ["pvalue", *beside, "share", "column", "change"]
+        tables = [shown("Columns", columns, about, brief, self._legend())]
         if self.pvalue <= LEVEL:
             about = (
                 "Rows where their sample has most more rows than the other one: ten of each, the most telling first."
@@ -712,6 +827,7 @@ class TwoSampleResult(Result):
         return {
             "pvalue": "pvalue of a column: it alone, adjusted for the number of columns, so that the chance to name any column "
             f"falsely is at most {LEVEL:.0%}.",
+            "pvalue_given_others": "pvalue_given_others: the column among rows that are alike in the others, adjusted likewise.",
             "share": "share: about this share of the values would have to change to give the column its distribution in the "
             "other table.",
             "share_low": "share_low and share_high: the ends of an interval of 95 % for the share.",

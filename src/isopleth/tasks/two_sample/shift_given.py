@@ -20,6 +20,7 @@ from isopleth.conditional import ConditionalDensity
 from isopleth.core.budget import Budget
 from isopleth.core.errors import Hint, InputError, meant, probability, quoted
 from isopleth.results.text import in_words, pvalue_text
+from isopleth.tables.schema import decode_cells
 from isopleth.tasks.two_sample.separation import folds_of_groups
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ShiftGiven:
     Parameters
     ----------
     target : str
-        The column.
+        The column. Of a column of words the share of one word is compared.
     given : tuple of str
         The given columns.
     shift, low, high : float
@@ -64,6 +65,12 @@ class ShiftGiven:
         Whether logarithms were compared, since the spread of the target grows with it.
     confidence_level : float
         Confidence of the intervals.
+    word : str
+        Of a target of words the word whose share is compared; empty of others.
+    group : str
+        The rows that are compared, in words; empty if they are all.
+    groups : int
+        Number of groups that were looked at. The p-value and the confidence of the intervals allow for it.
 
     Notes
     -----
@@ -85,6 +92,9 @@ class ShiftGiven:
     compared: float
     by_ratio: bool
     confidence_level: float
+    word: str = ""
+    group: str = ""
+    groups: int = 1
 
     @classmethod
     def of(
@@ -94,11 +104,15 @@ class ShiftGiven:
         target: Any,
         given: Sequence[Any] | None = None,
         confidence_level: Any = 0.95,
+        word: Any = None,
+        group: RowGroup | None = None,
+        groups: int = 1,
     ) -> Self:
-        """Compare the target of two prepared samples given other columns, by default all others."""
-        level = probability("confidence_level", confidence_level)
+        """Compare the target of two prepared samples given other columns, by default all others; in one of some groups."""
+        level = 1.0 - (1.0 - probability("confidence_level", confidence_level)) / groups
         column, others = _chosen(problem, names, target, given)
-        rows = _TargetRows.of(problem, column, others)
+        word, code = _word_of(problem, column, word)
+        rows = _TargetRows.of(problem, column, others, code, group)
         by_ratio, values = _in_best_scale(rows)
         expected = _cross_fitted(rows, values)
         unexpected = (rows.other - _cross_fitted(rows, rows.other)) * (1.0 if rows.later == 1 else -1.0)
@@ -110,7 +124,9 @@ class ShiftGiven:
             )
         middle = float(rows.y[~rows.second].mean())
         three = np.array([found.effect, found.effect - found.half, found.effect + found.half])
-        ratios = np.expm1(three) if by_ratio else three / middle if rows.y.min() > 0.0 else np.full(3, np.nan)
+        ratios = (
+            np.expm1(three) if by_ratio else three / middle if not word and rows.y.min() > 0.0 else np.full(3, np.nan)
+        )
         shift, low, high = map(float, ratios * middle if by_ratio else three)
         ratio, ratio_low, ratio_high = map(float, ratios)
         return cls(
@@ -122,12 +138,15 @@ class ShiftGiven:
             ratio,
             ratio_low,
             ratio_high,
-            found.pvalue,
+            min(1.0, groups * found.pvalue),
             alone=float(rows.y[rows.second].mean()) - middle,
             rows=(int((~rows.second).sum()), int(rows.second.sum())),
             compared=found.rows,
             by_ratio=by_ratio,
             confidence_level=level,
+            word=word,
+            group="" if group is None else group.name,
+            groups=groups,
         )
 
     @staticmethod
@@ -158,20 +177,33 @@ class ShiftGiven:
     def sentence(self, second: str) -> str:
         """Return the answer as a sentence in which the second sample has a name."""
         given, name = in_words(list(self.given), len(self.given)), self.target
-        level = f"{100.0 * self.confidence_level:.6g} %"
-        low, high = sorted(abs(end) for end in (self.low, self.high))
+        given = f"Given {given}" if not self.group else f"In rows with {self.group}, given {given}"
+        level = f"{100.0 * self.confidence_level:.4g} %"
+        p = f"p {pvalue_text(self.pvalue)}" + (f" for {self.groups} groups" if self.groups > 1 else "")
         alone = f"whatever these hold, its mean is {_higher(self.alone)} by {abs(self.alone):.3g}"
-        size = f"{abs(self.shift):.3g} ({level} interval: {low:.3g} to {high:.3g})"
-        if np.isfinite(self.ratio):
-            low, high = sorted(100.0 * abs(end) for end in (self.ratio_low, self.ratio_high))
-            size = f"{100.0 * abs(self.ratio):.3g} % ({level} interval: {low:.3g} % to {high:.3g} %), about {abs(self.shift):.3g}"
-        p = f"p {pvalue_text(self.pvalue)}"
+        if self.word:
+            name = f"the share of {self.word!r} in {name}"
+            alone = f"whatever these hold, it is {_higher(self.alone)} by {100.0 * abs(self.alone):.3g} points"
         if self.low <= 0.0 <= self.high:
             ends = f"{self.low:+.3g} to {self.high:+.3g}"
-            if np.isfinite(self.ratio):
+            if self.word:
+                ends = f"{100.0 * self.low:+.3g} to {100.0 * self.high:+.3g} points"
+            elif np.isfinite(self.ratio):
                 ends += f", {100.0 * self.ratio_low:+.3g} % to {100.0 * self.ratio_high:+.3g} %"
-            return f"Given {given}, no difference of {name} is shown ({level} interval: {ends}; {p}); {alone}.{self._overlap}"
-        return f"Given {given}, {name} is {_higher(self.shift)} in {second} by {size}; {p}; {alone}.{self._overlap}"
+            return f"{given}, no difference of {name} is shown ({level} interval: {ends}; {p}); {alone}.{self._overlap}"
+        return (
+            f"{given}, {name} is {_higher(self.shift)} in {second} by {self._size(level)}; {p}; {alone}.{self._overlap}"
+        )
+
+    def _size(self, level: str) -> str:
+        """Return the size of the shift with its interval, in words."""
+        low, high = sorted(abs(end) for end in (self.low, self.high))
+        if self.word:
+            return f"{100.0 * abs(self.shift):.3g} points ({level} interval: {100.0 * low:.3g} to {100.0 * high:.3g})"
+        if not np.isfinite(self.ratio):
+            return f"{abs(self.shift):.3g} ({level} interval: {low:.3g} to {high:.3g})"
+        low, high = sorted(100.0 * abs(end) for end in (self.ratio_low, self.ratio_high))
+        return f"{100.0 * abs(self.ratio):.3g} % ({level} interval: {low:.3g} % to {high:.3g} %), about {abs(self.shift):.3g}"
 
     @property
     def _overlap(self) -> str:
@@ -193,18 +225,56 @@ def _chosen(
 ) -> tuple[int, list[int]]:
     """Return the numbers of the target and of the given columns, in the order of the table."""
     wanted = ShiftGiven.given_columns(names, target, given)
-    column = names.index(str(target))
-    if problem.encoding.cells[column].kind == "categorical":
-        hint = Hint("code them as numbers, or look at the shares of words in the table of columns")
-        raise InputError("{column} holds words, which have no mean", column=str(target), parameter="target", hint=hint)
-    return column, sorted(names.index(name) for name in set(wanted))
+    return names.index(str(target)), sorted(names.index(name) for name in set(wanted))
+
+
+def _word_of(problem: TwoSampleProblem, column: int, word: Any) -> tuple[str, float | None]:
+    """Return the word of a target whose share is compared, and its code; of two words the rarer one if none is named."""
+    cell, kind = problem.encoding.cells[column], problem.encoding.kinds[column]
+    if cell.kind != "categorical":
+        if word is not None:
+            raise InputError(f"{{column}} holds no words, so that {word!r} has no share in it", column=str(cell.name))
+        return "", None
+    cells = np.concatenate([rows[:, cell.place] for rows in problem.tables])
+    codes, counts = np.unique(cells[~np.isnan(cells)], return_counts=True)
+    words = [str(decode_cells(kind, np.array([code]))[0]) for code in codes]
+    if word is None and len(words) == 2:
+        rarer = min(range(2), key=lambda k: (counts[k], words[k]))
+        return words[rarer], float(codes[rarer])
+    if str(word) not in words:
+        often = [words[k] for k in np.argsort(-counts, kind="stable")]
+        how = (
+            "holds words, which have no mean"
+            if word is None
+            else f"does not hold {str(word)!r}{meant([str(word)], words)}"
+        )
+        hint = Hint("name the word whose share is meant, as in {target}", target=[f"{cell.name}={often[0]}"])
+        raise InputError(
+            f"{{column}} {how}; its words are {quoted(often)}", column=str(cell.name), parameter="target", hint=hint
+        )
+    return str(word), float(codes[words.index(str(word))])
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroup:
+    """Rows whose cell in a column has one code, or numbers up to a cut or above it, in words."""
+
+    name: str
+    place: int  # of the column in the checked rows
+    low: float
+    high: float
+
+    def __call__(self, cells: np.ndarray) -> np.ndarray:
+        """Tell which rows are in the group."""
+        own = cells[:, self.place]
+        return np.asarray((own > self.low) & (own <= self.high))
 
 
 @dataclass(frozen=True, eq=False)
 class _TargetRows:
     """Rows of both samples in which the target is known, drawn from long ones."""
 
-    y: np.ndarray  # (n,): the target
+    y: np.ndarray  # (n,): the target; of words whether it is the word that is asked for
     z: np.ndarray  # (n, p): coordinates of the given columns; NaN for missing numbers
     other: np.ndarray  # (n,): whether a row is of the later sample in an order by what the samples hold
     later: int  # which sample that is
@@ -217,12 +287,21 @@ class _TargetRows:
         return self.other if self.later == 1 else ~self.other
 
     @classmethod
-    def of(cls, problem: TwoSampleProblem, column: int, others: list[int]) -> Self:
-        """Draw rows, by what they hold and not by their order."""
+    def of(
+        cls,
+        problem: TwoSampleProblem,
+        column: int,
+        others: list[int],
+        code: float | None = None,
+        group: RowGroup | None = None,
+    ) -> Self:
+        """Draw rows, of a group if there is one, by what they hold and not by their order; of words, which have a code."""
         cell, parts, samples = problem.encoding.cells[column], [], problem.samples.order
         for sample in samples:
             place = problem.drawn(sample, problem.sizes[sample], 9)
-            parts.append(place[~np.isnan(problem.tables[sample][place, cell.place])][:_MOST])
+            own = problem.tables[sample][place]
+            inside = True if group is None else group(own)
+            parts.append(place[~np.isnan(own[:, cell.place]) & inside][:_MOST])
             if len(parts[-1]) < _FEWEST:
                 raise InputError(
                     f"{{column}} is known in {len(parts[-1])} rows of the {('first', 'second')[sample]} sample; a comparison "
@@ -234,9 +313,8 @@ class _TargetRows:
         groups = None
         if problem.groups is not None:
             groups = np.concatenate([problem.groups[i][part] for i, part in zip(samples, parts, strict=True)])
-        return cls(
-            cells[:, cell.place], _coordinates(problem, cells, others), other, samples[1], groups, problem.budget
-        )
+        y = cells[:, cell.place] if code is None else cells[:, cell.place] == code
+        return cls(y, _coordinates(problem, cells, others), other, samples[1], groups, problem.budget)
 
 
 def _coordinates(problem: TwoSampleProblem, cells: np.ndarray, columns: list[int]) -> np.ndarray:
@@ -257,7 +335,7 @@ def _in_best_scale(rows: _TargetRows) -> tuple[bool, np.ndarray]:
 
     The samples have no part in the choice, so that it does not favour a difference.
     """
-    if not rows.y.min() > 0.0:
+    if rows.y.dtype == bool or not rows.y.min() > 0.0:
         return False, rows.y
     step = -(-len(rows.y) // _ROWS_OF_SCALE)
     some = replace(rows, y=rows.y[::step], z=rows.z[::step], other=rows.other[::step], groups=None)
@@ -270,7 +348,7 @@ def _in_best_scale(rows: _TargetRows) -> tuple[bool, np.ndarray]:
 
 def _cross_fitted(rows: _TargetRows, values: np.ndarray) -> np.ndarray:
     """Return the mean of values given the coordinates, of each row by a fit that does not know it, nor its group."""
-    if not rows.z.shape[1]:
+    if not rows.z.shape[1] or (values == values[0]).all():
         return np.full(len(values), float(np.mean(values)))
     if rows.groups is None:
         return _mean_of(_fitted(rows, values, slice(None)), None)

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from scipy.stats import ks_2samp
 
 from isopleth.core.p_values import LEVEL, adjusted_p_values
+from isopleth.results.text import pvalue_text
 from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tasks.two_sample.permutation import moment_scores
 
@@ -105,10 +106,46 @@ class _LabelledRows:
         return cls(cells, first, labels)
 
 
+@dataclass(frozen=True)
+class GroupsSought:
+    """Answer to the question in which rows of a column's groups other columns changed more than elsewhere.
+
+    Parameters
+    ----------
+    by : str
+        The column whose words, or quantiles, are the groups.
+    found : tuple of ChangedGroup
+        The clearest group of each column that was searched, the surest first. p-values are adjusted for the number of groups
+        and of columns that were looked at.
+    """
+
+    by: str
+    found: tuple[ChangedGroup, ...]
+
+    def sentences(self) -> list[str]:
+        """Return the groups that are shown, else the surest one and that it is not shown."""
+        shown = [f"{each}; p {pvalue_text(each.pvalue)}." for each in self.found if each.pvalue <= LEVEL]
+        if shown:
+            return shown
+        if not self.found:
+            return [f"The groups of {self.by} have too few rows to be compared."]
+        first, adjusted = self.found[0], f"adjusted for {len(self.found)} columns and their groups"
+        return [
+            f"No column is shown to have changed more in some groups of {self.by} than in others: the least p-value, {adjusted}, "
+            f"is {first.pvalue:.2g}, of {first.column} in rows with {first.group}. With a target its shift in each group is "
+            "estimated, which finds smaller ones."
+        ]
+
+
 def changed_groups(
-    problem: TwoSampleProblem, columns: list[int], names: list[str], moved: list[int]
+    problem: TwoSampleProblem,
+    columns: list[int],
+    names: list[str],
+    moved: list[int],
+    by: int | None = None,
+    level: float = LEVEL,
 ) -> list[ChangedGroup]:
-    """Return the groups in which some of these columns changed more than elsewhere, the clearest first.
+    """Return the groups, of one column if it is named, in which some columns changed more than elsewhere, the clearest first.
 
     Columns of numbers that `moved` by themselves form no groups: rows above a quantile are not the same rows in both samples.
 
@@ -124,6 +161,7 @@ def changed_groups(
     found = []
     for column in columns[: max(room, 1)]:
         splits = list(_splits(problem, rows, column, names, moved, room // len(columns)))
+        splits = [split for split in splits if by is None or split.column == by]
         known = _known(problem, rows, column)
         splits = [split for split in splits if _enough(split.inside[known], rows.first[known])]
         if splits and known.mean() >= _KNOWN:
@@ -139,7 +177,7 @@ def changed_groups(
     for place in np.lexsort([-each[0], p_values, words, still]).tolist():
         column, splits, scores = found[place]
         split = splits[int(np.argmax(scores[0]))]
-        if p_values[place] <= LEVEL and (column, split.column) not in mirrored:
+        if p_values[place] <= level and (column, split.column) not in mirrored:
             mirrored.add((split.column, column))
             split = _joined(problem, rows, column, split, splits)
             out.append(_described(problem, rows, column, names, split, p_values[place]))
