@@ -319,6 +319,7 @@ def test_detectors_take_no_weights():
             [1.0, 2.0, 3.0],
             "X has one dimension; Reshape your data: X.reshape(-1, 1) is one column, X.reshape(1, -1) one row.",
         ),
+        ([{"a": 1.0}, {"a": 2.0}], "X is a list of dicts; make a table of it, as in pandas.DataFrame(X)."),
     ],
 )
 @pytest.mark.parametrize("model", [KDE(), AnomalyDetector(), NUMBERS], ids=lambda model: type(model).__name__)

@@ -95,6 +95,7 @@ def fit(
 
 
 def _report(run: Run, model: Any, rows: int, columns: list[str]) -> None:
+    """Print what was fitted, and, of a density, that there are others."""
     name = type(model).__name__
     text = f"{name} of {counted(rows, 'row')} of {counted(len(columns), 'column')} in {printable(str(run.out))}"
     if isinstance(model, SOSREP):

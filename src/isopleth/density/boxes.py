@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from isopleth.core.errors import InputError, quoted
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import encode_cell
-
-if TYPE_CHECKING:
-    from isopleth.density.table_density import TableDensity
 
 # Most columns with limits that are integrated along; of more, rows are drawn.
 _MOST_INTEGRATED = 2
@@ -31,8 +28,8 @@ class BoxProbability(NamedTuple):
     standard_error: float
 
 
-def box_probability(density: TableDensity, box: Any) -> BoxProbability:
-    """Return the probability of a box of some columns of a density."""
+def box_probability(density: Any, box: Any) -> BoxProbability:
+    """Return the probability of a box of some columns of a :class:`TableDensity`."""
     if not isinstance(box, Mapping) or not box:
         text = f"{{parameter}} = {box!r}: expected a dict from columns to pairs of limits, or to words."
         raise InputError(text, parameter="box")
@@ -64,9 +61,7 @@ def box_probability(density: TableDensity, box: Any) -> BoxProbability:
     )
 
 
-def _of_part(
-    density: TableDensity, limits: dict[int, tuple[float, float]], words: dict[int, list[float]]
-) -> BoxProbability:
+def _of_part(density: Any, limits: dict[int, tuple[float, float]], words: dict[int, list[float]]) -> BoxProbability:
     """Return the probability of limits and words of all columns of a density, by the places of encoded columns."""
     if len(limits) <= _MOST_INTEGRATED and density.rows.fit_rows is not None:
         found = sum(_integrated(density, limits, chosen) for chosen in _combinations(words))
@@ -74,7 +69,7 @@ def _of_part(
     return _of_draws(density, limits, words)
 
 
-def _ends(column: Column, asked: Any, density: TableDensity) -> tuple[float, float]:
+def _ends(column: Column, asked: Any, density: Any) -> tuple[float, float]:
     """Return the limits of a column of numbers or times; None is no limit."""
     if isinstance(asked, str) or np.shape(np.asarray(asked, dtype=object)) != (2,):
         text = f"{{parameter}}: {{column}} holds numbers or times, and {asked!r} is no pair of limits"
@@ -91,7 +86,7 @@ def _ends(column: Column, asked: Any, density: TableDensity) -> tuple[float, flo
     return numbers[0], numbers[1]
 
 
-def _codes(column: Column, asked: Any, density: TableDensity) -> list[float]:
+def _codes(column: Column, asked: Any, density: Any) -> list[float]:
     """Return the codes of the words of a box: one word, or several."""
     several = isinstance(asked, (set, frozenset, list, tuple, np.ndarray))
     every = list(asked) if several else [asked]
@@ -116,7 +111,7 @@ def _combinations(words: dict[int, list[float]]) -> Iterator[dict[int, float]]:
         yield dict(zip(words, chosen, strict=True))
 
 
-def _integrated(density: TableDensity, limits: dict[int, tuple[float, float]], words: dict[int, float]) -> float:
+def _integrated(density: Any, limits: dict[int, tuple[float, float]], words: dict[int, float]) -> float:
     """Return the probability of limits and one word in each other column."""
     row = density._nothing()
     row[0, list(words)] = list(words.values())
@@ -127,9 +122,7 @@ def _integrated(density: TableDensity, limits: dict[int, tuple[float, float]], w
     return float(np.exp(density.log_density(row, IntervalCells(columns, low, high))[0]))
 
 
-def _of_draws(
-    density: TableDensity, limits: dict[int, tuple[float, float]], words: dict[int, list[float]]
-) -> BoxProbability:
+def _of_draws(density: Any, limits: dict[int, tuple[float, float]], words: dict[int, list[float]]) -> BoxProbability:
     """Return the share of drawn rows in the box."""
     rows = density._draw(_DRAWS, np.random.default_rng(_SEED), DEFAULT_BUDGET)
     inside = np.ones(len(rows), dtype=bool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -169,6 +169,8 @@ class Given:
                 f"is of type {type(X).__name__}",
                 "expected a table of rows and columns: an array or a data frame",
             )
+        elif len(shape) == 1 and shape[0] and isinstance(X[0], Mapping):
+            what, how = "is a list of dicts", f"make a table of it, as in pandas.DataFrame({name})"
         elif len(shape) == 1:
             # scikit-learn's checks of estimators look for the first words of the advice.
             what = "has one dimension"
