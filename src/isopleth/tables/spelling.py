@@ -17,6 +17,8 @@ from isopleth.tables.cells import parsed_number
 _CHANGED, _LONG = 3, 6
 # Cosine of the counts of letters and pairs of letters from which words look alike; most words that are compared so.
 _ALIKE, _MOST = 0.6, 2000
+# Letters that a long word may lack at its end, as in northe.
+_CUT = 2
 _DIGITS = re.compile("[0-9]")
 # How many times the rows of a word a far more frequent one has; most rows of a word that may be another with a typo.
 _FAR, _FEW_ROWS = 10, 5
@@ -83,12 +85,15 @@ def _rare_forms(groups: Mapping[str, list[int]], counts: np.ndarray) -> dict[int
 def meant_words(words: Sequence[str], counts: np.ndarray) -> dict[int, list[int]]:
     """Return for words that may be wrong forms of far more frequent ones the places of those, the most frequent first.
 
-    They look like it, or, words of few rows without digits, are one lost, added or changed letter or one swap away.
+    They look like it, or, words of few rows without digits, are one lost, added or changed letter or one swap away, or lack the
+    last two letters of a long word.
 
     Examples
     --------
     >>> meant_words(["north", "Soth", "south", "A1", "A2"], np.array([90, 1, 60, 1, 80]))
     {1: [2]}
+    >>> meant_words(["northe", "northern", "southern"], np.array([1, 60, 60]))
+    {0: [1]}
     """
     looks = {i: look(words[i]) for i in np.flatnonzero(counts).tolist()}
     same: dict[str, list[int]] = defaultdict(list)
@@ -98,14 +103,21 @@ def meant_words(words: Sequence[str], counts: np.ndarray) -> dict[int, list[int]
         if counts[i] >= _FAR and len(text) >= _CHANGED:
             for form in _shortened(text) | {text}:
                 near[form].add(i)
+            if len(text) >= _LONG + _CUT and text[-_CUT:].isalpha():
+                near[text[:-_CUT]].add(i)
     found = {i: [right] for i, right in _rare_forms(same, counts).items()}
     for i, text in looks.items():
         if counts[i] <= _FEW_ROWS and not _DIGITS.search(text) and i not in found:
             close = {k for form in _shortened(text) | {text} for k in near.get(form, ())}
-            close = {k for k in close if counts[k] >= _FAR * counts[i] and one_edit(text, looks[k])}
+            close = {k for k in close if counts[k] >= _FAR * counts[i] and _is_wrong_form(text, looks[k])}
             if close:
                 found[i] = sorted(close, key=lambda k: (-counts[k], words[k]))
     return found
+
+
+def _is_wrong_form(text: str, right: str) -> bool:
+    """Return whether a text is one edit away from a right one, or that one without its last letters."""
+    return one_edit(text, right) or (len(text) >= _LONG and right[:-_CUT] == text)
 
 
 def one_edit(one: str, two: str) -> bool:

@@ -447,7 +447,7 @@ class CellFindings(Result):
         return [
             "excess: surprisal of the cell given the others of its row less its expectation, in nats; broken rules add to it.",
             "usual: median and 5 to 95 % of the law of a number given the other cells, or the likeliest word.",
-            "certain: a repaired table has the usual cell in its place. A cell that is only rare beside the others stays.",
+            "certain: a repaired table has the usual cell in its place.",
             "against: mistakes, broken rules, and the cells without which this one would be less surprising.",
             f"A cell is flagged from a bound on: {self._bounds_in_words()}. It is no error rate: right cells are flagged too.",
         ]
