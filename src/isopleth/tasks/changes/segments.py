@@ -493,8 +493,11 @@ class SegmentationSearch:
         variance = self.costs.parts(places[:1], places[-1:])[0][:, 0] / self.n
         return self.cheapest(places, variance * _LEVELS[:, None])
 
-    def best(self, most_places: int) -> tuple[np.ndarray, float]:
-        """Return the cheapest segmentation found and its cost; one segment if `surcharge` is infinite."""
+    def best(self, most_places: int, few: int = _FEW) -> tuple[np.ndarray, float]:
+        """Return the cheapest segmentation found and its cost; one segment if `surcharge` is infinite.
+
+        The `few` cheapest at the places that are compared are moved to their best places.
+        """
         whole = np.array([0, self.n])
         if not np.isfinite(self.per_change):
             return whole, self.total(whole)
@@ -502,9 +505,9 @@ class SegmentationSearch:
         places = np.append(np.arange(0, self.n - self.shortest + 1, step), self.n)
         found = self.among(places)
         distinct = {tuple(bounds): bounds for bounds in found}
-        few = sorted(distinct.values(), key=self.total)[:_FEW]
+        cheapest = sorted(distinct.values(), key=self.total)[:few]
         settled: set[tuple[int, int, int]] = set()
-        candidates = [whole, *(self.refined(bounds, settled) for bounds in few)]
+        candidates = [whole, *(self.refined(bounds, settled) for bounds in cheapest)]
         totals = [self.total(bounds) for bounds in candidates]
         return candidates[int(np.argmin(totals))], min(totals)
 
@@ -566,10 +569,12 @@ def segment(
     surcharge: float = 0.0,
     moving: int | None = None,
     floors: np.ndarray | None = None,
+    few: int = _FEW,
 ) -> Segmentation:
     """Find the cheapest segments over degrees and noises, from several starts, as changes and correlation look alike.
 
-    `floors` are the variances of rounding errors, by default those that the values show.
+    `floors` are the variances of rounding errors, by default those that the values show; of each noise the `few` cheapest
+    segmentations are moved to their best places.
     """
     n = len(values)
     weights = np.ones(n) if precision is None else precision
@@ -578,7 +583,7 @@ def segment(
     tried = (
         (cost, bounds, search)
         for degree in degrees
-        for cost, bounds, search in _tried(z, degree, weights, floors, (most_lags, shortest, surcharge, moving))
+        for cost, bounds, search in _tried(z, degree, weights, floors, (most_lags, shortest, surcharge, moving, few))
     )
     cost, bounds, search = min(tried, key=lambda one: one[0])
     if len(bounds) > 2 and search.costs.degree and 0 in degrees:
@@ -598,10 +603,14 @@ def standardised(values: np.ndarray) -> np.ndarray:
 
 
 def _tried(
-    z: np.ndarray, degree: int, weights: np.ndarray, floors: np.ndarray, options: tuple[int, int, float, int | None]
+    z: np.ndarray,
+    degree: int,
+    weights: np.ndarray,
+    floors: np.ndarray,
+    options: tuple[int, int, float, int | None, int],
 ) -> Iterator[tuple[float, np.ndarray, SegmentationSearch]]:
     """Yield cost, bounds and search of each noise: noise and segments are fitted in turn from each start."""
-    most_lags, shortest, surcharge, moving = options
+    most_lags, shortest, surcharge, moving, few = options
     lags = min(most_lags, len(z) // 10)
     least = max(shortest, lags + degree + 3)
     seen: set[tuple[Noise, ...]] = set()
@@ -614,7 +623,7 @@ def _tried(
             search = SegmentationSearch(
                 SegmentCosts(z, noises, degree, weights, floors=floors), least, surcharge, moving
             )
-            bounds, cost = search.best(MOST_PLACES)
+            bounds, cost = search.best(MOST_PLACES, few)
             yield cost, bounds, search
             noises = _fitted(search.costs, bounds, weights, lags)
 
