@@ -46,7 +46,7 @@ def cells(
     if known is not None:
         detector.use_rules(known)
     run.stage("judging")
-    found = replace(detector.cells(table.frame), where=run.places_of(table))
+    found = replace(detector.cells(), where=run.places_of(table))  # of the fit, whose rows are not encoded again
     run.stage("writing")
     if repaired is not None or changes is not None:
         whole, rows = _repaired(run, file, detector.repaired(table.frame), table, found)

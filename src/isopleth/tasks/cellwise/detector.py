@@ -448,7 +448,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
         """Return checked rows, the judgement and scores of their cells, those of the fit for its table, and unread cells."""
         table, unread = self._entered(X)
         if _digest(table.rows) == self._digest:
-            return table, self._judged, self._scores_of_fit, unread
+            kept = replace(table, rows=self._rows)  # the same rows need not be held twice
+            return kept, self._judged, self._scores_of_fit, unread
         judged = self._judgement(table)
         return table, judged, self._scores(table, judged, unread), unread
 
@@ -857,4 +858,4 @@ def _with_unread(values: np.ndarray, unread: dict[int, UnreadCells]) -> np.ndarr
 
 def _digest(rows: np.ndarray) -> str:
     """Return a fingerprint of rows, by which the table of the fit is recognised."""
-    return hashlib.sha256(np.ascontiguousarray(rows).tobytes()).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(rows).data).hexdigest()
