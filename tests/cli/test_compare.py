@@ -149,12 +149,16 @@ def test_wrong_input_is_one_line(files, tmp_path):
     assert "no column 'patient'" in refused(*files, "--groups", "patient")
 
 
-def test_wrong_columns_of_a_shift_are_told_before_the_test(files, monkeypatch):
+def test_wrong_columns_of_a_shift_are_told_before_the_test(files, tmp_path, monkeypatch):
     monkeypatch.setattr("isopleth.cli.compare.two_sample_test", None)
     assert "'incom'" in refused(*files, "--target", "incom")
     assert "'tall'" in refused(*files, "--target", "income", "--given", "age,tall")
     assert "which is the target" in refused(*files, "--target", "income", "--given", "income")
     assert "--by names 'sex', which no column has" in refused(*files, "--by", "sex")
+    words = [tmp_path / name for name in ("words_a.csv", "words_b.csv")]
+    for path in words:
+        path.write_text("plan,x\n" + "".join(f"{'uvw'[i % 3]},{i}.5\n" for i in range(30)))
+    assert "--target plan=u" in refused(*words, "--target", "plan")
 
 
 def test_groups_are_answered_with_a_target_and_without(tmp_path):

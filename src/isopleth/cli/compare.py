@@ -52,6 +52,7 @@ def compare(
     target, word = _target_of(target, [str(name) for name in first.names])
     if target is not None:  # wrong names are told before the test
         ShiftGiven.given_columns([str(name) for name in first.names], target, given)
+        _refuse_several_words(first, target, word)
     if by is not None and by not in first.names:
         raise InputError(f"--by names {by!r}, which no column has; expected one of {quoted(map(str, first.names))}.")
     run.stage("testing")
@@ -96,6 +97,13 @@ def _target_of(target: str | None, names: list[str]) -> tuple[str | None, str | 
         return target, None
     name, _, word = target.partition("=")
     return name, word
+
+
+def _refuse_several_words(table: FileTable, target: str, word: str | None) -> None:
+    """Refuse a target of three words or more if none of them is named."""
+    for column in table.schema.columns:
+        if str(column.name) == target and column.kind == "categorical" and word is None and len(column.levels) > 2:
+            ShiftGiven.refuse_words(target, [str(level) for level in column.levels])
 
 
 def _two_tables(

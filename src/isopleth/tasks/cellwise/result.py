@@ -450,4 +450,5 @@ class CellFindings(Result):
             "certain: a repaired table has the usual cell in its place.",
             "against: mistakes, broken rules, and the cells without which this one would be less surprising.",
             f"A cell is flagged from a bound on: {self._bounds_in_words()}. It is no error rate: right cells are flagged too.",
+            "Rows are in the order of how far their worst cell is beyond its bound, and not of excess alone.",
         ]

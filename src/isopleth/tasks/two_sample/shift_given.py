@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 from scipy.stats import t as t_law
@@ -170,6 +170,16 @@ class ShiftGiven:
             raise InputError("{parameter} names no column; name at least one.", parameter="given")
         return wanted
 
+    @staticmethod
+    def refuse_words(name: Any, words: list[str], word: Any = None) -> NoReturn:
+        """Refuse a target whose word is not named, or is none of its words."""
+        unknown = "" if word is None else f"does not hold {str(word)!r}{meant([str(word)], words)}"
+        how = unknown or "holds words, which have no mean"
+        hint = Hint("name the word whose share is meant, as in {target}", target=[f"{name}={words[0]}"])
+        raise InputError(
+            f"{{column}} {how}; its words are {quoted(words)}", column=str(name), parameter="target", hint=hint
+        )
+
     def __str__(self) -> str:
         """Return the answer as a sentence."""
         return self.sentence("Y")
@@ -242,16 +252,7 @@ def _word_of(problem: TwoSampleProblem, column: int, word: Any) -> tuple[str, fl
         rarer = min(range(2), key=lambda k: (counts[k], words[k]))
         return words[rarer], float(codes[rarer])
     if str(word) not in words:
-        often = [words[k] for k in np.argsort(-counts, kind="stable")]
-        how = (
-            "holds words, which have no mean"
-            if word is None
-            else f"does not hold {str(word)!r}{meant([str(word)], words)}"
-        )
-        hint = Hint("name the word whose share is meant, as in {target}", target=[f"{cell.name}={often[0]}"])
-        raise InputError(
-            f"{{column}} {how}; its words are {quoted(often)}", column=str(cell.name), parameter="target", hint=hint
-        )
+        ShiftGiven.refuse_words(cell.name, [words[k] for k in np.argsort(-counts, kind="stable")], word)
     return str(word), float(codes[words.index(str(word))])
 
 
