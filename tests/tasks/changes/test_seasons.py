@@ -288,3 +288,14 @@ def test_a_stretch_that_differs_is_no_part_of_its_season():
     best, _ = search._without_stretch(first, np.zeros(500, dtype=bool))
     assert best.found.location.changes.tolist() == [230, 260]
     assert best.cost < first.cost
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_smooth_day_beside_weekends_is_a_day_and_levels_of_days(seed):
+    """The first harmonics of a week cost less than a day alone, and left both edges of weekends as changes."""
+    steps = np.arange(35 * 96)
+    load = 0.9 * np.sin(2.0 * np.pi * steps / 96) - 0.6 * (steps // 96 % 7 >= 5) - 0.7 * (steps // 96 == 18)
+    load += 0.08 * np.random.default_rng(seed).normal(size=len(steps))
+    monday = 4.0 * 86_400.0
+    (found,) = seasons_of(load[:, None], "auto", monday + 900.0 * steps)
+    assert [(cycle.count, cycle.harmonics) for cycle in found] == [(96, 1), (7, 0)]

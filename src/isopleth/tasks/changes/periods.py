@@ -266,8 +266,19 @@ def _found(column: np.ndarray, joint: float | None, seconds: np.ndarray | None) 
     # Of two or three cycles it would describe everything.
     growing = [replace(one, growing=True) for one in options if one.period <= n / _FOUND]
     first = chosen_seasons(column, [[*options, *growing]], given=False)
-    longer = _week_of(first, n, seconds)
-    return first if longer is None else chosen_seasons(column, [first, _options(first, longer)], given=False)
+    tried = [_with_a_week(column, first, seconds)]
+    if seconds is not None and first and abs(first[0].period - _of_calendar("week", seconds).period) < 0.5:
+        # A week explains more than a day alone, and often less, or with more coefficients, than a day with a level of each day.
+        steps = _of_calendar("day", seconds).period
+        day = chosen_seasons(column, [[one for one in options if abs(one.period - steps) < 0.5]], given=False)
+        tried.append(_with_a_week(column, day, seconds))
+    return min(tried, key=lambda cycles: criterion(column, cycles))
+
+
+def _with_a_week(column: np.ndarray, found: list[Cycle], seconds: np.ndarray | None) -> list[Cycle]:
+    """Return cycles with a week of the one that was found, if that describes the column more cheaply."""
+    longer = _week_of(found, len(column), seconds)
+    return found if longer is None else chosen_seasons(column, [found, _options(found, longer)], given=False)
 
 
 def _levels(column: np.ndarray, cycle: Cycle) -> Iterator[Cycle]:
