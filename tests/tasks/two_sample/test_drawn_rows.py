@@ -8,7 +8,7 @@ from scipy.stats import kstest
 from isopleth import two_sample_test
 from isopleth.core.arrays import Backend
 from isopleth.tables.checks import CheckedRows
-from isopleth.tasks.two_sample import testing
+from isopleth.tasks.two_sample import permutation, testing
 from isopleth.tasks.two_sample.drawn_rows import DrawnRows
 
 
@@ -38,6 +38,18 @@ def test_the_order_of_rows_and_columns_has_no_effect_on_which_rows_are_used(few)
     assert other.statistic == pytest.approx(found.statistic, abs=1e-9)
     assert other.pvalue == found.pvalue
     assert found.problem.sizes == (150, 150)
+
+
+@pytest.mark.parametrize("compared", [True, False])
+def test_the_order_of_rows_has_no_effect_on_groups_of_rows_that_are_permuted(monkeypatch, compared):
+    monkeypatch.setattr(permutation, "_GROUPS", 100)
+    monkeypatch.setattr(permutation, "_LEAST_GROUPS", 20)
+    one, two = frames(shift=0.4)
+    how = {"n_resamples": 99, "random_state": 0, "compare_missing": compared}
+    found = two_sample_test(one, two, **how)
+    other = two_sample_test(one.sample(frac=1.0, random_state=1), two.sample(frac=1.0, random_state=2), **how)
+    assert found.group > 1
+    assert other.statistic == pytest.approx(found.statistic, abs=1e-9)
 
 
 def test_sentences_say_what_is_used_and_figures_of_columns_are_of_all_rows(few):

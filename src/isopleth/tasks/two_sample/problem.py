@@ -247,12 +247,14 @@ class TwoSampleProblem:
     @cached_property
     def units(self) -> Units:
         """Units of permutation."""
-        rng = np.random.default_rng(self.seed)
+        rng, n = np.random.default_rng(self.seed), self.sizes[0]
         if self.groups is not None:
             return Units.of_groups(*self.groups, self.samples.place, rng)
-        if self.strata is not None:
-            return Units.within(self.strata, self.sizes[0], rng)
-        return Units.of(*self.sizes, rng)
+        # Rows are drawn from their order by what they hold, so that the order in which they are given has no effect.
+        second, strata = np.arange(len(self.samples.place)) >= n, self.strata
+        order = np.lexsort([self.samples.place if strata is None else strata, self.samples.place, second])
+        found = Units.of(*self.sizes, rng) if strata is None else Units.within(strata[order], n, rng)
+        return replace(found, rows=order[found.rows])
 
     @cached_property
     def varying(self) -> np.ndarray:
