@@ -9,7 +9,7 @@ from scipy.stats import f_oneway
 from isopleth import two_sample_test
 from isopleth.context import forest_residuals as bent
 from isopleth.context.forest_residuals import bend, forest_residuals
-from isopleth.context.residuals import Residuals
+from isopleth.context.residuals import RankRegression
 
 
 def curved(n, seed=0, shift=0.0):
@@ -19,7 +19,7 @@ def curved(n, seed=0, shift=0.0):
 
 
 def parts(rows):
-    found = Residuals.of(rows)
+    found = RankRegression.of(rows)
     return found.scores(rows), found(rows), found.columns
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from isopleth.context.residuals import Residuals, left_out_residuals
+from isopleth.context.residuals import RankRegression, left_out_residuals
 from isopleth.core.covariance import ledoit_wolf
 from isopleth.core.laws import normal_scores_of_ranks
 
@@ -32,7 +32,7 @@ def test_scores_are_those_of_mean_ranks_and_shares_are_repeated_rows():
 def test_a_residual_is_what_a_ridge_regression_on_the_other_columns_leaves():
     """The ridge is that of the shrunk correlation; a column of two coordinates is regressed on the others only."""
     rows, columns = correlated(120, 5, 0.6), np.array([0, 1, 1, 2, 3])
-    fitted = Residuals.of(rows, columns)
+    fitted = RankRegression.of(rows, columns)
     z = scores(rows)
     z /= z.std(axis=0)
     matrix = ledoit_wolf(z, np.full(120, 1 / 120), 120)[0]
@@ -47,18 +47,18 @@ def test_a_residual_is_what_a_ridge_regression_on_the_other_columns_leaves():
 
 def test_shares_are_repeated_rows_and_order_units_and_columns_do_not_matter():
     rows, counts = correlated(60, 4), np.random.default_rng(1).integers(1, 4, 60)
-    found = Residuals.of(rows, share=counts / counts.sum(), count=counts.sum())(rows)
-    repeated = Residuals.of(np.repeat(rows, counts, axis=0))(np.repeat(rows, counts, axis=0))
+    found = RankRegression.of(rows, share=counts / counts.sum(), count=counts.sum())(rows)
+    repeated = RankRegression.of(np.repeat(rows, counts, axis=0))(np.repeat(rows, counts, axis=0))
     np.testing.assert_allclose(np.repeat(found, counts, axis=0), repeated, atol=1e-9)
     order, turn = np.random.default_rng(2).permutation(60), [2, 0, 3, 1]
-    plain = Residuals.of(rows)(rows)
-    np.testing.assert_allclose(Residuals.of(rows[order])(rows)[:, turn], plain[:, turn], atol=1e-9)
-    np.testing.assert_allclose(Residuals.of(rows[:, turn])(rows[:, turn]), plain[:, turn], atol=1e-9)
-    np.testing.assert_allclose(Residuals.of(1e3 * rows - 7.0)(1e3 * rows - 7.0), plain, atol=1e-9)
+    plain = RankRegression.of(rows)(rows)
+    np.testing.assert_allclose(RankRegression.of(rows[order])(rows)[:, turn], plain[:, turn], atol=1e-9)
+    np.testing.assert_allclose(RankRegression.of(rows[:, turn])(rows[:, turn]), plain[:, turn], atol=1e-9)
+    np.testing.assert_allclose(RankRegression.of(1e3 * rows - 7.0)(1e3 * rows - 7.0), plain, atol=1e-9)
 
 
 def test_a_small_move_is_large_given_the_other_columns():
-    fitted, later = Residuals.of(correlated(400)), correlated(400, seed=1)
+    fitted, later = RankRegression.of(correlated(400)), correlated(400, seed=1)
     later[:, 2] += 0.3  # 1.2 of what the other columns leave open, and less after shrinkage
     moved = fitted(later).mean(axis=0)
     assert np.argmax(np.abs(moved)) == 2
@@ -69,25 +69,27 @@ def test_a_small_move_is_large_given_the_other_columns():
 def test_columns_that_are_constant_or_follow_from_others_have_finite_residuals():
     rows = np.random.default_rng(0).normal(size=(30, 2))
     rows = np.column_stack([rows, rows[:, 0] * 2.0, np.ones(30)])
-    found = Residuals.of(rows)(rows)
+    found = RankRegression.of(rows)(rows)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found[:, 3], 0.0, atol=1e-12)
     many = np.random.default_rng(1).normal(size=(20, 50))
-    assert np.isfinite(Residuals.of(many)(many)).all()
+    assert np.isfinite(RankRegression.of(many)(many)).all()
 
 
 def test_a_column_that_is_left_out_is_no_regressor_any_more():
     rows = correlated(100, 4)
-    some = Residuals.of(rows).among(np.array([0, 2, 3]))
-    np.testing.assert_allclose(some(rows[:, [0, 2, 3]]), Residuals.of(rows[:, [0, 2, 3]])(rows[:, [0, 2, 3]]), atol=0.1)
-    np.testing.assert_allclose(some.correlation, Residuals.of(rows).correlation[np.ix_([0, 2, 3], [0, 2, 3])])
+    some = RankRegression.of(rows).among(np.array([0, 2, 3]))
+    np.testing.assert_allclose(
+        some(rows[:, [0, 2, 3]]), RankRegression.of(rows[:, [0, 2, 3]])(rows[:, [0, 2, 3]]), atol=0.1
+    )
+    np.testing.assert_allclose(some.correlation, RankRegression.of(rows).correlation[np.ix_([0, 2, 3], [0, 2, 3])])
 
 
 def test_residuals_of_rows_that_are_left_out_vary_as_those_of_new_rows():
     found = np.zeros(3)
     for seed in range(20):
         rows, later = correlated(60, 10, 0.5, seed), correlated(200, 10, 0.5, 100 + seed)
-        fitted = Residuals.of(rows)
+        fitted = RankRegression.of(rows)
         found += [fitted(rows).var(), left_out_residuals(rows).var(), fitted(later).var()]
     inside, left_out, new = found / 20
     assert inside < left_out - 0.1

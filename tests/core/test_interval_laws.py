@@ -6,14 +6,14 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr
 from scipy.stats import CensoredData, norm, truncnorm
 
-from isopleth.core.interval_cells import Blurred, IntervalCells, blurred_as, told_apart
+from isopleth.core.interval_cells import Coarsening, IntervalCells, coarsened, coarsened_as
 from isopleth.core.interval_laws import (
     CensoredRegression,
     IntervalPoints,
     PowerNormal,
     log_mass,
     normal_moments,
-    normal_quantile,
+    truncated_normal_quantile,
 )
 
 INF = np.inf
@@ -32,8 +32,8 @@ def test_normal_laws_within_intervals_are_those_of_scipy():
     np.testing.assert_allclose(mean, law.mean(), rtol=1e-6)
     np.testing.assert_allclose(variance[:-1], law.var()[:-1], rtol=1e-5)
     for level in (0.1, 0.9):
-        np.testing.assert_allclose(normal_quantile(np.full(6, level), low, high), law.ppf(level), rtol=1e-6)
-    far = normal_quantile(np.array([0.1, 0.9]), np.array([50.0, -INF]), np.array([INF, -60.0]))
+        np.testing.assert_allclose(truncated_normal_quantile(np.full(6, level), low, high), law.ppf(level), rtol=1e-6)
+    far = truncated_normal_quantile(np.array([0.1, 0.9]), np.array([50.0, -INF]), np.array([INF, -60.0]))
     np.testing.assert_allclose(far, [50.0 - np.log(0.9) / 50.0, -60.0 + np.log(0.9) / 60.0], rtol=1e-5)
 
 
@@ -115,14 +115,14 @@ def test_cells_that_a_limit_hides_are_equal_in_all_rows():
     lower = np.array([np.nan, -INF, -INF, np.nan, np.nan, 8.0, np.nan, np.nan])[:, None]
     upper = np.array([np.nan, 0.5, 1.0, np.nan, np.nan, INF, np.nan, np.nan])[:, None]
     limits = IntervalCells(np.array([0]), lower, upper)
-    found, stretches = told_apart(rows, limits)
+    found, stretches = coarsened(rows, limits)
     np.testing.assert_array_equal(found[:, 0], [1.0, 1.0, 1.0, 1.0, 1.2, 8.0, 8.0, np.nan])
-    again, lost = blurred_as(
+    again, lost = coarsened_as(
         rows[:3], IntervalCells(np.array([0]), lower[:3], np.array([[np.nan], [0.5], [2.0]])), stretches
     )
     np.testing.assert_array_equal(again[:, 0], [1.0, 1.0, np.nan])
     assert lost[:, 0].tolist() == [False, False, True]
-    assert Blurred.of(np.array([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.5])).value.tolist() == [0.5, 2.0]
+    assert Coarsening.of(np.array([0.0, 2.0, 1.0]), np.array([1.0, 3.0, 2.5])).value.tolist() == [0.5, 2.0]
 
 
 def test_intervals_of_rows_and_columns():

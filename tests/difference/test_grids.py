@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import LSDD
-from isopleth.difference.grids import factors, fineness, spread_within
+from isopleth.difference.grids import factors, relative_spacing, spread_within
 
 
 def one_and_one(n, m):
@@ -65,7 +65,7 @@ def test_narrow_clusters_far_apart_have_smaller_scales_in_their_column_only():
     labels, place = one_and_one(300, 300), rng.choice([-2.0, 2.0], size=600)
     rows = np.column_stack([place + rng.normal(scale=0.02, size=600), rng.normal(size=600)])
     scaled = rows / rows.std(axis=0)
-    fine = fineness(scaled, labels, 0)
+    fine = relative_spacing(scaled, labels, 0)
     assert 0.01 < fine[0] < 0.03  # clusters are a hundredth of the deviation; half of their pairs of rows are not close
     assert fine[1] == 1.0
     grid = factors(2, fine)
@@ -74,9 +74,11 @@ def test_narrow_clusters_far_apart_have_smaller_scales_in_their_column_only():
     np.testing.assert_allclose(factors(2, 0.25)[:15, 0], np.sqrt(2.0) * 2.0 ** np.arange(-5.5, 1.75, 0.5))
     np.testing.assert_allclose(grid.max(axis=0), 4.0)
     # In units of any column; each row twice; by weights; with the least change.
-    np.testing.assert_allclose(fineness(scaled, 3.0 * labels, 0), fine)
-    np.testing.assert_allclose(fineness(scaled + 1e-12 * rng.normal(size=scaled.shape), labels, 0), fine, rtol=1e-6)
-    np.testing.assert_array_equal(fineness(scaled, labels[:, ::-1], 0), fine)
+    np.testing.assert_allclose(relative_spacing(scaled, 3.0 * labels, 0), fine)
+    np.testing.assert_allclose(
+        relative_spacing(scaled + 1e-12 * rng.normal(size=scaled.shape), labels, 0), fine, rtol=1e-6
+    )
+    np.testing.assert_array_equal(relative_spacing(scaled, labels[:, ::-1], 0), fine)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_narrow_clusters_far_apart_have_smaller_scales_in_their_column_only():
 @pytest.mark.parametrize(("n", "d"), [(5, 1), (30, 2), (300, 1), (300, 5)])
 def test_ordinary_rows_have_the_grid_of_the_deviation(draw, least, n, d):
     rows = draw(np.random.default_rng(5), size=(2 * n, d))
-    assert (fineness(rows / rows.std(axis=0), one_and_one(n, n), 0) >= least).all()
+    assert (relative_spacing(rows / rows.std(axis=0), one_and_one(n, n), 0) >= least).all()
 
 
 def test_rounded_rows_and_the_rounding_of_sums_ask_for_no_finer_scale():
@@ -94,5 +96,5 @@ def test_rounded_rows_and_the_rounding_of_sums_ask_for_no_finer_scale():
     ages = np.round(rng.normal(40.0, 15.0, size=(600, 1))) / 15.0
     rows, place = np.unique(ages, axis=0, return_inverse=True)
     weights = np.array([np.bincount(place.ravel()[i::2], minlength=len(rows)) for i in (0, 1)]).T.astype(float)
-    assert fineness(rows, weights, 0) == 1.0
-    assert fineness(ages + 1e-12 * rng.normal(size=ages.shape), one_and_one(300, 300), 0) == 1.0
+    assert relative_spacing(rows, weights, 0) == 1.0
+    assert relative_spacing(ages + 1e-12 * rng.normal(size=ages.shape), one_and_one(300, 300), 0) == 1.0

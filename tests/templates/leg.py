@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.described import CalibratedDescription
 from isopleth.tasks.changes.legs import Leg
 from isopleth.tasks.changes.legs.leg import Candidate, LegCandidates
 from isopleth.tasks.changes.series import ObservedSeries
 
 
-def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """todo: yield the changes of what is compared, at the rate ``series.rate``, which is the share of this leg.
 
     todo: `described` has the segments of level and slope, the innovations that they leave and the cycle. Random numbers come from

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from isopleth.cli.commands import LAW_SIZE
 from isopleth.cli.fill import recorded
-from isopleth.cli.given import limited, ranges_of, values_of, without_ends
+from isopleth.cli.given import limited, ranges_of, unbounded_ranges, values_of
 from isopleth.cli.run import Run
 from isopleth.conditional import ExpectedCells, LawsGiven
 from isopleth.files.file_table import FileTable
@@ -41,7 +41,7 @@ def recorded_values(
     given that the number is above 0 where none is negative.
     """
     ends, found, numbers = laws.interval(confidence_level), {}, ranges_of(table)
-    numbers = without_ends(numbers) if beyond else numbers
+    numbers = unbounded_ranges(numbers) if beyond else numbers
     least = {name: float(limits[0]) for name, (_, limits) in numbers.items()} if beyond else {}
     upper = laws.quantile(0.5 + 0.5 * confidence_level, least)
     ends = {name: (low, upper[name]) for name, (low, _) in ends.items()}

@@ -110,7 +110,7 @@ def warn_beyond(known: dict[str, Any], table: FileTable) -> bool:
     return beyond
 
 
-def without_ends(ranges: dict[str, tuple[Column, np.ndarray]]) -> dict[str, tuple[Column, np.ndarray]]:
+def unbounded_ranges(ranges: dict[str, tuple[Column, np.ndarray]]) -> dict[str, tuple[Column, np.ndarray]]:
     """Return ranges that only end at 0, of numbers none of which is negative."""
     return {
         name: (column, np.array([0.0 if column.kind == "numeric" and ends[0] >= 0.0 else -np.inf, np.inf]))

@@ -49,7 +49,7 @@ def collect_garbage() -> None:
 
 
 @contextmanager
-def signals_first() -> Iterator[None]:
+def reraise_signals() -> Iterator[None]:
     """Raise the exception of a signal where an interrupted import turned it into another one."""
     try:
         yield

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, signals_first
+from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, reraise_signals
 from isopleth.core.errors import DataWarning, InputError, MissingExtraError, Wording, printable
 from isopleth.core.progress_listeners import IN_LOG, listen
 from isopleth.io.output_files import is_for_want_of_room
@@ -276,7 +276,7 @@ class Program(click.Group):
 def _failures_as_sentences() -> Iterator[None]:
     """Context in which interrupts and failures of the system end the command with a sentence."""
     try:
-        with signals_first():
+        with reraise_signals():
             yield
     except KeyboardInterrupt as error:  # some say what can be resumed
         raise _Interrupted(str(error) or INTERRUPTED) from None

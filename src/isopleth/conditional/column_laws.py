@@ -41,7 +41,7 @@ class RowsOfLaws:
 
 
 @dataclass(frozen=True)
-class CellLaws:
+class ColumnLaws:
     """Laws of the columns, each given the others, fitted to distinct rows or some of them."""
 
     laws: tuple[BinnedLaw | None, ...]  # None for a column that has one value
@@ -169,7 +169,7 @@ class CellLaws:
 class Judging:
     """Rows that are judged by laws, some at a time: by the laws of all columns while their scores are in the cache."""
 
-    laws: CellLaws
+    laws: ColumnLaws
     rows: np.ndarray
     limits: IntervalCells
     judged: CellJudgement
@@ -248,7 +248,7 @@ def alike_together(rows: np.ndarray, places: np.ndarray, maps: list[ScoreMap | N
 
 
 def steps_of_fit(rows: int, columns: int, most: int, trees: int) -> int:
-    """Return the steps of progress of :meth:`CellLaws.fit`: trees, and what judging the rows beyond those of the fit is worth."""
+    """Return the steps of progress of :meth:`ColumnLaws.fit`: trees, and the worth of judging rows beyond those of the fit."""
     return columns * (trees + _TREES_OF_BATCH * ceil(max(rows - most, 0) / _BATCH))
 
 

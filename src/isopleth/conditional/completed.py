@@ -17,7 +17,7 @@ from isopleth.core.interval_laws import LEVELS, CensoredRegression
 
 
 @dataclass(frozen=True)
-class CompletedTarget:
+class WeightedTarget:
     """Points of the targets of rows."""
 
     values: np.ndarray  # (p,): those of rows 0 to m - 1, and then further points of rows with an interval

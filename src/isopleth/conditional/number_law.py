@@ -15,7 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import betainc, log_ndtr, ndtr
 
-from isopleth.conditional.completed import CompletedTarget, spread_over
+from isopleth.conditional.completed import WeightedTarget, spread_over
 from isopleth.conditional.forest import Forest, Growth, squared
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.kernel_ridge import KernelRidge
@@ -340,7 +340,7 @@ class NumberLaw:
         ranked = EmpiricalLaw.of(middle, w)
         known = np.interp(middle, ranked.values, ranked.scores)[:, None]
         inputs, X, A = sample.inputs(n_numeric, known)
-        points = CompletedTarget.of(A, sample.target, sample.upper, w)
+        points = WeightedTarget.of(A, sample.target, sample.upper, w)
         y, mass = points.values, points.weights
         scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y)
         z = scores(y)

@@ -25,7 +25,7 @@ _LEAST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Residuals:
+class RankRegression:
     r"""Regression of each column on the other ones, in normal scores of the ranks.
 
     With G the scores, brought to variance 1, R their correlation shrunk by the rule of Ledoit and Wolf, and
@@ -113,7 +113,7 @@ def left_out_residuals(rows: np.ndarray, columns: np.ndarray | None = None) -> n
     New rows vary more about a regression than those it was fitted to; these residuals vary as those of new rows do.
     """
     if len(rows) < 2 * _PARTS:
-        return Residuals.of(rows, columns)(rows)
+        return RankRegression.of(rows, columns)(rows)
     parts = np.arange(len(rows)) * _PARTS // len(rows)
-    found = [Residuals.of(rows[parts != part], columns)(rows[parts == part]) for part in range(_PARTS)]
+    found = [RankRegression.of(rows[parts != part], columns)(rows[parts == part]) for part in range(_PARTS)]
     return np.vstack(found)

@@ -11,7 +11,7 @@ Every cell of a column of numbers is an interval: a number x is [x, x], a missin
   off at the interval to fill it (``conditional``); a joint density is integrated along it (``density/interval_sums.py``).
 - Where a point is needed, as a centre of a kernel or an input of a tree, `core/interval_laws.py` gives quantiles or the mean
   of a law that was fitted by the same likelihood, within the interval.
-- Comparisons merge what cannot be told apart (:func:`told_apart`): values that a limit hides are equal in all rows.
+- Comparisons merge what cannot be told apart (:func:`coarsened`): values that a limit hides are equal in all rows.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class IntervalCells:
 
 
 @dataclass(frozen=True, eq=False)
-class Blurred:
+class Coarsening:
     """Stretches of a column in which not all rows tell values apart, and the value that stands for each."""
 
     lower: np.ndarray  # (s,): ascending
@@ -150,7 +150,7 @@ def hides_most(rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
     return out
 
 
-def few_that_hide_most(rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
+def rare_wide_intervals(rows: np.ndarray, limits: IntervalCells) -> np.ndarray:
     """Return a mask, (n, k), of such intervals in columns where they are at most one cell in twenty, as of diluted samples."""
     wide = hides_most(rows, limits)
     cells = (~np.isnan(rows[:, limits.columns]) | limits.mask).sum(axis=0)
@@ -181,7 +181,7 @@ def drawn_inside(
     return out, count
 
 
-def told_apart(rows: np.ndarray, limits: IntervalCells) -> tuple[np.ndarray, dict[int, Blurred]]:
+def coarsened(rows: np.ndarray, limits: IntervalCells) -> tuple[np.ndarray, dict[int, Coarsening]]:
     """Return rows in which values are equal that some row does not tell apart, and the stretches by column.
 
     A function of the true value alone, the same for all rows: rows that are exchangeable stay so, whatever the limits of each.
@@ -190,14 +190,16 @@ def told_apart(rows: np.ndarray, limits: IntervalCells) -> tuple[np.ndarray, dic
     for j in limits.columns.tolist():
         where, lower, upper = limits.of(j)
         if len(where):
-            found[j] = Blurred.of(lower, upper)
+            found[j] = Coarsening.of(lower, upper)
             out[:, j] = found[j](rows[:, j])
             out[where, j] = found[j].value[found[j].holds(lower, upper)]
     return out, found
 
 
-def blurred_as(rows: np.ndarray, limits: IntervalCells, known: dict[int, Blurred]) -> tuple[np.ndarray, np.ndarray]:
-    """Return other rows in the stretches of :func:`told_apart`, and a mask of cells that cannot be placed: they stay NaN."""
+def coarsened_as(
+    rows: np.ndarray, limits: IntervalCells, known: dict[int, Coarsening]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return other rows in the stretches of :func:`coarsened`, and a mask of cells that cannot be placed: they stay NaN."""
     out, lost = rows.copy(), np.zeros(rows.shape, dtype=bool)
     for j, stretches in known.items():
         out[:, j] = stretches(rows[:, j])

@@ -48,7 +48,7 @@ def log_mass(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         return np.asarray(above + np.log1p(-np.exp(np.minimum(below - above, 0.0))))
 
 
-def normal_quantile(level: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def truncated_normal_quantile(level: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Return quantiles of standard normal laws that are cut off at intervals; always inside them."""
     flipped = low > 0.0
     a, b = np.where(flipped, -high, low), np.where(flipped, -low, high)
@@ -68,7 +68,7 @@ def normal_moments(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.nd
         f, g = (np.exp(-0.5 * end * end - mass) / np.sqrt(2.0 * np.pi) for end in (low, high))
         mean = np.where(np.isfinite(mass), f - g, 0.0)
         ends = np.where(np.isfinite(low), low, 0.0) * f - np.where(np.isfinite(high), high, 0.0) * g
-    middle = normal_quantile(np.full(len(low), 0.5), low, high)
+    middle = truncated_normal_quantile(np.full(len(low), 0.5), low, high)
     mean = np.where(np.isfinite(mean), np.clip(mean, low, high), middle)
     square = np.where(np.isfinite(ends), 1.0 + ends - mean**2, 0.0)
     return mean, np.clip(square, 0.0, 1.0)
@@ -180,7 +180,7 @@ class PowerNormal:
         a, b = ((self.forward(end) - centre) / self.deviation for end in (least, high))
         levels = np.broadcast_to(levels, (len(low), levels.shape[-1]))
         ends = (np.repeat(end, levels.shape[1]) for end in (a, b))
-        z = normal_quantile(levels.ravel(), *ends).reshape(levels.shape)
+        z = truncated_normal_quantile(levels.ravel(), *ends).reshape(levels.shape)
         found = self.inverse(centre[:, None] + self.deviation * z)
         return np.clip(found, least[:, None], high[:, None])
 

@@ -360,7 +360,7 @@ def sample_places(n: int, most: int) -> np.ndarray:
     return np.arange(n) if n <= most else np.sort(np.random.default_rng(0).permutation(n)[:most])
 
 
-def evenly_drawn(shares: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+def systematic_sample(shares: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """Draw `n` places in ascending order, each as often as `n` times its share, rounded up or down (systematic sampling)."""
     total = np.cumsum(shares)
     places = np.searchsorted(total, (np.arange(n) + rng.uniform()) * (total[-1] / n), side="right")

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.progress import unheard
-from isopleth.core.rows import evenly_drawn
+from isopleth.core.rows import systematic_sample
 from isopleth.core.threads import ROWS_OF_ONE_THREAD, map_threads, slices
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
 from isopleth.kernels.product import ColumnKernel
@@ -490,7 +490,7 @@ class ColumnDensity:
             op = Operator(self.kernel.overlap, self.centers, budget=self.budget)
             first = alpha * op.matvec(alpha)
         i = (
-            evenly_drawn(first, n_samples, rng)
+            systematic_sample(first, n_samples, rng)
             if evenly
             else np.sort(rng.choice(m, size=n_samples, p=first / first.sum()))
         )

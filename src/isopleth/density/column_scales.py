@@ -126,7 +126,7 @@ def leave_one_out_scales(
     taken = kernel.take(known)
     p = taken.n_numeric
     numbers, codes = np.ascontiguousarray(Z[:, known[:p]]), Z[:, known[p:]]
-    Z = np.column_stack([*map(_drawn_in, numbers.T), codes])
+    Z = np.column_stack([*map(_winsorized_deviations, numbers.T), codes])
     begin = np.log(np.nanstd(Z[:, :p], axis=0) / np.nanstd(numbers, axis=0))
     problem = _filled_problem(taken, Z, weights)
     start = np.array(taken.rho)
@@ -161,7 +161,7 @@ def _shown(kernel: ColumnKernel, Z: np.ndarray, chosen: np.ndarray) -> np.ndarra
     return np.flatnonzero(shown)
 
 
-def _drawn_in(column: np.ndarray) -> np.ndarray:
+def _winsorized_deviations(column: np.ndarray) -> np.ndarray:
     """Compress the extreme hundredth at either end, in its order: clipped numbers would be equal, and make a scale narrow."""
     ordered = np.sort(column[~np.isnan(column)])
     ends = round(len(ordered) / 100)

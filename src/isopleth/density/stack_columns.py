@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 from isopleth.core.arrays import to_numpy
 from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError, refuse_too_large
-from isopleth.core.rows import evenly_drawn
+from isopleth.core.rows import systematic_sample
 from isopleth.density.column_density import patterns_of
 from isopleth.density.frame_density import ExpansionDensity
 from isopleth.density.normal_mixture import NormalMixture
@@ -189,7 +189,7 @@ class NormalColumns:
 
 def _places(shares: np.ndarray, n: int, rng: np.random.Generator, evenly: bool) -> np.ndarray:
     """Draw places by shares, independently or `evenly`."""
-    return evenly_drawn(shares, n, rng) if evenly else rng.choice(len(shares), size=n, p=shares / shares.sum())
+    return systematic_sample(shares, n, rng) if evenly else rng.choice(len(shares), size=n, p=shares / shares.sum())
 
 
 def _lower(root: np.ndarray) -> np.ndarray:
@@ -295,7 +295,7 @@ class StackColumns:
         """Draw rows, with the two centres of the fit from which each comes; see :meth:`ColumnDensity.draw`."""
         shares = np.exp(self.log_weights)
         counts = (
-            np.bincount(evenly_drawn(shares, n_samples, rng), minlength=len(shares))
+            np.bincount(systematic_sample(shares, n_samples, rng), minlength=len(shares))
             if evenly
             else rng.multinomial(n_samples, shares / shares.sum())
         )

@@ -31,15 +31,15 @@ _ROWS_OF_DISTANCES, _REPEATED = 200, 1e-6
 _ALLOWED = 2.0
 
 
-def factors(dim: int, fineness: np.ndarray | float = 1.0) -> np.ndarray:
+def factors(dim: int, relative_spacing: np.ndarray | float = 1.0) -> np.ndarray:
     """Return default multiples of the standard deviations, (k, d), from fine ones for narrow clusters to the largest."""
-    least = np.clip(np.atleast_1d(np.asarray(fineness)), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
+    least = np.clip(np.atleast_1d(np.asarray(relative_spacing)), 2.0 ** (-0.5 * _MOST_FURTHER), 1.0)
     octaves = -math.log2(least.min())
     steps = 2.0 ** np.linspace(-3.5, 1.5 + octaves, _STEPS + round(2.0 * octaves) + 1)
     return math.sqrt(dim) * np.minimum(steps[:, None] * least, 2.0**1.5)
 
 
-def fineness(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
+def relative_spacing(scaled: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
     """Return by column how much closer the closest rows within the samples are than those in normal samples."""
     chosen = [np.flatnonzero(weight > 0) for weight in weights.T]
     chosen = [np.sort(np.random.default_rng(seed).permutation(mine)[:_ROWS_OF_DISTANCES]) for mine in chosen]
@@ -113,7 +113,7 @@ def length_scales(
     if is_auto(given):
         spread = spread_within(rows, weights)
         refuse_sizes(spread, keep, names.__getitem__, LEAST_SIZE)
-        return factors(rows.shape[1], fineness(rows / spread, weights, seed)) * spread, True
+        return factors(rows.shape[1], relative_spacing(rows / spread, weights, seed)) * spread, True
     expected = f"'auto', a number, one for each of {len(keep)} columns, or a table with one candidate a row"
     table = given_numbers("length_scale", given, expected)
     shape = table.shape

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, warn_user
-from isopleth.core.interval_cells import IntervalCells, drawn_inside, few_that_hide_most, told_apart
+from isopleth.core.interval_cells import IntervalCells, coarsened, drawn_inside, rare_wide_intervals
 from isopleth.core.rows import distinct_rows
 from isopleth.core.threads import interruptible
 from isopleth.tables.checks import CheckedRows, enter, keep_stretches, warn_of_stretches
@@ -45,8 +45,8 @@ def enter_both(
 def _merged(estimator: BaseEstimator, x: CheckedRows, y: CheckedRows, draws: bool) -> tuple[CheckedRows, CheckedRows]:
     """Return two samples with the values equal that limits of either of them hide: what only one tells is no difference."""
     rows, limits = np.vstack([x.rows, y.rows]), x.limits.below(y.limits)
-    wide = few_that_hide_most(rows, limits) if draws else np.zeros(limits.upper.shape, dtype=bool)
-    complete, found = told_apart(rows, limits.without_cells(wide))
+    wide = rare_wide_intervals(rows, limits) if draws else np.zeros(limits.upper.shape, dtype=bool)
+    complete, found = coarsened(rows, limits.without_cells(wide))
     complete, drawn = drawn_inside(rows, complete, limits, wide)
     keep_stretches(estimator, found)
     if draws:

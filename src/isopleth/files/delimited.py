@@ -130,7 +130,7 @@ def _sample(source: Source) -> tuple[list[str], int, bool, Place]:
             lines.append(part.decode())
         except UnicodeDecodeError:
             if whole or len(parts) > 1:
-                raise refuse_encoding(source, number) from None
+                raise encoding_error(source, number) from None
             lines.append(part.decode(errors="ignore"))  # the sample ends inside a character
     return lines, above, whole and len(parts) - above <= _SAMPLE_LINES, start
 
@@ -452,7 +452,7 @@ def _check_text(source: Source, text: bytes, here: Place) -> None:
         try:
             text.decode()
         except UnicodeDecodeError as error:
-            raise refuse_encoding(source, here.line + text.count(b"\n", 0, error.start) + 1) from None
+            raise encoding_error(source, here.line + text.count(b"\n", 0, error.start) + 1) from None
 
 
 def _parsed(source: Source, piece: Piece, dialect: Dialect, where: Sequence[int]) -> Any:
@@ -481,7 +481,7 @@ def _parsed(source: Source, piece: Piece, dialect: Dialect, where: Sequence[int]
 _ROWS = 8192  # rows that are rewritten at a time
 
 
-def refuse_encoding(source: Source, line: int) -> InputError:
+def encoding_error(source: Source, line: int) -> InputError:
     """Return the refusal of text that is not UTF-8; it names the encoding that the text has most likely."""
     likely = likely_encoding(source)
     hint = Hint(
@@ -542,7 +542,7 @@ def rewritten(source: Source, dialect: Dialect, begin: Place) -> Iterator[Piece]
             lines = np.array([line for line, _ in few], dtype=np.int64)
             yield Piece(out.getvalue().encode(), ",", lines, Place(row), several_lines=True)
     except UnicodeDecodeError:
-        raise refuse_encoding(source, begin.line + 1) from None
+        raise encoding_error(source, begin.line + 1) from None
     finally:
         text.detach()  # which would close the file
 

@@ -549,7 +549,7 @@ class Reader:
         placeholders = MISSING_NUMBERS if missing is None else frozenset[str]()
         if missing is None:  # files of typed cells have missing cells of their own
             missing = MISSING_WORDS if self.text is not None or self.source.suffix == ".xlsx" else NO_WORD
-        way = Way(missing, placeholders, numerals, self._day_first, self._detection_limits)
+        way = ParseOptions(missing, placeholders, numerals, self._day_first, self._detection_limits)
         return typed_columns(self.source, columns, self.names, wanted, self._written, way)
 
     def chunks(self, rows: int, like: FileTable, start: int = 0) -> Iterator[FileTable]:
@@ -628,7 +628,7 @@ class TypedColumns:
 
 
 @dataclass(frozen=True)
-class Way:
+class ParseOptions:
     """Way to read the text of columns."""
 
     missing: frozenset[str]  # words that mean a missing cell
@@ -644,7 +644,7 @@ def typed_columns(
     names: list[str],
     wanted: Mapping[str, str],
     written: Collection[str],
-    way: Way,
+    way: ParseOptions,
 ) -> TypedColumns:
     """Return columns with types of their own, some as they are `wanted`.
 

@@ -27,7 +27,7 @@ from isopleth.files.delimited import (
     kind_of,
 )
 from isopleth.files.file_table import FileTable, MissingCells, refuse_odd_cells, refuse_words
-from isopleth.files.read import Reader, Reading, Way, typed_columns
+from isopleth.files.read import ParseOptions, Reader, Reading, typed_columns
 from isopleth.files.readers import Columns
 from isopleth.files.source import (
     Source,
@@ -330,7 +330,7 @@ class RowStream:
         wanted = {name: kind for name, kind in kinds.items() if kind is not None}
         said = like.schema.missing
         words = (MISSING_WORDS, MISSING_NUMBERS) if said is None else (said, frozenset[str]())
-        way = Way(*words, self._numerals, like.schema.day_first, like.schema.detection_limits)
+        way = ParseOptions(*words, self._numerals, like.schema.day_first, like.schema.detection_limits)
         read = typed_columns(source, Columns(strings, True, lines), like.names, wanted, like.names, way)
         table = replace(like, data=read.data, lines=lines, source=_STREAM, odd=read.odd)
         if self._refuses:

@@ -241,7 +241,7 @@ def get_frame(frame: Any) -> Frame:
 _RIDGE = 1e-12
 
 
-def stein_coordinates(frame: Any, rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def stein_transforms(frame: Any, rows: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Return matrices that take rows and scores into linear coordinates; constant columns stay as they are.
 
     In "balanced" coordinates z = J x, rows and scores have the same covariance matrix: with C and F those of rows and scores,

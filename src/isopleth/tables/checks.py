@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from isopleth.core.arrays import Backend, to_backend
 from isopleth.core.errors import Hint, InputError, listed, quoted, warn_user
-from isopleth.core.interval_cells import Blurred, IntervalCells, blurred_as, hides_most, told_apart
+from isopleth.core.interval_cells import Coarsening, IntervalCells, coarsened, coarsened_as, hides_most
 from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.given import Given
@@ -296,11 +296,11 @@ def _use_limits(
     elif reset:
         if use == "merge most":
             limits = limits.without_cells(hides_most(rows, limits))
-        rows, found = told_apart(rows, limits)
+        rows, found = coarsened(rows, limits)
         keep_stretches(estimator, found)
         warn_of_stretches(estimator, found)
     else:
-        rows, lost = blurred_as(rows, limits, known_stretches(estimator))
+        rows, lost = coarsened_as(rows, limits, known_stretches(estimator))
         if lost.any() and use != "merge most":
             _refuse_limit(estimator, limits, lost)
     return rows, IntervalCells.none(len(rows))
@@ -329,7 +329,7 @@ def _refuse_limit(estimator: BaseEstimator, limits: IntervalCells, lost: np.ndar
     )
 
 
-def warn_of_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> None:
+def warn_of_stretches(estimator: BaseEstimator, found: dict[int, Coarsening]) -> None:
     """Say which values count as equal because limits hide them in some rows."""
     from isopleth.tables.intervals import stretch_text
 
@@ -340,7 +340,7 @@ def warn_of_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> No
         )
 
 
-def keep_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> None:
+def keep_stretches(estimator: BaseEstimator, found: dict[int, Coarsening]) -> None:
     """Store which values of each column count as equal, for later rows."""
     estimator.__dict__.pop("_stretches", None)
     if found:
@@ -348,7 +348,7 @@ def keep_stretches(estimator: BaseEstimator, found: dict[int, Blurred]) -> None:
         estimator._stretches = {str(j) if names is None else names[j]: each for j, each in found.items()}
 
 
-def known_stretches(estimator: BaseEstimator) -> dict[int, Blurred]:
+def known_stretches(estimator: BaseEstimator) -> dict[int, Coarsening]:
     """Return which values of each column count as equal; kept by name, since an estimator may leave columns out later."""
     names, kept = _numeric_names(estimator), getattr(estimator, "_stretches", {})
     if names is None:

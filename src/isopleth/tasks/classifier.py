@@ -129,7 +129,7 @@ def stratified_folds(labels: np.ndarray, seed: int) -> np.ndarray:
     return out
 
 
-def drawn_evenly(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
+def balanced_subsample(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     """Draw the indices of at most `count` rows, evenly from the classes as far as they have rows."""
     rng = np.random.default_rng(seed)
     rank = np.empty(len(labels), dtype=np.intp)

@@ -22,7 +22,7 @@ from isopleth.core.progress import Progress, checked_verbose
 from isopleth.core.scales import is_auto, median
 from isopleth.core.threads import DEFAULT_N_JOBS, map_threads, slices
 from isopleth.frames import Frame
-from isopleth.frames.compose import stein_coordinates
+from isopleth.frames.compose import stein_transforms
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import NUMBER, Fact, Key
@@ -341,7 +341,7 @@ def stein_test(
         return test.result(rows, resamples, budget, random_state).like(X)
     _warn_of_fit(score)
     scores = _scores_at(rows, _with_names(score, given))
-    of_rows, of_scores = stein_coordinates(frame, rows, scores)
+    of_rows, of_scores = stein_transforms(frame, rows, scores)
     z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
     scales = _length_scales(length_scale, z, _FACTORS)
     each = rows_of_one(np.column_stack([z, pull - pull.mean(axis=0)]))
@@ -408,7 +408,7 @@ class FittedTest:
         """Return length scales, discrepancies from the fitted density, and how many rows say as much as an independent one."""
         rows = fitted.coordinates(rows)
         scores = _scores_at(rows, fitted.score)
-        of_rows, of_scores = stein_coordinates(self.frame, rows, scores)
+        of_rows, of_scores = stein_transforms(self.frame, rows, scores)
         z, pull = (rows - rows.mean(axis=0)) @ of_rows, scores @ of_scores
         scales, n = _length_scales(self.length_scale, z, _FITTED_FACTORS), len(z)
         sums, diagonal = _sums(self.kernel, z, pull, scales, np.ones((n, 1)), replace(budget.alone, verbose=False))

@@ -17,7 +17,7 @@ from isopleth.core.scales import is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.difference.gaussian_system import GaussianSystem
 from isopleth.frames import Frame
-from isopleth.frames.compose import stein_coordinates
+from isopleth.frames.compose import stein_transforms
 from isopleth.kernels import Kernel
 from isopleth.torch.checks import (
     check_finite,
@@ -329,7 +329,7 @@ def _framed(frame: str | Frame, rows: Tensor, score: Any, dtype: torch.dtype) ->
         wide, at = (to_numpy(a.detach().to(torch.float64)) for a in (x, given))
         if len(wide) < 2 or not (np.isfinite(wide).all() and np.isfinite(at).all()):
             wide = at = np.zeros((1, x.shape[1]))  # columns as they are; what is not finite stays so
-        return torch.as_tensor(np.stack(stein_coordinates(frame, wide, at)), dtype=x.dtype, device=x.device)
+        return torch.as_tensor(np.stack(stein_transforms(frame, wide, at)), dtype=x.dtype, device=x.device)
 
     of_rows, of_scores = constant(matrices, rows, s)
     return _Framed(rows @ of_rows, s @ of_scores, of_scores.T)

@@ -12,7 +12,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.stats import multivariate_normal, norm
 from scipy.stats import t as student_t
 
-from isopleth.tasks.changes.description_length import FREEDOMS, cost_of_shocks, describe, tail_gain
+from isopleth.tasks.changes.description_length import FREEDOMS, cost_of_shocks, describe, tail_cost
 from isopleth.tasks.changes.preparation import log_of_growth, step_of_repeats, without_wild_values
 from isopleth.tasks.changes.segments import (
     Noise,
@@ -253,7 +253,7 @@ def test_the_gain_of_tails_is_that_of_the_most_likely_student_law(law):
         return found.fun + np.log(400)
 
     gain = min(0.0, min(map(cost, FREEDOMS)) - 400 * (1.0 + np.log(2.0 * np.pi)))
-    assert tail_gain(x**2) == pytest.approx(gain, abs=0.02 * abs(gain))
+    assert tail_cost(x**2) == pytest.approx(gain, abs=0.02 * abs(gain))
     assert (gain < 0.0) == (law is not norm)
 
 
@@ -262,9 +262,9 @@ def test_the_cost_of_shocks_at_many_degrees_of_freedom_is_near_the_normal_one():
     y = np.random.default_rng(13).normal(size=400)
     normal = 400 * (np.log(2 * np.pi * y.var()) + 1.0)
     assert normal - 5.0 < cost_of_shocks(y, range(3), 0.0) < normal + 40.0
-    assert tail_gain(y**2) > -10.0
+    assert tail_cost(y**2) > -10.0
     heavy = np.random.default_rng(14).standard_t(2, size=400)
-    assert tail_gain(heavy**2) < -100.0
+    assert tail_cost(heavy**2) < -100.0
 
 
 @pytest.mark.parametrize("lags", [0, 1])

@@ -10,8 +10,8 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import multivariate_normal, norm
 
 from isopleth.tasks.class_prior.shares import (
+    Calibrator,
     ClassMoments,
-    Squash,
     _mean_if_positive,
     _modelled_means,
     calibration,
@@ -29,14 +29,14 @@ class TestSquash:
         densities = np.stack(
             [multivariate_normal(mean, moments.within).pdf(scores[:50] @ basis) for mean in moments.positive_means], 1
         )
-        found = Squash.of_normal(scores, labels)(scores[:50])
+        found = Calibrator.of_normal(scores, labels)(scores[:50])
         np.testing.assert_allclose(found, densities / densities.sum(axis=1, keepdims=True), rtol=1e-8, atol=1e-12)
 
     def test_scores_of_the_wrong_sign_are_not_turned_round(self):
         noise = np.random.default_rng(1).normal(size=(40, 1)) * [1, -1]
         scores = np.repeat([[0.1, -0.1], [-0.1, 0.1]], 20, axis=0) + noise
         wrong = np.repeat([1, 0], 20)
-        assert Squash.of(scores, wrong).slopes[1, 1] > 0.0
+        assert Calibrator.of(scores, wrong).slopes[1, 1] > 0.0
 
 
 class TestCalibration:

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from isopleth import InputError
 from isopleth.core.budget import Budget
-from isopleth.tasks.classifier import Fits, FoldMoments, SpanFeatures, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import Fits, FoldMoments, SpanFeatures, balanced_subsample, stratified_folds
 
 LIMIT = 2.0**30
 
@@ -65,7 +65,7 @@ class TestScores:
 
     def test_centers_are_drawn_from_all_classes_alike(self):
         labels = np.repeat([0, 1, 2], [100, 8, 30])
-        drawn = drawn_evenly(labels, 48, 0)
+        drawn = balanced_subsample(labels, 48, 0)
         assert np.bincount(labels[drawn]).tolist() == [20, 8, 20]
         assert len(set(drawn.tolist())) == 48
-        assert drawn_evenly(labels, 500, 0).tolist() == list(range(138))
+        assert balanced_subsample(labels, 500, 0).tolist() == list(range(138))

@@ -12,9 +12,9 @@ from scipy.stats import norm, t
 from isopleth import InputError
 from isopleth.core.budget import Budget
 from isopleth.tasks.class_prior.shares import (
+    Calibrator,
     ClassMoments,
     Shares,
-    Squash,
     _relative,
     check_class_count,
     mixture,
@@ -105,8 +105,8 @@ class TestMixture:
             features = SpanFeatures.of(z, Budget(LIMIT, 1))
             fits = Fits.of(features, FoldMoments.of(features, z, labels, folds), 0.1)
             scores = fits.held_out(z, folds)[:, :-1]
-            squash = Squash.of(scores, labels)
-            found = Shares.of(squash(scores), labels, squash(fits(new)[..., :-1]))
+            calibrator = Calibrator.of(scores, labels)
+            found = Shares.of(calibrator(scores), labels, calibrator(fits(new)[..., :-1]))
             error = (found.target - share @ found.moments.means)[0]
             stated = found._noise(share, population=False)[0, 0]
             independent = found.moments.noise(share, 500, drawn=False)[0, 0]

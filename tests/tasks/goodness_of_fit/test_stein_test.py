@@ -9,7 +9,7 @@ from scipy.stats import binomtest
 from isopleth import DataWarning, InputError, stein_test
 from isopleth.core.budget import Budget
 from isopleth.frames import Scale, Whiten
-from isopleth.frames.compose import stein_coordinates
+from isopleth.frames.compose import stein_transforms
 from isopleth.kernels import get_kernel
 from isopleth.tasks.goodness_of_fit import _normal_scores, _signs, _sums
 
@@ -116,7 +116,7 @@ def test_affine_maps_do_not_matter(frame):
 def test_coordinates_in_which_rows_and_scores_have_one_covariance():
     rng = np.random.default_rng(9)
     x = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 3))
-    of_rows, of_scores = stein_coordinates("balanced", x, np.tanh(-x))
+    of_rows, of_scores = stein_transforms("balanced", x, np.tanh(-x))
     np.testing.assert_allclose(of_rows.T @ of_scores, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(np.cov((x @ of_rows).T), np.cov((np.tanh(-x) @ of_scores).T), rtol=1e-9, atol=1e-9)
 

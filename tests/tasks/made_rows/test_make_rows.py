@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from scipy.stats import ks_2samp
 
 from isopleth import KDE, SOSREP, InputError, load, save
-from isopleth.core.rows import evenly_drawn
+from isopleth.core.rows import systematic_sample
 from isopleth.kernels import ProductLaplacian
 from isopleth.tables.number_formats import NumberFormat
 from isopleth.tasks import make_rows
@@ -243,9 +243,9 @@ def test_made_rows_come_evenly_from_the_rows_of_the_fit(options):
 def test_even_draws_have_the_shares_of_independent_ones():
     rng = np.random.default_rng(0)
     shares = np.array([0.0, 0.5, 0.3, 0.0, 0.17, 0.03, 0.0])
-    counts = np.mean([np.bincount(evenly_drawn(shares, 10, rng), minlength=7) for _ in range(2000)], axis=0)
+    counts = np.mean([np.bincount(systematic_sample(shares, 10, rng), minlength=7) for _ in range(2000)], axis=0)
     np.testing.assert_allclose(counts, 10 * shares, atol=0.05)
-    once = np.bincount(evenly_drawn(shares, 10, rng), minlength=7)
+    once = np.bincount(systematic_sample(shares, 10, rng), minlength=7)
     assert (np.abs(once - 10 * shares) < 1.0).all()
     chances = _chances(np.array([1000.0, 500.0, 3.0, 2.0, 1.0]), 3)
     np.testing.assert_allclose(chances, [1.0, 1.0, 0.5, 1 / 3, 1 / 6])

@@ -16,8 +16,8 @@ from isopleth.tasks.two_sample.groups import strata_of_groups
 from isopleth.tasks.two_sample.permutation import (
     ALPHA,
     Basis,
-    ColumnUnits,
     Labels,
+    RobustScaling,
     Units,
     column_contrasts,
     moment_scores,
@@ -62,7 +62,7 @@ def test_label_vectors_take_no_more_than_is_announced(sizes):
 
 def test_far_values_are_brought_nearer_in_their_order():
     column = np.concatenate([np.linspace(-1.0, 1.0, 101), [1e3, 1e6, -1e9, 1e150]])[:, None]
-    units = ColumnUnits.of(column, np.zeros(1, dtype=bool))
+    units = RobustScaling.of(column, np.zeros(1, dtype=bool))
     z = units(column)[:, 0]
     assert (np.argsort(z) == np.argsort(column[:, 0])).all()
     np.testing.assert_allclose(z[:101], (column[:101, 0] - units.middle) / units.scale)

@@ -15,7 +15,7 @@ from isopleth.tables.kinds import Column
 from isopleth.tasks.classifier import Fits, stratified_folds
 from isopleth.tasks.column_changes import ColumnSummary, share_that_differs
 from isopleth.tasks.two_sample.given_others import contrasts
-from isopleth.tasks.two_sample.permutation import ColumnUnits, Units, column_contrasts
+from isopleth.tasks.two_sample.permutation import RobustScaling, Units, column_contrasts
 from isopleth.tasks.two_sample.separation import held_out_answers
 
 FEW = {"n_resamples": 99, "random_state": 0, "n_jobs": 1}
@@ -367,9 +367,9 @@ def test_asymmetry_alone_is_found():
 
 def test_columns_of_which_most_cells_are_equal_count_by_the_size_of_the_others():
     rows = np.where(np.arange(40) < 2, 3.0, 0.0)[:, None]
-    assert ColumnUnits.of(rows, np.zeros(1, dtype=bool)).scale == pytest.approx(rows.std() / 0.1**0.5)
+    assert RobustScaling.of(rows, np.zeros(1, dtype=bool)).scale == pytest.approx(rows.std() / 0.1**0.5)
     half = np.where(np.arange(40) < 20, 3.0, 0.0)[:, None]
-    assert ColumnUnits.of(half, np.zeros(1, dtype=bool)).scale == pytest.approx(half.std())
+    assert RobustScaling.of(half, np.zeros(1, dtype=bool)).scale == pytest.approx(half.std())
 
 
 def test_the_accuracy_of_telling_apart_holds_the_best_one_possible():

@@ -47,15 +47,15 @@ def spread_of(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
             [spread_of(x[cells, None], weights[cells]) for x, cells in zip(rows.T, known, strict=True)] or [np.empty(0)]
         )
     share = weights / weights.sum()
-    drawn_in = np.concatenate([_drawn_in(columns, share) for columns in column_blocks(rows)])
-    if (drawn_in > 0.0).all():
-        return drawn_in
+    winsorized = np.concatenate([_winsorized_deviations(columns, share) for columns in column_blocks(rows)])
+    if (winsorized > 0.0).all():
+        return winsorized
     # With weights a column may have no deviation although its distinct rows differ.
     every = np.concatenate([_deviations(columns, share) for columns in column_blocks(rows)])
-    return np.where(drawn_in > 0.0, drawn_in, np.where(every > 0.0, every, rows.std(axis=0)))
+    return np.where(winsorized > 0.0, winsorized, np.where(every > 0.0, every, rows.std(axis=0)))
 
 
-def _drawn_in(columns: np.ndarray, share: np.ndarray) -> np.ndarray:
+def _winsorized_deviations(columns: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return standard deviations of columns, (d, n), after clipping the extreme hundredths; overwrites `columns`."""
     n = columns.shape[1]
     low = min(-(-n // 100), max(n - 2, 0) // 2)

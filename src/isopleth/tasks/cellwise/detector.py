@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.binned_law import OF_BINS
 from isopleth.conditional.cell_judgement import CellJudgement
-from isopleth.conditional.column_laws import CellLaws, steps_of_fit
+from isopleth.conditional.column_laws import ColumnLaws, steps_of_fit
 from isopleth.core.arrays import Backend, to_numpy
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability
@@ -36,7 +36,7 @@ from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.judged_rows import MANY_ROWS, JudgedRows
 from isopleth.tasks.cellwise.margins import flagged_cells, margins, worst_cells
 from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
-from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, RepairReasons, Told
+from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, CellRepairs, RepairReasons
 from isopleth.tasks.cellwise.result import CellFindings
 from isopleth.tasks.cellwise.usual_cells import UsualCells
 from isopleth.tasks.cellwise.word_forms import WordForms
@@ -202,7 +202,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
         steps = steps_of_fit(len(rows), rows.shape[1], self.max_samples, self.n_estimators)
         with Progress("laws of columns", steps, self.verbose) as tick:
-            self._laws = CellLaws.fit(
+            self._laws = ColumnLaws.fit(
                 of_laws,
                 table.n_numeric,
                 sizes,
@@ -635,12 +635,12 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _told(
         self, table: CheckedRows, judged: CellJudgement, scores: np.ndarray, unread: dict[int, UnreadCells]
-    ) -> Told:
+    ) -> CellRepairs:
         """Return what is told of the cells of a table: what is usual there, by which mistake, and which are certain."""
         of_fit = judged is self._judged
         mistakes = self._mistakes if of_fit else self._mistakes_in(table, scores, np.zeros(len(scores), dtype=bool))
         usual = self._usual(table, judged, scores)
-        told = Told(scores, self._excess(table, judged.excess), usual, mistakes.found)
+        told = CellRepairs(scores, self._excess(table, judged.excess), usual, mistakes.found)
         bounds, absent = self._bounds(table), self._absent(table)
         told = told.with_absent(absent).with_mistakes(table.order, mistakes.scores, bounds)
         flagged = flagged_cells(told.scores, told.excess, bounds)

@@ -22,7 +22,7 @@ _BEYOND = 1.0
 
 
 @dataclass(frozen=True)
-class Told:
+class CellRepairs:
     """Scores and repairs of the cells of a table, (n, d), encoded, in the order of the table."""
 
     scores: np.ndarray
@@ -73,10 +73,10 @@ class Told:
 class RepairReasons:
     """Reasons to replace flagged cells, of which the first one of a cell counts."""
 
-    def __init__(self, told: Told, flagged: np.ndarray) -> None:
-        self._told, self.found = told, dict[tuple[int, int], str]()
+    def __init__(self, cells: CellRepairs, flagged: np.ndarray) -> None:
+        self._cells, self.found = cells, dict[tuple[int, int], str]()
         self.open = flagged.copy()  # cells that nothing explains so far
-        self.open[list(told.mistakes)] = False
+        self.open[list(cells.mistakes)] = False
 
     def add(self, where: np.ndarray, reason: str, j: int | None = None) -> None:
         """Give a reason for cells: a mask of all, or rows or a mask of the rows of column j."""
@@ -91,14 +91,14 @@ class RepairReasons:
 
     def of_mistakes(self, order: np.ndarray, said: Callable[[Mistake], str]) -> None:
         """Give the reasons of the cells of mistakes."""
-        for i, mistake in self._told.mistakes.items():
+        for i, mistake in self._cells.mistakes.items():
             self.found |= {(i, int(order[k])): said(mistake) for k in mistake.columns}
 
     def of_far_numbers(self, j: int, numbers: np.ndarray, flagged: np.ndarray, bounds: np.ndarray) -> None:
         """Give the reason of numbers far beyond all those of rows without a flag, which their law alone condemns."""
         others = numbers[~flagged.any(axis=1) & ~np.isnan(numbers)]
         if len(others):
-            alone = np.nan_to_num(self._told.excess[:, j]) > bounds[:, j]
+            alone = np.nan_to_num(self._cells.excess[:, j]) > bounds[:, j]
             low, high = others.min(), others.max()
             beyond = np.maximum(numbers - high, low - numbers)
             self.add((beyond > _FAR * (high - low)) & alone, "far beyond all others of its column", j)

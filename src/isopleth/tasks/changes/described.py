@@ -26,7 +26,7 @@ TIME = 2 * RUNS
 
 
 @dataclass(frozen=True, eq=False)
-class Described:
+class CalibratedDescription:
     """Description of a series, and what its changes save by chance."""
 
     found: Description
@@ -46,12 +46,12 @@ class Described:
         """Prediction errors given level, slope and past, in units of the whole series."""
         return self.found.location.innovations / self.found.precision[:, None]
 
-    def without_levels(self) -> Described:
+    def without_levels(self) -> CalibratedDescription:
         """Describe the series without changes of level and slope."""
         return replace(self, found=in_stages(self.found.prepared, (np.inf, self.surcharges[1]), self.found.floors))
 
 
-def described(series: ObservedSeries, rng: np.random.Generator) -> Described:
+def described(series: ObservedSeries, rng: np.random.Generator) -> CalibratedDescription:
     """Describe a series by segments, each of which saves more than the best change in a series without any."""
     found = series.first or describe(series.values, floors=series.floors)
     unchanged = found if series.reference is None else unbroken(series.reference)
@@ -69,7 +69,7 @@ def described(series: ObservedSeries, rng: np.random.Generator) -> Described:
         level_unchanged = found.shocks or not len(found.location.changes)
         found = in_stages(found.prepared, (np.inf if level_unchanged else surcharges[0], surcharges[1]), found.floors)
     cycle = cycle_of(series.shapes, series.season)
-    return Described(found, unchanged, gains, scatters, surcharges, cycle, series.shapes)
+    return CalibratedDescription(found, unchanged, gains, scatters, surcharges, cycle, series.shapes)
 
 
 def _null_gains_of_scatter(unchanged: Description, series: ObservedSeries, rng: np.random.Generator) -> np.ndarray:

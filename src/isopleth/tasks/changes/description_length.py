@@ -215,7 +215,7 @@ def _shocks_are_cheaper(found: Description) -> bool:
     n, dim = found.prepared.shape
     segments = found.location.cost + n * dim * np.log(2.0 * np.pi)
     floors = found.floors * (found.location.extents / np.ptp(found.prepared, axis=0)) ** 2
-    segments += sum(tail_gain(column**2 + floor) for column, floor in zip(found.innovations.T, floors, strict=True))
+    segments += sum(tail_cost(column**2 + floor) for column, floor in zip(found.innovations.T, floors, strict=True))
     columns = zip(found.prepared.T, found.location.noises, found.floors, strict=True)
     shocks = (cost_of_shocks(column, {*range(MOST_LAGS + 1), noise.order}, floor) for column, noise, floor in columns)
     return bool(sum(shocks) < segments)
@@ -233,7 +233,7 @@ def _minus_twice_likelihood(squares: np.ndarray, freedom: float, variance: float
     return float((freedom + 1.0) * tails - 2.0 * len(squares) * constant)
 
 
-def tail_gain(squares: np.ndarray) -> float:
+def tail_cost(squares: np.ndarray) -> float:
     """Return the change of cost, at most 0, if innovations with these squares follow Student's law, not the normal one."""
     n, squares = len(squares), squares / max(float(np.mean(squares)), 1e-300)
     normal = n * (1.0 + np.log(2.0 * np.pi))

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.tasks.changes.bends import at_bends
 from isopleth.tasks.changes.described import TIME as DESCRIPTION
-from isopleth.tasks.changes.described import Described, described
+from isopleth.tasks.changes.described import CalibratedDescription, described
 from isopleth.tasks.changes.description_length import RUNS, logs_of_growth
 from isopleth.tasks.changes.incidents import with_incidents
 from isopleth.tasks.changes.legs import LEGS
@@ -137,7 +137,9 @@ def _numbered(states: np.ndarray) -> np.ndarray:
     return np.array([order[state] for state in states.tolist()])
 
 
-def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -> list[tuple[str, tuple[int, ...]]]:
+def _named(
+    series: ObservedSeries, model: CalibratedDescription, changes: list[Candidate]
+) -> list[tuple[str, tuple[int, ...]]]:
     """Return the kind of each change and its columns, by the segments on either side in the quantity that was compared."""
     bounds, sources = [0, *(one.step for one in changes), len(series)], _sources(series, model)
     named: list[tuple[str, tuple[int, ...]]] = []
@@ -155,14 +157,17 @@ def _named(series: ObservedSeries, model: Described, changes: list[Candidate]) -
     return named
 
 
-def _sources(series: ObservedSeries, model: Described) -> dict[str, np.ndarray]:
+def _sources(series: ObservedSeries, model: CalibratedDescription) -> dict[str, np.ndarray]:
     """Return the quantities that are compared."""
     residuals = series.values if model.residuals is None else model.residuals
     return {"location": series.values, "scatter": model.innovations, "shape": model.shapes, "given": residuals}
 
 
 def _placed(
-    series: ObservedSeries, model: Described, changes: list[Candidate], named: list[tuple[str, tuple[int, ...]]]
+    series: ObservedSeries,
+    model: CalibratedDescription,
+    changes: list[Candidate],
+    named: list[tuple[str, tuple[int, ...]]],
 ) -> Changes:
     """Move the changes that scans place roughly, and add the intervals of all."""
     steps = np.array([one.step for one in changes], dtype=int)
@@ -185,7 +190,7 @@ def _placed(
 
 
 def _positions(
-    series: ObservedSeries, model: Described, changes: Changes, quantities: np.ndarray
+    series: ObservedSeries, model: CalibratedDescription, changes: Changes, quantities: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return steps and intervals of changes, each in the quantity that was compared."""
     # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.

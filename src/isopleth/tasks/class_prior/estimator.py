@@ -30,8 +30,8 @@ from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.class_prior.groups import apart
 from isopleth.tasks.class_prior.shares import (
+    Calibrator,
     Shares,
-    Squash,
     check_class_count,
     clearly_less,
     held_out_losses,
@@ -41,7 +41,7 @@ from isopleth.tasks.classifier import (
     Fits,
     FoldMoments,
     SpanFeatures,
-    drawn_evenly,
+    balanced_subsample,
     in_random_order,
     stratified_folds,
 )
@@ -232,13 +232,13 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
         z = self._frame.enter(rows)
         chosen = _rows_of_the_fit(z, labels, seed)
-        drawn = rows[chosen][drawn_evenly(labels[chosen], self.centers, seed)]
+        drawn = rows[chosen][balanced_subsample(labels[chosen], self.centers, seed)]
         self.centers_ = merge_equal(drawn, np.ones(len(drawn)))[0]
         folds = stratified_folds(labels, seed)
         scores = self._fit_scores(z[chosen], labels[chosen], folds[chosen])
         if len(chosen) < len(z):  # the others have no part in any fit: each is scored by one, as held-out rows are
             scores = self._one_each(z, folds, "scores of labelled rows")
-        self._held_out, self._typical = self._squash(scores[:, :-1]), scores[:, -1]
+        self._held_out, self._typical = self._calibrator(scores[:, :-1]), scores[:, -1]
         self._rows, self._labels = rows, labels
         self._with_gaps = table.missing.any(axis=0)
         return table.finish(self)
@@ -255,16 +255,16 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
             self.alpha_ = largest if self.alpha is None else float(self.alpha)
             self._fits = Fits.of(features, sums, self.alpha_)
             scores = self._fits.held_out(z, folds, tick)
-            self._squash = Squash.of(scores[:, :-1], labels)
+            self._calibrator = Calibrator.of(scores[:, :-1], labels)
             if self.alpha is None:
-                losses = held_out_losses(self._squash(scores[:, :-1]), labels)
+                losses = held_out_losses(self._calibrator(scores[:, :-1]), labels)
                 for share in _SHARES_OF_RIDGE:
                     fits = Fits.of(features, sums, share * largest)
                     found = fits.held_out(z, folds, tick)
-                    squash = Squash.of(found[:, :-1], labels)
-                    fewer = held_out_losses(squash(found[:, :-1]), labels)
+                    calibrator = Calibrator.of(found[:, :-1], labels)
+                    fewer = held_out_losses(calibrator(found[:, :-1]), labels)
                     if clearly_less(fewer, losses):
-                        self.alpha_, self._fits, self._squash = share * largest, fits, squash
+                        self.alpha_, self._fits, self._calibrator = share * largest, fits, calibrator
                         losses, scores = fewer, found
         return scores
 
@@ -357,8 +357,8 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         self, scores: np.ndarray, several: np.ndarray | None, level: float, population: bool, whose: str = ""
     ) -> ClassPriors:
         """Return the shares among rows of these scores, and warn if they are no mixture of the classes."""
-        some = None if several is None else self._squash(several[..., :-1])
-        found = Shares.of(self._held_out, self._labels, self._squash(scores[..., :-1]), some)
+        some = None if several is None else self._calibrator(several[..., :-1])
+        found = Shares.of(self._held_out, self._labels, self._calibrator(scores[..., :-1]), some)
         typical = scores[..., -1].mean(axis=1)
         if strangeness(self._typical, self._labels, typical, found.priors) > _STRANGE:
             warn_user(
@@ -440,7 +440,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
     def _probabilities(self, X: Any, priors: ClassPriors | None) -> tuple[CheckedRows, np.ndarray]:
         table, scores = self._scored(X)
         shares = np.bincount(self._labels) / len(self._labels) if priors is None else self._checked(priors).priors
-        joint = self._squash(scores[..., :-1]).mean(axis=1) * shares
+        joint = self._calibrator(scores[..., :-1]).mean(axis=1) * shares
         return table, joint / joint.sum(axis=1, keepdims=True)
 
     def _scored(self, X: Any) -> tuple[CheckedRows, np.ndarray]:
@@ -543,7 +543,7 @@ def _rows_of_the_fit(z: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray
     if len(z) <= MOST_ROWS:
         return np.arange(len(z))
     order = in_random_order(z, seed)
-    return np.sort(order[drawn_evenly(labels[order], MOST_ROWS, seed)])
+    return np.sort(order[balanced_subsample(labels[order], MOST_ROWS, seed)])
 
 
 def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

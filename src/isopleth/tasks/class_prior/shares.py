@@ -272,7 +272,7 @@ def _mean_if_positive(mean: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Squash:
+class Calibrator:
     """Map from scores to class probabilities at equal shares; scores of rows far from all classes would only add noise."""
 
     slopes: np.ndarray  # (K, K): linear part of the log odds

@@ -31,7 +31,7 @@ from isopleth.tasks.column_changes import (
     p_value_of_window,
     summaries,
 )
-from isopleth.tasks.drift.reference_context import ReferenceContext
+from isopleth.tasks.drift.reference_context import ReferenceResiduals
 
 # Alarms that are drawn, and alarms whose columns have a table of their own.
 _MOST_ALARMS, _MOST_TABLES = 800, 5
@@ -270,10 +270,10 @@ class ReferenceColumns:
 
     encoding: RowEncoding  # columns
     summaries: tuple[ColumnSummary, ...]  # distribution of each, with at most 1,001 quantiles of numbers
-    context: ReferenceContext  # regressions of the columns on each other
+    context: ReferenceResiduals  # regressions of the columns on each other
 
     @classmethod
-    def of(cls, encoding: RowEncoding, rows: np.ndarray, context: ReferenceContext) -> Self:
+    def of(cls, encoding: RowEncoding, rows: np.ndarray, context: ReferenceResiduals) -> Self:
         """Summarise the columns of rows that are not encoded."""
         return cls(encoding, tuple(summaries(encoding, rows, _MOST_QUANTILES)), context)
 

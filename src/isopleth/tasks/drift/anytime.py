@@ -19,7 +19,7 @@ from isopleth.tables.checks import enter
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
 from isopleth.tasks.drift.calibration import spread
-from isopleth.tasks.drift.reference_context import ReferenceContext
+from isopleth.tasks.drift.reference_context import ReferenceResiduals
 
 _FEWEST = 20
 # Rows of the reference from which bins and kernels are made; the others are compared with the stream.
@@ -204,7 +204,7 @@ class AnytimeDriftMonitor(StreamMonitor):
         X = encoding.filled(given, int(self._filling[0]))
         part = X[shaping]
         first = encoding(part)
-        self._context = ReferenceContext.of(encoding, first, np.ptp(first, axis=0) > 0.0)
+        self._context = ReferenceResiduals.of(encoding, first, np.ptp(first, axis=0) > 0.0)
         self._unit = _unit(first) if encoding.is_plain else encoding.spreads(part, spread)
         self._places = {
             j: _by_frequency(part[:, cell.place]) for j, cell in enumerate(encoding.cells) if cell.kind == "categorical"

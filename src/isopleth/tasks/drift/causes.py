@@ -53,7 +53,7 @@ def autoregression(scores: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class CauseModel:
+class NullModel:
     """Law of the scores of a stream without a change, estimated from a reference."""
 
     run_length: float

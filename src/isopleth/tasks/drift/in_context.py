@@ -17,7 +17,7 @@ from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import zone_of
-from isopleth.tasks.drift.causes import CauseModel
+from isopleth.tasks.drift.causes import NullModel
 from isopleth.tasks.drift.page_watch import CauseState, CauseWatch, PageEvent, StreamRows
 
 # Words for parts of a time, which name no column.
@@ -249,7 +249,7 @@ class WatchInContext:
 
     columns: ContextColumns
     ranks: ContextRanks | IndexedRanks
-    model: CauseModel
+    model: NullModel
     key: int
     positive: np.ndarray  # (d,): columns without negative cells in the reference
     counts: np.ndarray  # (d,): columns of small counts
@@ -285,7 +285,7 @@ class WatchInContext:
             ranks = ContextRanks.of(*about, columns.count, clock=columns.clock)
         scores = ranks.of_reference(rows, contexts, usable)
         per_day = _rows_a_day(contexts)
-        model = CauseModel.of(scores, run_length, per_day, _pace(columns.instants(table.rows), per_day))
+        model = NullModel.of(scores, run_length, per_day, _pace(columns.instants(table.rows), per_day))
         positive = np.nanmin(rows, axis=0) >= 0.0
         return cls(columns, ranks, model, reference_key(table.rows), positive, small_counts(rows), least)
 

@@ -38,7 +38,7 @@ from isopleth.tasks.drift.calibration import (
 from isopleth.tasks.drift.in_context import WatchInContext, reference_key
 from isopleth.tasks.drift.page_watch import CauseState
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
-from isopleth.tasks.drift.reference_context import ReferenceContext, in_all
+from isopleth.tasks.drift.reference_context import ReferenceResiduals, n_compared
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
@@ -374,7 +374,7 @@ class DriftMonitor(StreamMonitor):
         frame = ScaledColumns.centred(X, keep)
         scale, default = (find(frame.centre(X), keep, table.rows) for find in (self._scales, self._default_scales))
         self.length_scale_ = self._encoding.by_column(frame.by_column(scale))
-        self._context = ReferenceContext.of(self._encoding, X, keep)
+        self._context = ReferenceResiduals.of(self._encoding, X, keep)
         X, own = self._context.beside(X, left_out=True), np.append(scale, self._context.scales(scale / default))
         frame = ScaledColumns.centred(X, np.append(keep, np.ones(len(own) - len(scale), dtype=bool))).scaled(own)
         self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), Budget.of(self))
@@ -439,8 +439,8 @@ class DriftMonitor(StreamMonitor):
         """Return the length scales of "auto"."""
         encoding = self._encoding
         if encoding.is_plain:
-            return np.asarray(math.sqrt(in_all(rows.shape[1])) * spread(rows))
-        return np.asarray((math.sqrt(in_all(encoding.kept_columns(keep))) * encoding.spreads(given, spread))[keep])
+            return np.asarray(math.sqrt(n_compared(rows.shape[1])) * spread(rows))
+        return np.asarray((math.sqrt(n_compared(encoding.kept_columns(keep))) * encoding.spreads(given, spread))[keep])
 
     def _scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
         """Return the length scales of the kept coordinates of the centred rows."""

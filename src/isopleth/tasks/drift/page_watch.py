@@ -13,7 +13,7 @@ from isopleth.tasks.drift.causes import (
     LEAST_SLOPE,
     MOST_LAGS,
     TOGETHER,
-    CauseModel,
+    NullModel,
     incident_bars,
     least_in_run,
 )
@@ -144,7 +144,7 @@ class CauseState:
         return sum(page.number >= 0 for page in self.pages)
 
     @classmethod
-    def empty(cls, model: CauseModel) -> Self:
+    def empty(cls, model: NullModel) -> Self:
         """Return the state before the first row."""
         k, d = len(model.slope), model.dim
         return cls(
@@ -178,7 +178,7 @@ class CauseWatch:
 
     def __init__(
         self,
-        model: CauseModel,
+        model: NullModel,
         state: CauseState,
         rows: StreamRows,
         positive: np.ndarray,

@@ -7,24 +7,24 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.context.residuals import Residuals, left_out_residuals
+from isopleth.context.residuals import RankRegression, left_out_residuals
 from isopleth.core.p_values import normal_quantile
 from isopleth.tables.row_encoding import RowEncoding
 
 
-def in_all(columns: int) -> int:
+def n_compared(columns: int) -> int:
     """Return how many columns are compared, with residuals beside them; a single column has none."""
     return 2 * columns if columns > 1 else columns
 
 
 @dataclass(frozen=True, eq=False)
-class ReferenceContext:
+class ReferenceResiduals:
     """Regressions of the columns of a reference on each other."""
 
     keep: np.ndarray  # (p,): mask of the coordinates of columns that vary
     columns: np.ndarray  # (k,): column of each of these
     words: np.ndarray  # (k,): mask of those of words
-    residuals: Residuals | None  # None of a single column
+    residuals: RankRegression | None  # None of a single column
 
     @classmethod
     def of(cls, encoding: RowEncoding, rows: np.ndarray, keep: np.ndarray) -> Self:
@@ -32,7 +32,7 @@ class ReferenceContext:
         widths = [block.stop - block.start for block in encoding.blocks]
         columns = np.repeat(np.arange(len(widths)), widths)[keep]
         several = len(np.unique(columns)) > 1
-        residuals = Residuals.of(rows[:, keep], columns) if several else None
+        residuals = RankRegression.of(rows[:, keep], columns) if several else None
         return cls(keep, columns, encoding.of_words[keep], residuals)
 
     def scales(self, wider: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ class ReferenceContext:
             return np.empty(0)
         count = np.bincount(self.columns)
         together = np.where(self.words, count[self.columns], 1)
-        return np.asarray(wider * np.sqrt(in_all(int(np.count_nonzero(count))) * together))
+        return np.asarray(wider * np.sqrt(n_compared(int(np.count_nonzero(count))) * together))
 
     def beside(self, rows: np.ndarray, *, left_out: bool = False) -> np.ndarray:
         """Return encoded rows and their residuals; those of the reference by regressions on other rows, if `left_out`."""

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from threadpoolctl import threadpool_limits
 
-from isopleth.core.rows import evenly_drawn
+from isopleth.core.rows import systematic_sample
 
 
 def with_indicators(Z: np.ndarray, sizes: tuple[int, ...]) -> np.ndarray:
@@ -80,7 +80,7 @@ class Selection:
             odds = self.trees.decision_function(self._features(drawn))
         odds = np.clip(odds, -np.log(_MOST_ODDS), np.log(_MOST_ODDS))
         order = np.argsort(center, kind="stable")
-        return np.sort(order[evenly_drawn(_chances(np.exp(odds[order]), n), n, rng)])
+        return np.sort(order[systematic_sample(_chances(np.exp(odds[order]), n), n, rng)])
 
 
 def _chances(odds: np.ndarray, n: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from isopleth.context.residuals import Residuals
+from isopleth.context.residuals import RankRegression
 from isopleth.core.p_values import LEVEL, adjusted_p_values
 from isopleth.tables.row_encoding import NumberEncoding
 from isopleth.tasks.two_sample.permutation import (
@@ -28,11 +28,11 @@ MISSING = "missing"
 OPEN = "standard deviations of such rows"
 
 
-def fitted_residuals(problem: TwoSampleProblem) -> Residuals:
+def fitted_residuals(problem: TwoSampleProblem) -> RankRegression:
     """Return the regressions of the coordinates that vary on those of other columns, over the rows of both samples."""
     units, labels = problem.units, problem.labels
     total = float(labels.rows.sum()) * max(units.group, 1)
-    return Residuals.of(problem.unit_rows, problem.columns_of_coordinates, shares_of_rows(units, labels), total)
+    return RankRegression.of(problem.unit_rows, problem.columns_of_coordinates, shares_of_rows(units, labels), total)
 
 
 def contrasts(problem: TwoSampleProblem, found: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:

@@ -261,7 +261,7 @@ _TIE_BREAK = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnUnits:
+class RobustScaling:
     """Units of the columns: centre, standard deviation, and the bound beyond which values are compressed."""
 
     # middle, spread, far, deviation: (d,): median; mean absolute deviation with values beyond the bound set to it; the

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from isopleth.context.forest_residuals import forest_residuals
-from isopleth.context.residuals import Residuals
+from isopleth.context.residuals import RankRegression
 from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.laws import normal_scores_of_ranks
@@ -25,8 +25,8 @@ from isopleth.tasks.two_sample.drawn_rows import WholeSamples
 from isopleth.tasks.two_sample.given_others import contrasts, fitted_residuals
 from isopleth.tasks.two_sample.permutation import (
     Basis,
-    ColumnUnits,
     Labels,
+    RobustScaling,
     Units,
     choose_centers,
     city_block_scale,
@@ -269,13 +269,13 @@ class TwoSampleProblem:
         return np.bincount(place, minlength=len(self.samples.rows))
 
     @cached_property
-    def column_units(self) -> ColumnUnits:
+    def column_units(self) -> RobustScaling:
         """Units of the columns that vary; repeated rows count, since merging would depend on other columns."""
         keep = self.varying
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             # Of sorted rows: rounding depends on the order of a sum, and the order of the rows must not matter.
             rows = np.repeat(self.samples.rows[:, keep], self._copies, axis=0)
-            found = ColumnUnits.of(rows, self.scaled[keep])
+            found = RobustScaling.of(rows, self.scaled[keep])
         refuse_sizes(found.scale, keep, self.encoding.name_at, LEAST_SIZE)
         return found
 
@@ -403,7 +403,7 @@ class TwoSampleProblem:
         return found
 
     @cached_property
-    def residuals(self) -> Residuals:
+    def residuals(self) -> RankRegression:
         """Regressions of the columns on each other."""
         return fitted_residuals(self)
 

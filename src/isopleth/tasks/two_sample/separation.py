@@ -10,7 +10,7 @@ import numpy as np
 from isopleth.core.errors import InputError
 from isopleth.core.p_values import normal_quantile
 from isopleth.core.threads import ONE_BLAS_THREAD
-from isopleth.tasks.classifier import FOLDS, Fits, FoldMoments, SpanFeatures, drawn_evenly, stratified_folds
+from isopleth.tasks.classifier import FOLDS, Fits, FoldMoments, SpanFeatures, balanced_subsample, stratified_folds
 from isopleth.tasks.column_changes import Share, changes, share_that_differs, summaries
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
 
@@ -132,7 +132,7 @@ def held_out_answers(problem: TwoSampleProblem) -> tuple[np.ndarray, np.ndarray,
     if problem.groups is not None:
         groups = np.concatenate([problem.groups[first][places[0]], problem.groups[second][places[1]]])
     with ONE_BLAS_THREAD:  # the systems of the folds are small
-        centers = np.unique(z[drawn_evenly(labels, _MOST_CENTERS, problem.seed)], axis=0)
+        centers = np.unique(z[balanced_subsample(labels, _MOST_CENTERS, problem.seed)], axis=0)
         folds = (
             stratified_folds(labels, problem.seed) if groups is None else folds_of_groups(labels, groups, problem.seed)
         )

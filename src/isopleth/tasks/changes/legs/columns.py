@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from isopleth.core.progress import unheard
-from isopleth.tasks.changes.described import SHARE, Described, described
+from isopleth.tasks.changes.described import SHARE, CalibratedDescription, described
 from isopleth.tasks.changes.description_length import describe, margin_of, unbroken
 from isopleth.tasks.changes.legs import location
 from isopleth.tasks.changes.legs.leg import NEAR, Leg, LegCandidates
@@ -18,7 +18,7 @@ from isopleth.tasks.changes.series import ObservedSeries
 _REACH = 5.0
 
 
-def run(series: ObservedSeries, model: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, model: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of each column alone."""
     if series.values.shape[1] > 1:
         yield from each_alone(series, model.found.location.changes, rng, "location")

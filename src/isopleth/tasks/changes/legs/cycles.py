@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.described import CalibratedDescription
 from isopleth.tasks.changes.dynamics import mean_scores
 from isopleth.tasks.changes.embedding import SHAPE_LAGS, Blocks, blocks_of, embedded
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
@@ -33,7 +33,7 @@ _ALIKE = 0.5
 _FEW_TOGETHER, _SHORT = 2, 20.0
 
 
-def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes between blocks of a series with a period; with 12 to 40 cycles, of parts of these and of whole ones.
 
     A part of a cycle differs from its neighbour by the phase, which hides what differs between cycles.

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from isopleth.context.residuals import Residuals
-from isopleth.tasks.changes.described import SHARE, Described
+from isopleth.context.residuals import RankRegression
+from isopleth.tasks.changes.described import SHARE, CalibratedDescription
 from isopleth.tasks.changes.legs.columns import each_alone
 from isopleth.tasks.changes.legs.leg import Leg, LegCandidates
 from isopleth.tasks.changes.series import ObservedSeries
@@ -17,13 +17,13 @@ from isopleth.tasks.changes.series import ObservedSeries
 _STEPS_A_COLUMN = 10
 
 
-def run(series: ObservedSeries, model: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, model: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of the residuals of each column by its regression on the others, at the same step."""
     length, count = series.values.shape
     if count < 2 or length < _STEPS_A_COLUMN * count:
         return
     within = _without_levels(series.values, model.found.location.changes)
-    residuals = Residuals.of(within)(within)
+    residuals = RankRegression.of(within)(within)
     if (np.ptp(residuals, axis=0) <= 0.0).any():
         return
     given = replace(series, values=residuals, shapes=residuals, reference=None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.described import CalibratedDescription
 from isopleth.tasks.changes.embedding import blocks_of, embedded, moments
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.scan import LEAST_BLOCKS, MOST_BLOCKS, ContrastScan, clipped
@@ -18,7 +18,7 @@ _ROWS = 5.0
 SHORTEST = round(LEAST_BLOCKS * _ROWS)
 
 
-def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of the innovations, averaged over five steps."""
     if described.cycle is not None or len(series) < SHORTEST:
         return

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.described import CalibratedDescription
 from isopleth.tasks.changes.series import ObservedSeries
 
 # Reaches within which changes of two legs are the same change.
@@ -31,7 +31,9 @@ class LegCandidates:
 
     changes: list[Candidate]
     reach: float = 0.0  # accuracy of the steps: a change of an earlier leg within twice this is the same change
-    described: Described | None = None  # description that later legs get, if it is no longer the one that was given
+    described: CalibratedDescription | None = (
+        None  # description that later legs get, if it is no longer the one that was given
+    )
 
 
 @dataclass(frozen=True)
@@ -44,10 +46,10 @@ class Leg:
 
     name: str
     share: float  # share of the false alarm rate of the detector
-    run: Callable[[ObservedSeries, Described, np.random.Generator], Iterable[LegCandidates]]
+    run: Callable[[ObservedSeries, CalibratedDescription, np.random.Generator], Iterable[LegCandidates]]
 
     def candidates(
-        self, series: ObservedSeries, described: Described, rng: np.random.Generator
+        self, series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator
     ) -> Iterable[LegCandidates]:
         """Yield the candidates with p-values of the whole detector."""
         for found in self.run(replace(series, rate=self.share * series.rate), described, rng):

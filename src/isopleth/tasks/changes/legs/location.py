@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from isopleth.tasks.changes.autocorrelation import cycle_of
-from isopleth.tasks.changes.described import SHARE, Described
+from isopleth.tasks.changes.described import SHARE, CalibratedDescription
 from isopleth.tasks.changes.description_length import (
     RUNS,
     Description,
@@ -36,7 +36,7 @@ _OF_BOUND = SHARE / 3.0
 _NEAR = 2.0
 
 
-def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of level and slope, and the description that remains."""
     changes = _of_segments(series, described)
     if not changes and len(described.found.location.changes):
@@ -51,7 +51,9 @@ def run(series: ObservedSeries, described: Described, rng: np.random.Generator) 
     yield LegCandidates(*_or_a_curve(kept, described))
 
 
-def _or_a_curve(changes: list[Candidate], described: Described) -> tuple[list[Candidate], float, Described]:
+def _or_a_curve(
+    changes: list[Candidate], described: CalibratedDescription
+) -> tuple[list[Candidate], float, CalibratedDescription]:
     """Return no changes and what a curve leaves, if a smooth curve describes the series more cheaply than changes do."""
     found = described.found
     # If the changes leave no noise, the descriptions differ by the error of rounding only, which is as large as the steps.
@@ -63,7 +65,7 @@ def _or_a_curve(changes: list[Candidate], described: Described) -> tuple[list[Ca
     return [], 0.0, replace(described, found=found, shapes=described.shapes - curve, curve=curve)
 
 
-def _of_segments(series: ObservedSeries, described: Described) -> list[Candidate]:
+def _of_segments(series: ObservedSeries, described: CalibratedDescription) -> list[Candidate]:
     """Return the changes of level and slope that remain beside local scatter, if all together save enough against none.
 
     Noise fitted with the changes is much too small for a nearly integrated process, so whole descriptions are compared; the
@@ -89,8 +91,8 @@ def _of_segments(series: ObservedSeries, described: Described) -> list[Candidate
 
 
 def _of_one_weak_change(
-    series: ObservedSeries, described: Described, rng: np.random.Generator
-) -> tuple[list[Candidate], Described]:
+    series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator
+) -> tuple[list[Candidate], CalibratedDescription]:
     """Return a change that costs more than it saves, but less than simulations do at the rate, and its description."""
     found = described.found
     own = margin_of(found) if found.location.innovations.any() else np.inf

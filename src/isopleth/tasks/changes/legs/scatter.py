@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from isopleth.tasks.changes.described import SHARE, Described
+from isopleth.tasks.changes.described import SHARE, CalibratedDescription
 from isopleth.tasks.changes.description_length import SHORTEST_SCATTER, pvalue_of_gain, scatter_drifts
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.legs.shapes import SHORTEST
 from isopleth.tasks.changes.series import ObservedSeries
 
 
-def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of scatter between the segments of a short series, unless a line describes the scatter better."""
     scatter = described.found.scatter
     if len(series) >= SHORTEST or scatter is None or not len(scatter.changes):

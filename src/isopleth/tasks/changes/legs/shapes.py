@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from isopleth.tasks.changes.described import Described
+from isopleth.tasks.changes.described import CalibratedDescription
 from isopleth.tasks.changes.embedding import SHAPE_LAGS, blocks_of, embedded
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.scan import LEAST_BLOCKS, MOST_BLOCKS, ContrastScan, standardised
@@ -18,7 +18,7 @@ _ROWS = 20.0
 SHORTEST = LEAST_BLOCKS * SHAPE_LAGS[0]
 
 
-def run(series: ObservedSeries, described: Described, rng: np.random.Generator) -> Iterator[LegCandidates]:
+def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of the shapes of windows of 10 steps, and of the dependence of neighbouring steps."""
     if described.cycle is not None or len(series) < SHORTEST:
         return
