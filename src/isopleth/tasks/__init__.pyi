@@ -23,9 +23,9 @@ from .made_rows.drawing import make_rows as make_rows
 from .made_rows.result import MadeRows as MadeRows
 from .two_sample.result import ConfidenceInterval as ConfidenceInterval
 from .two_sample.result import TwoSampleResult as TwoSampleResult
-from .two_sample.result import Witness as Witness
 from .two_sample.separation import Separation as Separation
 from .two_sample.shift_given import ShiftGiven as ShiftGiven
 from .two_sample.shift_in_groups import ShiftsInGroups as ShiftsInGroups
 from .two_sample.testing import two_sample_test as two_sample_test
 from .two_sample.where import GroupsSought as GroupsSought
+from .two_sample.witness import Witness as Witness
