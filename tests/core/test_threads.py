@@ -228,7 +228,12 @@ def test_the_search_of_a_ridge_takes_one_blas_thread(method, monkeypatch, many_b
 def test_the_search_of_changes_takes_one_blas_thread(monkeypatch, many_blas_threads):
     """With two it took three times the processor's time."""
     seen, describe = [], change_description.segments_of
-    monkeypatch.setattr(change_description, "segments_of", lambda *some: seen.append(blas_threads()) or describe(*some))
+
+    def noted(*some, **more):
+        seen.append(blas_threads())
+        return describe(*some, **more)
+
+    monkeypatch.setattr(change_description, "segments_of", noted)
     isopleth.ChangePointDetector(random_state=0).fit(np.random.default_rng(0).normal(size=40))
     assert seen
     assert set(map(frozenset, seen)) == {frozenset({1})}
