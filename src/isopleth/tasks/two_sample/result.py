@@ -636,7 +636,7 @@ class TwoSampleResult(Result):
         by : str
             The column that says the groups.
         given : list of str, optional
-            Columns in which rows are to be alike; by default all others.
+            Columns in which rows are to be alike; by default all others, without `by` if it holds words.
         confidence_level : float, default=0.95
             Confidence with which all intervals hold together.
         word : optional

@@ -39,6 +39,10 @@ _FEWEST_COMPARED = 10.0
 _MANY = 0.5
 
 
+class UnlikeRowsError(InputError):
+    """Error about samples of which hardly any rows are alike in the given columns: of one group, the others can be compared."""
+
+
 @dataclass(frozen=True)
 class ShiftGiven:
     """Difference of the means of a column, Y less X, among rows that are alike in given columns.
@@ -118,7 +122,7 @@ class ShiftGiven:
         unexpected = (rows.other - _cross_fitted(rows, rows.other)) * (1.0 if rows.later == 1 else -1.0)
         found = _Effect.of(values - expected, unexpected, rows.groups, level)
         if not found.rows >= _FEWEST_COMPARED:
-            raise InputError(
+            raise UnlikeRowsError(
                 f"given {in_words([names[j] for j in others])}, hardly any rows of the two samples are alike, so "
                 f"{names[column]} cannot be compared; give fewer columns."
             )

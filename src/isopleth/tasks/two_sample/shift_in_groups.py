@@ -12,7 +12,7 @@ from isopleth.core.errors import InputError, meant, quoted
 from isopleth.core.p_values import LEVEL
 from isopleth.results.text import counted, in_words
 from isopleth.tables.schema import decode_cells
-from isopleth.tasks.two_sample.shift_given import RowGroup, ShiftGiven
+from isopleth.tasks.two_sample.shift_given import RowGroup, ShiftGiven, UnlikeRowsError
 
 if TYPE_CHECKING:
     from isopleth.tasks.two_sample.problem import TwoSampleProblem
@@ -70,9 +70,7 @@ class ShiftsInGroups:
             about = target, given, confidence_level, word, group, len(found)
             try:
                 shifts.append(ShiftGiven.of(problem, names, *about))
-            except InputError as error:
-                if "hardly any rows" not in str(error):
-                    raise
+            except UnlikeRowsError:
                 left[group.name] = "hardly any rows of the two samples are alike"
         if not shifts:
             raise InputError(f"no group of {str(by)!r} has enough rows of both samples to be compared.", parameter="by")
