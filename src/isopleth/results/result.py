@@ -123,6 +123,12 @@ class Result:
         """Return the columns of the table: arrays or lists of one length."""
         raise NotImplementedError
 
+    def _first_rows(self, most: int | None) -> tuple[dict[str, Any], int]:
+        """Return the first rows of the table and the number of all; a result of many rows overrides this and makes no others."""
+        columns = self._columns()
+        total = max((len(column) for column in columns.values()), default=0)
+        return {name: column[:most] for name, column in columns.items()}, total
+
     def _sentences(self) -> list[str]:
         """Return the finding in plain words."""
         raise NotImplementedError
@@ -191,8 +197,7 @@ class Result:
 
         found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._sentences()}
         found |= {name: fact.value(self) for name, fact in self.facts.items()}
-        columns = {name: column[:most] for name, column in self._columns().items()}
-        return plain(found | {"table": records(columns)})
+        return plain(found | {"table": records(self._first_rows(most)[0])})
 
     def text(self, most: int | None = 10) -> str:
         """Return the finding, the first rows of the table and what the numbers mean, as a terminal shows them.
@@ -261,10 +266,9 @@ class Result:
 
     def _repr_html_(self) -> str:
         """Return the sentences and the first rows of the table for a notebook."""
-        columns = self._columns()
-        length = max((len(column) for column in columns.values()), default=0)
+        columns, length = self._first_rows(_SHOWN)
         head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-        rows = zip(*(column[:_SHOWN] for column in columns.values()), strict=True)
+        rows = zip(*columns.values(), strict=True)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell_text(cell))}</td>' for cell in row)}</tr>" for row in rows)
         more = f"<p>{length - _SHOWN:,} more rows are in <code>table()</code>.</p>" if length > _SHOWN else ""
         words = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())

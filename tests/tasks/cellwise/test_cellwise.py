@@ -11,7 +11,7 @@ import pytest
 from isopleth import AnomalyDetector, CellwiseDetector, InputError, read_table
 from isopleth.results.result import ShownCells
 from isopleth.tables.rules import Words, find_rules, rules_of_json, rules_to_json
-from isopleth.tasks.cellwise import detector
+from isopleth.tasks.cellwise import model as module
 from isopleth.tasks.cellwise.result import CellFindings
 
 PRICES = {"Stuhl": 49.9, "Tisch": 400.0, "Lampe": 25.5, "Regal": 89.0}
@@ -318,13 +318,23 @@ def test_cells_of_a_large_table_are_shown_when_they_are_asked_for_and_are_the_sa
     table.loc[7, "age"] = 4000.0
     model = CellwiseDetector(random_state=0, n_estimators=5).fit(table)
     small = model.cells()
-    monkeypatch.setattr(detector, "_SHOWN_AT_ONCE", 0)
+    monkeypatch.setattr(module, "_SHOWN_AT_ONCE", 0)
     large = model.cells()
     assert isinstance(large.values, ShownCells)
     assert large.to_dict() == small.to_dict()
     assert large.shifts == small.shifts
     for name, column in small.columns_of_rows().items():
         assert large.columns_of_rows()[name].tolist() == column.tolist()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_few_rows_of_a_result_are_made_without_the_others(monkeypatch):
+    found = CellwiseDetector(random_state=0, n_estimators=5).fit(people().infer_objects()).cells()
+    whole, made, of_rows = found.to_dict()["table"], [], CellFindings._of_rows
+    monkeypatch.setattr(CellFindings, "_of_rows", lambda self, rows: made.append(len(rows)) or of_rows(self, rows))
+    assert found.to_dict(3)["table"] == whole[:3]
+    assert f"{len(found) - 10:,} more rows" in found._repr_html_()
+    assert made == [3, 10]
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,15 @@ import pytest
 from isopleth import CellwiseDetector
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.results.result import ShownCells
-from isopleth.tasks.cellwise import detector as module
-from isopleth.tasks.cellwise import judged_rows
+from isopleth.tasks.cellwise import evidence, judged_rows, model
 from isopleth.tasks.cellwise.judged_rows import JudgedRows, first_equal
 
 
 @pytest.fixture(autouse=True)
 def few_rows_are_many(monkeypatch):
     monkeypatch.setattr(judged_rows, "MANY_ROWS", 100)
-    monkeypatch.setattr(module, "_SHOWN_AT_ONCE", 100)
-    monkeypatch.setattr(module, "_ROWS_AT_ONCE", 128)
+    monkeypatch.setattr(model, "_SHOWN_AT_ONCE", 100)
+    monkeypatch.setattr(evidence, "_ROWS_AT_ONCE", 128)
 
 
 def orders(n=400, seed=0):
@@ -63,13 +62,14 @@ def test_the_order_of_rows_and_columns_changes_nothing():
 
 
 def test_what_is_usual_is_the_same_where_it_was_kept_and_where_laws_are_asked():
-    model = fitted(orders())
-    table, judged, scores, _ = model._of_fit()
+    detector = fitted(orders())
+    rows = detector._of_fit()
+    table, judged, scores = rows.table, rows.judged, rows.scores
     assert (judged.columns >= 0).all()
-    others = np.flatnonzero(~model._known)  # rows of the fit are kept by laws that do not know them
+    others = np.flatnonzero(~detector._known)  # rows of the fit are kept by laws that do not know them
     asked = replace(judged, columns=np.full(len(scores), -1))
     columns = table.order[judged.columns[others]]
-    kept, again = (model._of_laws(table, each, others, columns) for each in (judged, asked))
+    kept, again = (detector._model.quantiles(table, each, others, columns) for each in (judged, asked))
     np.testing.assert_allclose(again, kept)
 
 

@@ -10,6 +10,10 @@ from isopleth.core.errors import listed
 from isopleth.core.rows import sample_places
 from isopleth.results.text import cell_text, counted
 from isopleth.tasks.cellwise.detector import CellwiseDetector
+from isopleth.tasks.cellwise.evidence import in_encoded_order
+from isopleth.tasks.cellwise.margins import margins
+from isopleth.tasks.cellwise.model import EnteredTable, unread_cells
+from isopleth.tasks.cellwise.shown_table import cells_as_shown
 
 # Rows by which rules are found; most flagged rows that are judged, and that are named.
 _ROWS, _MOST_FLAGGED, _MOST_NAMED = 1000, 200, 8
@@ -41,24 +45,38 @@ def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.
     excess, ordinary = detector._excess_of_cells(table.take(rows).frame)
     every = np.zeros((len(chosen), excess.shape[1]))
     every[judged] = excess
-    cells = CellwiseDetector()
-    worst, values = cells._flagged_by(table.take(chosen).frame, every, ordinary)
+    names, worst, values = _worst_flagged(table.take(chosen).frame, every, ordinary)
     bad, rare = judged[worst[judged] >= 0], judged[worst[judged] < 0]
     of_judged = f", of the {len(rows):,} least likely flagged ones," if len(rows) < len(flagged) else ""
     said = []
     if len(bad):
         bad = bad[np.argsort(chosen[bad], kind="stable")]
-        where = listed([f"{places[chosen[i]]} ({cells._names[worst[i]]})" for i in bad], _MOST_NAMED)
+        where = listed([f"{places[chosen[i]]} ({names[worst[i]]})" for i in bad], _MOST_NAMED)
         lines = f"{name}s {where}" if len(bad) > 1 else f"{name} {where}"
         said.append(
             f"In {lines}{of_judged} a cell does not fit the others of its row; isopleth cells judges the cells of all rows."
         )
-    if kind := _kind(cells._names, values, rare):
+    if kind := _kind(names, values, rare):
         said.append(
             f"{counted(len(rare), 'flagged row')}{of_judged} are rare kinds of rows ({kind}): no cell is unusual given the "
             "others."
         )
     return said
+
+
+def _worst_flagged(X: Any, excess: np.ndarray, ordinary: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Return the names of columns, the worst flagged cell of each row by laws that others have fitted, and the cells as shown.
+
+    The column is -1 in a row without a flagged cell. `excess` is that of the cells of X under these laws, (n, d), and `ordinary`
+    that of numbers of the rows of their fit.
+    """
+    entered = EnteredTable.of(CellwiseDetector(), X)
+    table, evidence, given = entered.table, entered.evidence, entered.given
+    bounds = entered.bounds("auto", given.of_laws.rows[given.counted], ordinary)
+    scores = evidence.scores(table, in_encoded_order(table, excess), unread_cells(X, table))
+    margin = margins(scores, bounds.at(table, evidence))
+    worst = np.where(margin.max(axis=1) > 0.0, margin.argmax(axis=1), -1)
+    return evidence.names, worst, np.asarray(cells_as_shown(table, table.rows))
 
 
 def forget_reasons(detector: Any) -> None:

@@ -37,3 +37,8 @@ def flagged_cells(scores: np.ndarray, excess: np.ndarray, bounds: np.ndarray) ->
         worst &= np.cumsum(worst, axis=1) == 1  # of ties the first column
         out[part] = (margin > 0.0) & (worst | (np.nan_to_num(excess[part], nan=-np.inf) > bounds[part]))
     return out
+
+
+def row_scores(scores: np.ndarray) -> np.ndarray:
+    """Return the largest score of each row; -1e300 for a row without a known cell."""
+    return scores.max(axis=1, initial=-np.inf, where=~np.isnan(scores)).astype(np.float64).clip(-1e300)

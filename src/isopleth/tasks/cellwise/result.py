@@ -186,6 +186,9 @@ class CellFindings(Result):
     def _columns(self) -> dict[str, Any]:
         return self.columns_of_rows()
 
+    def _first_rows(self, most: int | None) -> tuple[dict[str, Any], int]:
+        return self._of_rows(self.order[:most]), len(self)
+
     def changes(self) -> dict[str, Any]:
         """Return the cells that :meth:`CellwiseDetector.repaired` replaces, as columns.
 

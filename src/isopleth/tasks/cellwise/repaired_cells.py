@@ -1,0 +1,89 @@
+"""Repairs of the cells of a judged table: what is usual in each cell, and which of the flagged ones are certain."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from isopleth.tables.rules import Determines
+from isopleth.tasks.cellwise.margins import flagged_cells, worst_cells
+from isopleth.tasks.cellwise.mistakes import FoundMistakes, Mistake
+from isopleth.tasks.cellwise.model import CellModel, JudgedTable
+from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, CellRepairs, RepairReasons
+from isopleth.tasks.cellwise.row_mistakes import solved_for
+from isopleth.tasks.cellwise.usual_cells import UsualCells
+
+
+def repairs_of(model: CellModel, rows: JudgedTable, mistakes: FoundMistakes) -> CellRepairs:
+    """Return what is told of the cells of a table: what is usual there, by which mistake, and which are certain."""
+    table, evidence = rows.table, model.evidence
+    usual = _usual(model, rows)
+    told = CellRepairs(rows.scores, evidence.excess(table, rows.judged.excess), usual, mistakes.found)
+    bounds, absent = model.bounds_at(table), evidence.absent(table)
+    told = told.with_absent(absent).with_mistakes(table.order, mistakes.scores, bounds)
+    flagged = flagged_cells(told.scores, told.excess, bounds)
+    reasons = RepairReasons(told, told.with_usual(flagged))
+    reasons.of_mistakes(table.order, lambda each: mistake_in_words(model, rows, each))
+    reasons.add(absent, "0 stands for a missing cell")
+    for j, cells in rows.unread.items():
+        reasons.add(cells.rows, "cannot be read", j)
+    _reasons_of_words(model, rows, reasons)
+    for k in range(table.n_numeric):
+        reasons.of_far_numbers(int(table.order[k]), table.rows[:, k], flagged, bounds)
+    return replace(told, repairs=reasons.found)
+
+
+def mistake_in_words(model: CellModel, rows: JudgedTable, mistake: Mistake) -> str:
+    """Return what a mistake is, with the names of its columns."""
+    return mistake.said.format(*(model.evidence.names[rows.table.order[k]] for k in mistake.columns))
+
+
+def looks_like(model: CellModel, rows: JudgedTable, i: int, j: int) -> bool:
+    """Return whether a cell holds a word that looks like another one of its column."""
+    name, forms = model.evidence.names[j], model.evidence.forms
+    return name in forms.meant and (name, model.evidence.columns(rows.table.take([i]))[name].codes[0]) in forms
+
+
+def _reasons_of_words(model: CellModel, rows: JudgedTable, reasons: RepairReasons) -> None:
+    """Add the reasons why a word is replaced: it looks like another one, a word tells it, or one is far the likeliest."""
+    table, evidence = rows.table, model.evidence
+    columns = evidence.columns(table)
+    told = [each.rule for each in evidence.rules if isinstance(each.rule, Determines)]
+    for k in range(table.n_numeric, table.rows.shape[1]):
+        j = int(table.order[k])
+        name, words = evidence.names[j], columns[evidence.names[j]]
+        forms = np.append([(name, code) in evidence.forms for code in range(len(words.levels))], False)
+        reasons.add(forms[words.codes], f"looks like {USUAL}", j)
+        for rule in told:
+            if rule.second == name:
+                reasons.add(rule.breaks(columns), f"not {rule}", j)
+        counts = np.append(model.bounds.counts[k - table.n_numeric], np.zeros(len(words.levels) + 1))
+        rare = np.flatnonzero((counts[words.codes] <= RARE) & reasons.open[:, j])
+        if len(rare):
+            sure = model.laws.likeliest_share(evidence.without_absent(table, table.rows[rare]), k) > SURE
+            reasons.add(rare[sure], f"{USUAL} is far the likeliest", j)
+
+
+def _usual(model: CellModel, rows: JudgedTable) -> UsualCells:
+    """Return what would be usual in each cell.
+
+    A broken equation says what its worst cell should hold, exactly, and a misspelt word the word that it is a form of, of several
+    the likeliest; everything else is told by the law.
+    """
+    table, evidence = rows.table, model.evidence
+    usual = UsualCells(table.rows.shape, lambda at, columns: model.quantiles(table, rows.judged, at, columns))
+    cells = evidence.columns(table)
+    worst = worst_cells(rows.scores, model.bounds_at(table))[0]
+    for rule in evidence.equations:
+        broken = rule.breaks(cells)
+        for name in rule.columns:
+            j, said = evidence.names.index(name), solved_for(rule, name, cells)
+            at = np.flatnonzero(broken & (worst == j) & np.isfinite(said))
+            usual.put(at, j, said[at])
+    for name, meant in evidence.forms.meant.items():
+        j, k = evidence.names.index(name), evidence.place(table, name)
+        for code, among in meant.items():
+            at = np.flatnonzero(cells[name].codes == code)
+            usual.put(at, j, model.laws.likeliest(table.rows[at], k, among))
+    return usual

@@ -1,0 +1,65 @@
+"""Mistakes in the rows of a table by the model of its cells, the ways to keep an equation among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from isopleth.core.steps import recorded_step
+from isopleth.tables.checks import CheckedRows
+from isopleth.tables.rules import Equation
+from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
+from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
+from isopleth.tasks.cellwise.model import CellModel
+
+
+def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known: np.ndarray) -> FoundMistakes:
+    """Return the mistakes that explain rows; `known` is a mask of those that the laws are fitted to."""
+    kinds = None if table.columns is None else [table.columns.columns[place].kind for place in table.order]
+    numbers = [
+        k for k in range(table.n_numeric) if k not in table.limits.columns and (kinds is None or kinds[k] == "numeric")
+    ]
+    judge = _Judge(model, table)
+    found = in_encoded_order(table, scores)
+
+    def standing(at: np.ndarray) -> np.ndarray:
+        out, own = np.where(np.isnan(table.rows[at]), np.nan, found[at]), known[at]
+        if own.any():  # the scores of all other rows are by the same laws
+            out[own] = judge(table.rows[at[own]], at[own], np.ones((int(own.sum()), out.shape[1]), dtype=bool))[0]
+        return out
+
+    bounds = in_encoded_order(table, model.bounds_at(table))
+    return found_mistakes(table.rows, found, bounds, numbers, judge, standing, _solved(model.evidence, table))
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Scores and bounds of changed rows of a table, by laws that know them, encoded."""
+
+    model: CellModel
+    table: CheckedRows
+
+    def __call__(self, rows: np.ndarray, at: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        table = replace(self.table, rows=rows, weights=np.ones(len(rows)), limits=self.table.limits.take(at))
+        found = self.model.evidence.scores(table, self.model.judged(table, asked).excess, {})
+        return in_encoded_order(table, found), in_encoded_order(table, self.model.bounds_at(table))
+
+
+def _solved(evidence: CellEvidence, table: CheckedRows) -> list[Mistake]:
+    """Return for each broken equation the ways to keep it: one cell is what the others say."""
+    cells, found = evidence.columns(table), []
+    for rule in evidence.equations:
+        broken = np.flatnonzero(rule.breaks(cells))
+        for name in rule.columns:
+            k, said = evidence.place(table, name), solved_for(rule, name, cells)
+            found += [Mistake(int(i), (k,), (float(said[i]),), f"not {rule}") for i in broken if np.isfinite(said[i])]
+    return found
+
+
+def solved_for(rule: Equation, name: str, cells: dict[str, Any]) -> np.ndarray:
+    """Return what an equation says of one of its columns, in the step in which this is recorded."""
+    said = rule.relation.solved_for(name, cells)
+    step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=RECORDED)
+    return np.round(np.rint(said / step) * step, 9) if step else said
