@@ -121,3 +121,28 @@ def test_a_changed_season_says_which_part(timed):
     assert len(result) == 1
     part = r"from (09:00 to 12:00|19:00 to 22:00) of each day" if timed else r"at steps (9 to 12|19 to 22) of each 24"
     assert re.search(rf"From step 7\d\d on, the series is (3|2\.\d+|3\.\d+) (higher|lower) {part}", result.text())
+
+
+def test_the_steps_at_the_end_in_which_changes_are_not_sought_are_said(tmp_path):
+    series = np.random.default_rng(0).normal(size=(2, 500))
+    single, pair = (ChangePointDetector(random_state=0).fit(some).result_ for some in (series[0], series.T))
+    said = "Changes that too few steps follow are not sought: level in the last 4 steps; slope in the last 5 steps; scatter in"
+    assert len(single) == 0
+    assert said in single.text()
+    assert "relation" not in single.text()
+    assert "level and relation in the last 4 steps" in pair.text()
+    assert single.to_dict()["followed_by"]["level"] == 5
+    single.report(tmp_path / "page.html")
+    assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
+    short = ChangePointDetector(random_state=0).fit(series[0, :100]).result_.text()
+    assert "The series is too short for changes of shape and frequency." in short
+    assert "too few" not in ChangePointDetector().fit(np.ones(100)).result_.text()
+
+
+@pytest.mark.parametrize("days", [0.0, 3.0])
+def test_a_level_is_told_from_the_step_on_that_the_result_says(days):
+    series = days * np.sin(2.0 * np.pi * np.arange(504) / 24.0) + np.random.default_rng(2).normal(size=504)
+    for follow, told in ((4, []), (5, [499])):
+        found = ChangePointDetector(random_state=0).fit(series + 10.0 * (np.arange(504) >= 504 - follow))
+        assert found.result_.followed_by["level"] == 5
+        assert found.change_points_.tolist() == told

@@ -221,6 +221,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             zone=zone,
             given=() if given.given is None else given.given.names,
             judged=found.judged,
+            followed_by=found.followed_by,
             follows=self._followed(given, found),
             names=[str(name) for name in getattr(self, "feature_names_in_", _name_of(series))] or None,
         ).like(series)

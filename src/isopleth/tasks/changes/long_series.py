@@ -15,6 +15,7 @@ from isopleth.tasks.changes.segments import (
     fitted_noises,
     rounding_variance,
     segment,
+    shortest_segment,
     standardised,
 )
 
@@ -40,6 +41,12 @@ def segment_of_means(values: np.ndarray, **options: Any) -> Segmentation:
     # To move changes takes most of the time, and the second and third of segmentations of the same noise are hardly ever cheaper.
     found = segment(_means(values, edges), **_of_means(options, edges, size), few=1)
     return min(_placed(values, edges[found.bounds], found, size, **options), key=lambda one: one.cost)
+
+
+def shortest_at_the_end(n: int, most_lags: int, degree: int) -> int:
+    """Return the fewest steps of the last segment of a series of `n` steps."""
+    size = max(n // _MEANS, 1)
+    return size * shortest_segment(n // size, most_lags, degree)
 
 
 def _means(rows: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -86,6 +86,8 @@ class ChangePoints(Result):
         How each column was judged if columns were given: "rate" for a count in proportion to the only one, else "residual".
     follows : tuple of (int, str)
         Counts with changes that follow another count, and the name of this one.
+    followed_by : dict of str to int
+        Kinds of changes that were sought, and how many steps have to follow one: later changes are not sought.
     """
 
     change_points: np.ndarray
@@ -107,6 +109,7 @@ class ChangePoints(Result):
     given: tuple[str, ...] = field(default=(), repr=False)
     judged: tuple[str, ...] = field(default=(), repr=False)
     follows: tuple[tuple[int, str], ...] = field(default=(), repr=False)
+    followed_by: dict[str, int] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.change_points)
@@ -206,6 +209,11 @@ class ChangePoints(Result):
         "rows": Fact("integer", "steps of the series", lambda found: len(found.series)),
         "columns": Fact("integer", "columns of the series", lambda found: found.series.shape[1]),
         "changes": Fact("integer", "number of changes, an incident counted once", lambda found: found.count),
+        "followed_by": Fact(
+            "object",
+            "kinds of changes that were sought, and how many steps have to follow one",
+            lambda found: found.followed_by,
+        ),
     }
     row_keys: ClassVar[dict[str, Key]] = PLACE | {
         "change": Key(
@@ -423,4 +431,18 @@ class ChangePoints(Result):
             *["until and height: last step of an incident, and how far it is from what is beside it."]
             * bool(len(self.incidents)),
             f"kind: {in_words([f'{kind} ({words})' if kind != words else kind for kind, words in MEANINGS.items()], 8)}.",
-        ] * bool(len(self))
+        ] * bool(len(self)) + self._too_late()
+
+    def _too_late(self) -> list[str]:
+        """Return at which steps before the end changes are not sought, and which kinds are not sought at all."""
+        if not self.followed_by:
+            return []
+        of = {
+            n: [kind for kind, own in self.followed_by.items() if own == n]
+            for n in sorted(set(self.followed_by.values()))
+        }
+        last = "; ".join(f"{in_words(kinds)} in the last {counted(n - 1, 'step')}" for n, kinds in of.items())
+        sought = [kind for kind in MEANINGS if kind != "incident" and (kind != "relation" or self.series.shape[1] > 1)]
+        lacking = [kind for kind in sought if kind not in self.followed_by]
+        short = f"The series is too short for changes of {in_words(lacking)}."
+        return [f"Changes that too few steps follow are not sought: {last}.", *[short] * bool(lacking)]

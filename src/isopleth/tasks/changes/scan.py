@@ -92,6 +92,13 @@ class ContrastScan:
         """Length in steps of the blocks that are compared."""
         return self._blocks.length
 
+    def followed_by(self, steps: int, *kinds: str) -> dict[str, int]:
+        """Return by how many of the `steps` of the series changes of these kinds have to be followed; none in too few blocks."""
+        if len(self._means) < self._fewest:
+            return {}
+        last = int((len(self._means) - self._least) * self._blocks.length)
+        return dict.fromkeys(kinds, steps - last)
+
     def _widen(self, alike: float) -> None:
         """Join blocks in pairs until neighbours differ as much as blocks two apart, since they would understate scatter."""
         while len(self._means) >= _FEWEST:

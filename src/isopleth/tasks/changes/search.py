@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -41,6 +41,9 @@ class Changes:
     states: np.ndarray  # (m + 1,), int: states of the segments
     trend: str = ""  # "line" or "curve" if the series drifts along one
     searched: np.ndarray | None = None  # (n, d): values in which changes were sought, in the units of the series
+    followed_by: dict[str, int] = field(
+        default_factory=dict
+    )  # kinds that were sought, and steps that have to follow them
     judged: tuple[str, ...] = ()  # how each column was judged given others: "rate" or "residual"
 
     def of_columns(self, numbers: np.ndarray) -> Changes:
@@ -62,15 +65,17 @@ def changes_of(series: ObservedSeries, rng: np.random.Generator, legs: Sequence[
     """Find the changes of a series by the legs."""
     model = described(series, rng)
     changes: list[Candidate] = []
+    followed_by: dict[str, int] = {}
     for leg in legs:
         for new in leg.candidates(series, model, rng):
             changes = merged(changes, new)
+            followed_by |= {kind: min(steps, followed_by.get(kind, steps)) for kind, steps in new.followed_by.items()}
             model = new.described or model
     changes = one_a_gap(changes, np.any(~series.missing, axis=1))
     placed = _placed(series, model, changes, _named(series, model, changes))
     kinds = with_incidents(series.values, placed.steps, placed.kinds, placed.columns)
     trend = "curve" if model.curve is not None else "line" if model.found.location.degree > 0 else ""
-    found = _not_beside_incidents(replace(placed, kinds=kinds, trend=trend), series)
+    found = _not_beside_incidents(replace(placed, kinds=kinds, trend=trend, followed_by=followed_by), series)
     quantities = {int(step): one.quantity for step, one in zip(placed.steps, changes, strict=True)}
     told = _told(found, _sources(series, model), quantities, model.cycle)
     plain = series.shapes if model.curve is None else series.shapes - model.curve

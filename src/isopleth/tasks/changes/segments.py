@@ -597,6 +597,11 @@ def segment(
     return search.segmentation(bounds, cost, values, weights)
 
 
+def shortest_segment(n: int, most_lags: int, degree: int) -> int:
+    """Return the fewest steps of a segment: those of its coefficients, the past of its noise and two more."""
+    return min(most_lags, n // 10) + degree + 3
+
+
 def standardised(values: np.ndarray) -> np.ndarray:
     """Return columns around 0 in standard deviations."""
     return np.asarray((values - values.mean(axis=0)) / values.std(axis=0))
@@ -611,8 +616,7 @@ def _tried(
 ) -> Iterator[tuple[float, np.ndarray, SegmentationSearch]]:
     """Yield cost, bounds and search of each noise: noise and segments are fitted in turn from each start."""
     most_lags, shortest, surcharge, moving, few = options
-    lags = min(most_lags, len(z) // 10)
-    least = max(shortest, lags + degree + 3)
+    lags, least = min(most_lags, len(z) // 10), max(shortest, shortest_segment(len(z), most_lags, degree))
     seen: set[tuple[Noise, ...]] = set()
     for noises in _starting_noises(z, degree, weights, lags, least):
         for _ in range(_ROUNDS):

@@ -24,6 +24,7 @@ from isopleth.tasks.changes.series import ObservedSeries
 # A quarter of the rate of the scans is kept back, because blocks of an estimated period are less exchangeable than the shuffles
 # assume.
 _SHARE = 0.5
+_KINDS = "scatter", "shape", "frequency"  # and the relation of columns
 _LEAST_LAG = 3
 # Least share by which blocks two apart differ more than neighbours where blocks are joined, see ContrastScan. Cycles resemble the
 # cycle before them, and joined cycles would be few.
@@ -54,9 +55,9 @@ def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random
         parts = np.concatenate([shapes, laws, mean_scores(described.shapes, blocks)], axis=1)
         scan = ContrastScan(parts, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short, stretches=True)
         found = scan.changes(series.rate / len(options), described.found.location.changes)
-        yield LegCandidates(
-            [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found], reach=scan.block
-        )
+        changes = [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found]
+        followed_by = scan.followed_by(len(series), *_KINDS, *["relation"] * (series.values.shape[1] > 1))
+        yield LegCandidates(changes, reach=scan.block, followed_by=followed_by)
 
 
 def _parts(steps: int, cycle: float) -> Blocks:

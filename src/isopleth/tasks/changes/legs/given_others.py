@@ -9,8 +9,10 @@ import numpy as np
 
 from isopleth.context.residuals import RankRegression
 from isopleth.tasks.changes.described import SHARE, CalibratedDescription
+from isopleth.tasks.changes.description_length import MOST_LAGS
 from isopleth.tasks.changes.legs.columns import each_alone
 from isopleth.tasks.changes.legs.leg import Leg, LegCandidates
+from isopleth.tasks.changes.long_series import shortest_at_the_end
 from isopleth.tasks.changes.series import ObservedSeries
 
 # Fewest steps for each column, so that the regressions on the others are known.
@@ -26,6 +28,7 @@ def run(series: ObservedSeries, model: CalibratedDescription, rng: np.random.Gen
     residuals = RankRegression.of(within)(within)
     if (np.ptp(residuals, axis=0) <= 0.0).any():
         return
+    yield LegCandidates([], followed_by={"relation": shortest_at_the_end(length, MOST_LAGS, 0)})
     given = replace(series, values=residuals, shapes=residuals, reference=None)
     for found in each_alone(given, model.found.location.changes, rng, "given"):
         yield replace(found, described=replace(model, residuals=residuals))

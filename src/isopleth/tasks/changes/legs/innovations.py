@@ -27,7 +27,9 @@ def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random
     laws = embedded(left, [1], blocks, rng, normal=False, budget=series.budget)
     scan = ContrastScan(np.concatenate([moments(left, blocks), laws], axis=1), blocks, rng, remembers=True)
     found = scan.changes(series.rate, described.found.location.changes)
-    yield LegCandidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
+    changes = [Candidate(one.step, one.pvalue, "shape") for one in found]
+    kinds = ["scatter", *["relation"] * (series.values.shape[1] > 1)]
+    yield LegCandidates(changes, reach=scan.block, followed_by=scan.followed_by(len(series), *kinds))
 
 
 LEG = Leg("innovations", _SHARE, run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class LegCandidates:
     described: CalibratedDescription | None = (
         None  # description that later legs get, if it is no longer the one that was given
     )
+    # Kinds of changes that were sought, and how many steps have to follow them.
+    followed_by: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

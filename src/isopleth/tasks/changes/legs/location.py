@@ -10,6 +10,7 @@ import numpy as np
 from isopleth.tasks.changes.autocorrelation import cycle_of
 from isopleth.tasks.changes.described import SHARE, CalibratedDescription
 from isopleth.tasks.changes.description_length import (
+    MOST_LAGS,
     RUNS,
     Description,
     describe,
@@ -24,6 +25,7 @@ from isopleth.tasks.changes.description_length import (
 )
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
 from isopleth.tasks.changes.local_scatter import beside_local_scatter
+from isopleth.tasks.changes.long_series import shortest_at_the_end
 from isopleth.tasks.changes.periods import lines_of
 from isopleth.tasks.changes.scan import FEW_CYCLES
 from isopleth.tasks.changes.series import ObservedSeries
@@ -48,7 +50,8 @@ def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random
     kept = _seen_in_cycles(changes, described.found)
     if changes and not kept:
         described = described.without_levels()
-    yield LegCandidates(*_or_a_curve(kept, described))
+    least = (shortest_at_the_end(len(series), MOST_LAGS, degree) for degree in (0, 1))
+    yield LegCandidates(*_or_a_curve(kept, described), followed_by=dict(zip(("level", "slope"), least, strict=True)))
 
 
 def _or_a_curve(

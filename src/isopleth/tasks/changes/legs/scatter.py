@@ -16,13 +16,13 @@ from isopleth.tasks.changes.series import ObservedSeries
 def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
     """Yield the changes of scatter between the segments of a short series, unless a line describes the scatter better."""
     scatter = described.found.scatter
-    if len(series) >= SHORTEST or scatter is None or not len(scatter.changes):
+    if len(series) >= SHORTEST or scatter is None:
         return
-    if scatter_drifts(described.innovations, scatter.bounds):
-        return
-    found = zip(scatter.changes, scatter.gains, strict=True)
-    changes = [Candidate(int(step), pvalue_of_gain(gain, described.scatters), "scatter") for step, gain in found]
-    yield LegCandidates(changes, reach=0.5 * SHORTEST_SCATTER)
+    changes: list[Candidate] = []
+    if len(scatter.changes) and not scatter_drifts(described.innovations, scatter.bounds):
+        found = zip(scatter.changes, scatter.gains, strict=True)
+        changes = [Candidate(int(step), pvalue_of_gain(gain, described.scatters), "scatter") for step, gain in found]
+    yield LegCandidates(changes, reach=0.5 * SHORTEST_SCATTER, followed_by={"scatter": SHORTEST_SCATTER})
 
 
 LEG = Leg("scatter", SHARE, run)

@@ -27,7 +27,9 @@ def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random
     parts = embedded(normal, [SHAPE_LAGS[0]], blocks, rng, normal=True, budget=series.budget)
     scan = ContrastScan(parts, blocks, rng, remembers=True)
     found = scan.changes(series.rate, described.found.location.changes)
-    yield LegCandidates([Candidate(one.step, one.pvalue, "shape") for one in found], reach=scan.block)
+    changes = [Candidate(one.step, one.pvalue, "shape") for one in found]
+    followed_by = scan.followed_by(len(series), "shape", "frequency")
+    yield LegCandidates(changes, reach=scan.block, followed_by=followed_by)
 
 
 LEG = Leg("shapes", _SHARE, run)
