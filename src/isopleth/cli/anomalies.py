@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.commands import MOST_FLAGGED
 from isopleth.cli.many_rows import SomeRows, is_read_in_parts, judged_in_parts, refuse_with_patterns, rising_clocks
+from isopleth.cli.options import MOST_FLAGGED
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
 from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user

@@ -2,337 +2,30 @@
 
 from __future__ import annotations
 
-import contextlib
-import csv
-import json
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from importlib import import_module
-from io import StringIO
-from pathlib import Path
-from typing import Any
-
 import click
 
-from isopleth.cli.process import collect_garbage, leaving_at_once
-from isopleth.cli.program import QUIET, worded_for_the_shell
+from isopleth.cli.command import Command
+from isopleth.cli.options import (
+    DENSITY_SIZE,
+    MIXED_SIZE,
+    MOST_FLAGGED,
+    PATH,
+    ColumnList,
+    Number,
+    WholeNumber,
+    confidence_option,
+    file_option,
+    given_option,
+    ignore_missing_option,
+    json_option,
+    law_size_option,
+    raw_text_option,
+    report_option,
+    row_numbers_option,
+    size_option,
+    table_options,
+)
 from isopleth.cli.program import program as program
-from isopleth.core.errors import InputError
-from isopleth.io.input_files import check_source
-
-
-class ColumnList(click.ParamType):
-    """Option type of names separated by commas; a name that holds a comma is quoted as in a CSV file."""
-
-    name = "a,b,..."
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Return the names in `value`."""
-        try:
-            names = next(csv.reader([value], skipinitialspace=True), [])
-        except csv.Error:
-            self.fail(f"{value!r} is no list of names: quote a name that holds a line break.", param, ctx)
-        return [name.strip() for name in names if name.strip()]
-
-
-class WordList(ColumnList):
-    """Option type of words separated by commas, which keeps what was typed: it may be one word with a comma, as 46,3O is."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """Return the words in `value`."""
-        return TypedWords(super().convert(value, param, ctx), value.strip())
-
-
-class TypedWords(list[str]):
-    """Words of an option, and `typed`, the text that was typed for them."""
-
-    def __init__(self, words: list[str], typed: str) -> None:
-        super().__init__(words)
-        self.typed = typed
-
-
-class WholeNumber(click.IntRange):
-    """Option type of whole numbers of at least `min`, refused in these words."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"{value!r} is not a whole number of at least {self.min}.", param, ctx)
-
-
-class Number(click.FloatRange):
-    """Option type of numbers above `min`, and below or up to `max` if there is one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number."""
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter:
-            most = "" if self.max is None else f" and {'below' if self.max_open else 'at most'} {self.max}"
-            self.fail(f"{value!r} is not a number above {self.min}{most}.", param, ctx)
-
-
-# Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.
-MOST_FLAGGED = 1000
-
-# Default of --size for densities of `isopleth fit`.
-DENSITY_SIZE = 500
-
-# Default of --size for densities of tables with words or missing cells.
-MIXED_SIZE = 1000
-
-# Most rows that `isopleth expect` and `fill` fit the law of a column to.
-LAW_SIZE = 5000
-
-# Most rows that `isopleth sample` fits a density to.
-SAMPLE_SIZE = 2000
-
-# Without click's own check for readability, which would come before the sentences of the library.
-_PATH = click.Path(path_type=Path, readable=False)
-
-
-def _file_option(*names: str, **how: Any) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds an option whose value is a file; the last of the names is its help."""
-    return click.option(*names[:-1], type=_PATH, help=names[-1], **how)
-
-
-def _given_option(what: str, **how: Any) -> Callable[[Callable], Callable]:
-    """Return a decorator that adds --given, whose parts may stand in one option or in several."""
-    return click.option(
-        "--given",
-        type=ColumnList(),
-        multiple=True,
-        callback=lambda ctx, param, values: [part for parts in values for part in parts],
-        metavar="COL=VALUE,...",
-        help=f"{what}, one a column, as in price=3.5,colour=red; no ranges; repeatable. Quote a part that holds a comma.",
-        **how,
-    )
-
-
-class Command(click.Command):
-    """Command that is run by the function of its name in the module of its name, imported when it runs.
-
-    Parameters
-    ----------
-    stages : str
-        Names of the stages of its work, for the progress bar.
-    reads : mapping of str to str
-        Parameters that name files to read, and the kind of each file. They are checked before anything is imported.
-    writes : {"table", "frame", "answers", "model"}
-        What the file of --out holds.
-    """
-
-    def __init__(
-        self, *arguments: Any, stages: str = "", reads: Mapping[str, str] = {}, writes: str = "table", **more: Any
-    ) -> None:
-        super().__init__(*arguments, **more)
-        self._stages, self._reads, self._writes = stages.split(), reads, writes
-        self.params += [_quiet_option(), _schema_option()]
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, and keep them for the page that says how it was made."""
-        ctx.obj = list(args)  # click empties the list
-        return super().parse_args(ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Check the files to read, import the module of the command and run its function."""
-        with written_to_standard_output(ctx, self._writes):
-            return self._run(ctx)
-
-    def _run(self, ctx: click.Context) -> Any:
-        for parameter, kind in self._reads.items():
-            if ctx.params[parameter] is not None:
-                check_source(ctx.params[parameter], kind)
-        with leaving_at_once():
-            function = getattr(import_module(f"isopleth.cli.{self.name}"), str(self.name))
-            runs = import_module("isopleth.cli.run")
-        collect_garbage()
-        with worded_for_the_shell():
-            run, own = runs.Run.of(ctx, self._reads, self._stages, self._writes)
-            try:
-                return function(run, **own)
-            except InputError as error:
-                raise run.located(error) from error
-            finally:
-                run.stage.end()
-
-
-def _quiet_option() -> click.Option:
-    """Return the option that leaves out what is not an error on standard error."""
-
-    def keep(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        ctx.meta[QUIET] = ctx.meta.get(QUIET, False) or value
-
-    how: dict[str, Any] = {"is_flag": True, "expose_value": False, "callback": keep}
-    return click.Option(["-q", "--quiet"], help="Write errors only to standard error.", **how)
-
-
-def _schema_option() -> click.Option:
-    """Return the option that prints the JSON Schema of what --json prints."""
-
-    def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-        if value:
-            from isopleth.cli.json_schema import json_schema
-
-            click.echo(json.dumps(json_schema(str(ctx.command.name)), indent=2, ensure_ascii=False))
-            ctx.exit()
-
-    how: dict[str, Any] = {"is_flag": True, "expose_value": False, "is_eager": True, "callback": show}
-    return click.Option(["--json-schema"], help="Print the JSON Schema of the object that --json prints.", **how)
-
-
-@contextmanager
-def written_to_standard_output(ctx: click.Context, writes: str) -> Iterator[None]:
-    """Write the complete file of ``--out -``, CSV for tables, in the place of what is printed otherwise."""
-    if ctx.params.get("out") != Path("-"):
-        yield
-        return
-    if ctx.params.get("as_json") or ctx.params.get("resume"):
-        option = "--json" if ctx.params.get("as_json") else "--resume"
-        raise InputError(f"{option} and --out - exclude each other", hint="give --out the name of a file")
-    with tempfile.TemporaryDirectory(prefix="isopleth-") as folder:
-        ctx.params["out"] = Path(folder) / ("model" if writes == "model" else "rows.csv")
-        with contextlib.redirect_stdout(StringIO()):
-            yield
-        with open(ctx.params["out"], "rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-
-
-def _renames(parts: list[str]) -> dict[str, str]:
-    """Return the names of --rename by those that they replace."""
-    pairs = [part.rpartition("=") for part in parts]
-    if wrong := next(
-        (part for part, (old, _, new) in zip(parts, pairs, strict=True) if not old or not new.strip()), None
-    ):
-        raise InputError(f"--rename has {wrong!r}; write a column and its new name, as in --rename 3=price.")
-    return {old.strip(): new.strip() for old, _, new in pairs}
-
-
-def _detection_limits(parts: list[str]) -> dict[str, float]:
-    """Return the numbers of --detection-limits by their columns."""
-    found = {}
-    for part in parts:
-        name, _, value = part.rpartition("=")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError:
-            text = f"--detection-limits has {part!r}; write a column and a number, as in --detection-limits lead=0.5."
-            raise InputError(text) from None
-    return found
-
-
-_TABLE_OPTIONS = [
-    click.option("--exclude", type=ColumnList(), help="Leave these columns out."),
-    click.option("--id", "identifiers", type=ColumnList(), help="These columns identify rows: leave them out."),
-    click.option("--keep-id", "keep_identifiers", is_flag=True, help="Use columns that look like identifiers, too."),
-    click.option("--categorical", type=ColumnList(), help="Take these columns as categories."),
-    click.option("--numeric", type=ColumnList(), help="Take these columns as numbers."),
-    click.option(
-        "--missing", type=WordList(), help="Words that mean a missing cell.  [default: NA, N/A, NaN, null, ?, ...]"
-    ),
-    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal sign of text files.  [default: recognised]"),
-    click.option(
-        "--rename",
-        type=ColumnList(),
-        callback=lambda ctx, param, parts: None if parts is None else _renames(parts),
-        metavar="OLD=NEW,...",
-        help="Other names of columns; OLD is a name, or a number from 1 where several columns have one name.",
-    ),
-    click.option(
-        "--detection-limits",
-        type=ColumnList(),
-        callback=lambda ctx, param, parts: None if parts is None else _detection_limits(parts),
-        metavar="COLUMN=NUMBER,...",
-        help="What ND, BDL and the like say in these columns.  [default: the limit that other cells of the column say]",
-    ),
-    click.option("--sheet", metavar="NAME|NUMBER", help="Sheet of a workbook.  [default: the first visible one]"),
-    click.option("--time-columns", type=ColumnList(), help="Take these columns as times."),
-    click.option("--encoding", help="Encoding of text files, such as latin-1, or auto.  [default: UTF-8]"),
-    click.option(
-        "--max-unpacked",
-        type=WholeNumber(min=1),
-        metavar="BYTES",
-        help="Refuse packed files that are larger when they are unpacked, and tables that take more.  [default: 1 GiB]",
-    ),
-]
-
-
-def table_options(columns: str, about: str, bad_cells: str = "refuse") -> Callable[[Callable], Callable]:
-    """Return a decorator that adds the options of every command that reads a table; `bad_cells` is a default."""
-
-    def added(function: Callable) -> Callable:
-        first: list[Any] = [
-            click.option(columns, "columns", type=ColumnList(), help=about),
-            _bad_cells_option(bad_cells),
-        ]
-        for option in reversed([*first, *_TABLE_OPTIONS]):
-            function = option(function)
-        return function
-
-    return added
-
-
-def _bad_cells_option(default: str) -> Callable[[Callable], Callable]:
-    """Return the option for cells that cannot be read."""
-    return click.option(
-        "--bad-cells",
-        type=click.Choice(["refuse", "missing"]),
-        default=default,
-        show_default=True,
-        help="What becomes of cells that are not of the kind of their column, such as 46,3O among numbers: the table is refused "
-        "and they are named, or they are named and count as missing. Limits such as <0.5 are no such cells.",
-    )
-
-
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object in the place of text.")
-
-report_option = _file_option(
-    "--report",
-    "Write a page with the result, a table to sort and pictures to zoom; .html, one file that needs no network.",
-)
-
-row_numbers_option = click.option(
-    "--row-numbers",
-    is_flag=True,
-    help="Also write the row number, counted from 1, next to the line number; files without lines always have row numbers.",
-)
-
-ignore_missing_option = click.option(
-    "--ignore-missing", is_flag=True, help="Do not count a different share of missing cells as a difference."
-)
-
-raw_text_option = click.option(
-    "--raw-text",
-    is_flag=True,
-    help="Write names and words to .csv as they are, without ' before those that a spreadsheet would run as a formula.",
-)
-
-
-_size_option = click.option(
-    "--size",
-    type=WholeNumber(min=10),
-    help=f"Fit the density to so many rows of FILE, drawn at random.  [default: {SAMPLE_SIZE:,}, and at most 1,000 "
-    "of a table with gaps]",
-)
-
-_law_size_option = click.option(
-    "--size",
-    type=WholeNumber(min=10),
-    help=f"Fit the law of each column to so many rows of FILE, drawn by what they hold.  [default: {LAW_SIZE:,}]",
-)
-
-_confidence_option = click.option(
-    "--confidence-level",
-    type=Number(0, 1, min_open=True, max_open=True),
-    default=0.9,
-    show_default=True,
-    help="Confidence of each interval.",
-)
 
 
 @click.command(
@@ -341,8 +34,8 @@ _confidence_option = click.option(
     short_help="Show the least likely rows of a table.",
     reads={"file": "files", "reference": "file", "model": "model file"},
 )
-@click.argument("file", type=_PATH)
-@_file_option(
+@click.argument("file", type=PATH)
+@file_option(
     "--out",
     "Write line (or row), score, pvalue, label (1: flagged) and certain (1: selected by --fdr) of every row, and with "
     "--reference at_least (of the rows up to this one, so many are anomalies); .csv or .parquet.",
@@ -360,12 +53,12 @@ _confidence_option = click.option(
     show_default=True,
     help="Mark rows as certain at this false discovery rate.",
 )
-@_file_option("--reference", "Judge the rows of FILE by this table, whose rows are known to be ordinary.")
+@file_option("--reference", "Judge the rows of FILE by this table, whose rows are known to be ordinary.")
 @table_options("--columns", "Use these columns only.", bad_cells="missing")
 @click.option("--top", type=WholeNumber(min=0), default=10, show_default=True, help="Number of rows to show.")
-@_file_option("--save", "save_to", "Keep the fitted model in this file.", metavar="MODEL")
-@_file_option("--model", "Score the rows with this model instead of fitting one.", metavar="MODEL")
-@_file_option("--plot", "Draw the anomalies; .png, .svg or .pdf.")
+@file_option("--save", "save_to", "Keep the fitted model in this file.", metavar="MODEL")
+@file_option("--model", "Score the rows with this model instead of fitting one.", metavar="MODEL")
+@file_option("--plot", "Draw the anomalies; .png, .svg or .pdf.")
 @click.option(
     "--explain",
     is_flag=True,
@@ -394,22 +87,22 @@ def anomalies() -> None:
     short_help="Show which cells of a table are wrong.",
     reads={"file": "files"},
 )
-@click.argument("file", type=_PATH)
-@_file_option(
+@click.argument("file", type=PATH)
+@file_option(
     "--out",
     "Write the worst cell of every row: line (or row), column, value, usual, low, high, excess, flagged, certain and against; "
     ".csv or .parquet.",
 )
-@_file_option(
+@file_option(
     "--repaired",
     "Write FILE with flagged cells replaced where it is certain enough what they should hold; all others, and columns that are "
     "not used, as they stand.",
 )
-@_file_option(
+@file_option(
     "--changes",
     "Write the cells that --repaired replaces: line (or row), column, old, new and reason; .csv or .parquet.",
 )
-@_file_option(
+@file_option(
     "--rules",
     "Write the rules that nearly all rows keep to this file, or judge by those of the file if it is there.",
     metavar="JSON",
@@ -421,8 +114,8 @@ def anomalies() -> None:
 )
 @table_options("--columns", "Use these columns only.", bad_cells="missing")
 @click.option("--top", type=WholeNumber(min=0), default=10, show_default=True, help="Number of rows to show.")
-@_file_option("--save", "save_to", "Keep the fitted model in this file.", metavar="MODEL")
-@_file_option("--plot", "Draw the worst cells; .png, .svg or .pdf.")
+@file_option("--save", "save_to", "Keep the fitted model in this file.", metavar="MODEL")
+@file_option("--plot", "Draw the worst cells; .png, .svg or .pdf.")
 @row_numbers_option
 @raw_text_option
 @report_option
@@ -439,7 +132,7 @@ def cells() -> None:
 @click.command(
     cls=Command, stages="reading searching writing", short_help="Show where a series changes.", reads={"file": "file"}
 )
-@click.argument("file", type=_PATH)
+@click.argument("file", type=PATH)
 @table_options("--column", "Use this column, or several as one series of vectors.")
 @click.option(
     "--time",
@@ -472,10 +165,10 @@ def cells() -> None:
     show_default=True,
     help="Probability with which a series without a change may show one.",
 )
-@_file_option(
+@file_option(
     "--out", "Write line (or row), time, segment and change (what changed, or nothing) of every row; .csv or .parquet."
 )
-@_file_option("--plot", "Draw the series and its changes; .png, .svg or .pdf.")
+@file_option("--plot", "Draw the series and its changes; .png, .svg or .pdf.")
 @row_numbers_option
 @report_option
 @json_option
@@ -493,8 +186,8 @@ def changes() -> None:
     short_help="Test whether two tables differ, and show where.",
     reads={"a": "files", "b": "files"},
 )
-@click.argument("a", type=_PATH)
-@click.argument("b", type=_PATH, required=False)
+@click.argument("a", type=PATH)
+@click.argument("b", type=PATH, required=False)
 @click.option(
     "--split",
     metavar="COL[=A[,B]]|COL@VALUE",
@@ -532,8 +225,8 @@ def changes() -> None:
     help="Say in which groups of this column another one changed, however small the change of all rows is; with --target how far "
     "that moved in each group.",
 )
-@_file_option("--out", "Write file, part, line (or row) and fitted difference of every row; .csv or .parquet.")
-@_file_option("--plot", "Draw columns and rows; .png, .svg or .pdf.")
+@file_option("--out", "Write file, part, line (or row) and fitted difference of every row; .csv or .parquet.")
+@file_option("--plot", "Draw columns and rows; .png, .svg or .pdf.")
 @click.option("--top", type=WholeNumber(min=1), default=10, show_default=True, help="Show so many columns.")
 @click.option(
     "--resamples",
@@ -556,7 +249,7 @@ def compare() -> None:
 
 
 @click.command(cls=Command, stages="reading fitting writing", short_help="Find known anomalies in an included table.")
-@_file_option("--plot", "Where to draw the picture; .png, .svg or .pdf.  [default: isopleth-demo.png, with matplotlib]")
+@file_option("--plot", "Where to draw the picture; .png, .svg or .pdf.  [default: isopleth-demo.png, with matplotlib]")
 @json_option
 def demo() -> None:
     """Find the anomalies in an included table, in which they are known, and draw them."""
@@ -568,12 +261,12 @@ def demo() -> None:
     short_help="Say what values to expect where others are known.",
     reads={"file": "files"},
 )
-@click.argument("file", type=_PATH)
-@_given_option("Known values", required=True)
-@_confidence_option
-@_law_size_option
+@click.argument("file", type=PATH)
+@given_option("Known values", required=True)
+@confidence_option
+@law_size_option
 @table_options("--columns", "Use these columns only.")
-@_file_option("--plot", "Draw the density of each column; .png, .svg or .pdf.")
+@file_option("--plot", "Draw the density of each column; .png, .svg or .pdf.")
 @report_option
 @json_option
 def expect() -> None:
@@ -587,10 +280,10 @@ def expect() -> None:
     reads={"file": "files", "reference": "files"},
     writes="frame",
 )
-@click.argument("file", type=_PATH)
-@_file_option("--out", "Write the table there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.", required=True)
-@_file_option("--reference", "Fit the laws to this table, and fill FILE by them.")
-@_file_option(
+@click.argument("file", type=PATH)
+@file_option("--out", "Write the table there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.", required=True)
+@file_option("--reference", "Fit the laws to this table, and fill FILE by them.")
+@file_option(
     "--filled",
     "Write the filled cells there, one a row: where, value, and its interval or probability; .csv or .parquet.",
 )
@@ -612,8 +305,8 @@ def expect() -> None:
     show_default=True,
     help="Whether cells that say a limit, such as <0.5, stay as they are, or get the number to expect inside it.",
 )
-@_confidence_option
-@_law_size_option
+@confidence_option
+@law_size_option
 @table_options("--columns", "Use these columns only.")
 @raw_text_option
 @report_option
@@ -635,8 +328,8 @@ def fill() -> None:
     reads={"file": "file"},
     writes="model",
 )
-@click.argument("file", type=_PATH)
-@_file_option("--out", "Keep the fitted model in this file.", required=True, metavar="MODEL")
+@click.argument("file", type=PATH)
+@file_option("--out", "Keep the fitted model in this file.", required=True, metavar="MODEL")
 @click.option(
     "--kind",
     type=click.Choice(["density", "score"]),
@@ -676,8 +369,8 @@ def fit() -> None:
     short_help="Watch rows from standard input for a change.",
     reads={"reference": "files"},
 )
-@_file_option("--reference", "Table of usual rows, with which the others are compared.", required=True)
-@_file_option("--state", "Store the position in the stream in this file; if the file exists, continue there.")
+@file_option("--reference", "Table of usual rows, with which the others are compared.", required=True)
+@file_option("--state", "Store the position in the stream in this file; if the file exists, continue there.")
 @click.option(
     "--replay", is_flag=True, help="Standard input begins at its first row again: skip rows counted in --state."
 )
@@ -713,7 +406,7 @@ def fit() -> None:
 )
 @table_options("--columns", "Use these columns only.")
 @ignore_missing_option
-@_file_option(
+@file_option(
     "--metrics",
     "Keep counts of rows and alarms, the statistic and its threshold in this file, in the text format of Prometheus.",
 )
@@ -734,8 +427,8 @@ def monitor() -> None:
     short_help="Estimate the shares of classes in a table without labels.",
     reads={"train": "file", "test": "file"},
 )
-@click.argument("train", type=_PATH)
-@click.argument("test", type=_PATH)
+@click.argument("train", type=PATH)
+@click.argument("test", type=PATH)
 @click.option("--target", required=True, metavar="COL", help="The column of TRAIN that names the class of each row.")
 @click.option(
     "--by", metavar="COL", help="Estimate the shares among the rows of TEST with each entry of this column, too."
@@ -748,8 +441,8 @@ def monitor() -> None:
     is_flag=True,
     help="Give intervals for the population that the rows of TEST were drawn from, and not for these rows.",
 )
-@_file_option("--out", "Write class, prior, lower and upper, with --by for each group; .csv or .parquet.")
-@_file_option("--plot", "Draw the shares; .png, .svg or .pdf.")
+@file_option("--out", "Write class, prior, lower and upper, with --by for each group; .csv or .parquet.")
+@file_option("--plot", "Draw the shares; .png, .svg or .pdf.")
 @raw_text_option
 @report_option
 @json_option
@@ -768,14 +461,14 @@ def prior() -> None:
     reads={"file": "files", "model": "model file"},
     writes="frame",
 )
-@click.argument("file", type=_PATH, required=False)
+@click.argument("file", type=PATH, required=False)
 @click.option("-n", "--rows", type=WholeNumber(min=1), required=True, help="Number of rows to make.")
-@_file_option("--out", "Write the rows there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.", required=True)
+@file_option("--out", "Write the rows there; .csv, .tsv, .jsonl, .parquet or, for numbers, .npy.", required=True)
 @click.option("--seed", type=WholeNumber(min=0), default=0, show_default=True, help="Seed of the draws.")
-@_file_option("--model", "Draw from this density instead of fitting one to FILE.", metavar="MODEL")
-@_file_option("--save", "save_to", "Keep the fitted density in this file.", metavar="MODEL")
-@_size_option
-@_given_option("Values that some columns have in every row")
+@file_option("--model", "Draw from this density instead of fitting one to FILE.", metavar="MODEL")
+@file_option("--save", "save_to", "Keep the fitted density in this file.", metavar="MODEL")
+@size_option
+@given_option("Values that some columns have in every row")
 @click.option("--complete", is_flag=True, help="Leave no cell empty.")
 @table_options("--columns", "Use these columns only.")
 @raw_text_option
@@ -798,11 +491,9 @@ def sample() -> None:
     reads={"model": "model file", "file": "file"},
     writes="answers",
 )
-@click.argument("model", type=_PATH)
-@click.argument("file", type=_PATH)
-@_file_option(
-    "--out", "Write line (or row) and answers there; .csv, .parquet or .npy.", required=True, metavar="RESULT"
-)
+@click.argument("model", type=PATH)
+@click.argument("file", type=PATH)
+@file_option("--out", "Write line (or row) and answers there; .csv, .parquet or .npy.", required=True, metavar="RESULT")
 @table_options("--columns", "Use these columns only.")
 @click.option("--chunk-rows", type=WholeNumber(min=1), help="Rows in memory at a time.  [default: those of 8 MiB]")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run, if there was one.")
@@ -824,7 +515,7 @@ def score() -> None:
     short_help="Say what a table holds, and what is odd about it.",
     reads={"file": "files"},
 )
-@click.argument("file", type=_PATH)
+@click.argument("file", type=PATH)
 @table_options("--columns", "Use these columns only.", bad_cells="missing")
 @report_option
 @json_option

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from isopleth.cli.commands import LAW_SIZE
 from isopleth.cli.fill import recorded
 from isopleth.cli.given import limited, ranges_of, unbounded_ranges, values_of
+from isopleth.cli.options import LAW_SIZE
 from isopleth.cli.run import Run
 from isopleth.conditional import ExpectedCells, LawsGiven
 from isopleth.files.file_table import FileTable

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from isopleth.cli.commands import LAW_SIZE
+from isopleth.cli.options import LAW_SIZE
 from isopleth.cli.run import Run, refuse_same
 from isopleth.cli.split import columns_of
 from isopleth.conditional import DensityImputer

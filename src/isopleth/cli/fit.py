@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import isopleth
-from isopleth.cli.commands import DENSITY_SIZE, MIXED_SIZE
+from isopleth.cli.options import DENSITY_SIZE, MIXED_SIZE
 from isopleth.cli.program import removed_if_refused, resumable, say
 from isopleth.cli.run import Run, refuse_same, tell
 from isopleth.core.budget import Budget

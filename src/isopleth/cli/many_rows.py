@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.cli.commands import MOST_FLAGGED
+from isopleth.cli.options import MOST_FLAGGED
 from isopleth.cli.program import ShellWording, say
 from isopleth.cli.run import Run
 from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user

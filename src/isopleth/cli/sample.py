@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from isopleth.cli.commands import SAMPLE_SIZE
 from isopleth.cli.given import values_of, warn_beyond
+from isopleth.cli.options import SAMPLE_SIZE
 from isopleth.cli.program import of_this_version, say
 from isopleth.cli.run import Run, schema_of
 from isopleth.core.errors import InputError, printable
