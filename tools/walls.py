@@ -268,7 +268,7 @@ PACKAGES = (
             (
                 "anomaly",
                 "which rows are unlikely, and why",
-                ("detector", "result", "explanation", "whole_table", "fit_sample"),
+                ("detector", "fit_in_parts", "result", "explanation", "whole_table", "fit_sample"),
                 (
                     "run `isopleth anomalies` on a file of your own",
                     "read pooled_rule.py: what makes a row unlikely",

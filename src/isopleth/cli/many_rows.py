@@ -22,7 +22,8 @@ from isopleth.io.input_files import is_pattern
 from isopleth.results.result import ShownCells
 from isopleth.tables.checks import rising_times
 from isopleth.tables.schema import Schema
-from isopleth.tasks.anomaly.detector import AnomalyDetector, fit_parts
+from isopleth.tasks.anomaly.detector import AnomalyDetector
+from isopleth.tasks.anomaly.fit_in_parts import fit_parts
 from isopleth.tasks.anomaly.result import COMPARED_ROWS, Anomalies
 
 # Cells of a Parquet file, and bytes of a text, from which it is read chunk by chunk, several times.

@@ -29,7 +29,7 @@ from isopleth.score.nystrom import fit_parts as fit_score
 from isopleth.tables.checks import given_names
 from isopleth.tables.given import Given
 from isopleth.tasks.anomaly.detector import AnomalyDetector
-from isopleth.tasks.anomaly.detector import fit_parts as fit_detector
+from isopleth.tasks.anomaly.fit_in_parts import fit_parts as fit_detector
 from isopleth.tasks.changes.detector import ChangePointDetector
 from isopleth.tasks.drift.monitor import DriftMonitor
 

@@ -19,7 +19,8 @@ from isopleth.tables.cells import TRUTH
 from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Schema
-from isopleth.tasks.anomaly.detector import AnomalyDetector, fit_parts
+from isopleth.tasks.anomaly.detector import AnomalyDetector
+from isopleth.tasks.anomaly.fit_in_parts import fit_parts
 from isopleth.tasks.drift.monitor import DriftMonitor
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test as test_in_memory

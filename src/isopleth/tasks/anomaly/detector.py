@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -15,12 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.errors import InputError, probability, quoted, warn_user
+from isopleth.core.errors import probability, warn_user
 from isopleth.core.p_values import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
-from isopleth.core.parts import Parts, take_columns
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import Rounding
-from isopleth.core.scales import ScaledColumns, medians
 from isopleth.core.tails import Tail
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs, interruptible
 from isopleth.tables.checks import (
@@ -28,28 +25,28 @@ from isopleth.tables.checks import (
     TakesKinds,
     ends_of_times,
     enter,
-    numbered_groups,
-    plain_names,
     used_names,
     varying_columns,
     warn_few_rows,
     warn_of_times_apart,
 )
 from isopleth.tasks.anomaly.fit_sample import (
-    AllRows,
-    AllScores,
     CodedRows,
     FirstLook,
-    FitSample,
     digest_of,
-    distinct_places,
+)
+from isopleth.tasks.anomaly.framed_rows import (
+    checked_groups,
+    frame_of,
+    numbers_of_codes,
+    warn_of_new_gaps,
+    with_gap_codes,
 )
 from isopleth.tasks.anomaly.training_table import (
     NEW,
     TrainingTable,
     WithConstants,
     fit_with_constants,
-    frame_of_constants,
 )
 
 # Rules, reasons and results are loaded by the method that needs them: a program that only makes a detector starts faster.
@@ -62,7 +59,6 @@ if TYPE_CHECKING:
 
 SAMPLES, SAMPLES_WITH_CATEGORIES = 32, 128  # rows of the largest samples of the joint evidence
 FEWEST_FOR_STOREY = 100  # new rows below which the number of ordinary ones is not estimated
-_TIE = 1e-9  # scores that differ by less than this share are one
 WORTH_A_LOOK = 1 / 30  # tail share at or below which contamination="auto" flags a row
 
 
@@ -260,14 +256,16 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         self.__dict__.pop("offset_", None)  # a fit that fails must leave no mixture of two models
         entered = enter(self, X, reset=True, min_samples=2)
         n = len(entered.rows)
-        self._groups = self._checked_groups(groups, n)
+        self._groups = checked_groups(groups, n, self.novelty)
         sampled = n > self.max_fit_rows and not self.novelty
         look = FirstLook(entered.rows.shape[1], self._most_common if sampled else 0).add(entered.rows)
         seed = self._begin(look, entered.columns)
         if sampled:
-            self._fit_sample(CodedRows(entered.rows, self._budget), look, entered.columns, seed)
+            from isopleth.tasks.anomaly.fit_in_parts import fit_to_sample
+
+            fit_to_sample(self, CodedRows(entered.rows, self._budget), look, entered.columns, seed)
             return entered.finish(self)
-        X = self._coded(entered)
+        X = with_gap_codes(entered.rows, self._gap_codes)
         surprises, table, in_frame = self._fit_rule(X, entered.columns, seed)
         self._digest_of_fit = digest_of(in_frame).hexdigest()
         if self.novelty:
@@ -300,7 +298,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         self._ends = ends_of_times(X, columns)
         self._rounding = Rounding.of(X, constants=True)
         X = self._rounding.apply(X)
-        self._frame = self._framed(X, columns)
+        names, order = used_names(self, columns), range(X.shape[1]) if columns is None else columns.order
+        keep = varying_columns(self, X, [names[i] for i in order], constants=True)
+        self._frame = frame_of(X, keep, self._n_numeric)
         # Merged in the frame, where rows that differ by less than their digits have become one.
         numeric = self._numeric_in_frame
         in_frame = self._frame.enter(X)
@@ -308,7 +308,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         first = np.unique(table.place, return_index=True)[1]
         from isopleth.tasks.anomaly.reasons import Reasons
 
-        self._reasons, self._seed = Reasons.of(X, first, self._n_numeric, self._codes_of(X)), seed
+        self._reasons, self._seed = Reasons.of(X, first, self._n_numeric, numbers_of_codes(X, self._gap_codes)), seed
         warn_few_rows(*table.rows.shape)
         self._rule: PooledRule | ReferenceRule | WithConstants
         if self.novelty:
@@ -341,89 +341,6 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         """Number of columns of numbers in the frame; they come first."""
         return int(self._frame.keep[: self._n_numeric].sum())
 
-    def _fit_sample(self, parts: Parts, look: FirstLook, columns: Schema | None, seed: int) -> None:
-        """Fit the rule to a sample of the rows, and judge all rows by it, in two more passes over their parts."""
-        size = int(self.max_fit_rows)
-        found = parts.sums(lambda: FitSample(size, seed, look), self._add_to_sample)
-        if found.lacks_rows:
-            found = parts.sums(lambda: FitSample(size, seed, look, every=True), self._add_to_sample)
-        drawn, copies, weights = found.drawn
-        surprises, table, _ = self._fit_rule(drawn, columns, seed, copies, weights)
-        every = found.complete and len(drawn) <= size
-        self.n_samples_fit_ = look.n_rows if every else min(round(float(weights.sum())), look.n_rows)
-        scores = parts.sums(AllScores, self._add_scores)
-        self._digest_of_fit = scores.digest
-        self._judge(surprises, table, scores.all)
-
-    def _add_to_sample(self, found: FitSample, rows: np.ndarray, weights: np.ndarray | None) -> FitSample:
-        found.add(self._with_gap_codes(rows))
-        return found
-
-    def _add_scores(self, found: AllScores, rows: np.ndarray, weights: np.ndarray | None) -> AllScores:
-        """Add the scores of rows."""
-        in_frame = self._frame.enter(self._rounding.apply(self._with_gap_codes(rows)))
-        first, place = distinct_places(in_frame)
-        once = in_frame if len(first) == len(rows) else in_frame[first]
-        scores = -self._rule.surprises(once, self._index.find(once), self._budget).sum(axis=1)
-        return found.add(scores if once is in_frame else scores[place], in_frame)
-
-    def _checked_groups(self, groups: Any, n: int) -> np.ndarray | None:
-        """Return the numbers of the groups of `n` rows; InputError if a label is missing or there is only one group."""
-        if groups is None:
-            return None
-        if not self.novelty:
-            raise InputError("groups are used with novelty=True only: without it all rows are judged by small samples.")
-        (numbers,) = numbered_groups([groups], [n])
-        if numbers.max() == 0:
-            raise InputError("groups has one label only; expected at least two groups.")
-        return numbers
-
-    def _coded(self, table: CheckedRows) -> np.ndarray:
-        """Return rows with a code for missing words, that of the most frequent word if no training row had a gap."""
-        return self._with_gap_codes(table.rows)
-
-    def _warn_of_new_gaps(self, table: CheckedRows) -> None:
-        """Warn of missing words where no row of the fit lacked one."""
-        if table.columns is None or table.rows.shape[1] == self._n_numeric:
-            return
-        new = np.isnan(table.rows[:, self._n_numeric :]).any(axis=0) & np.isnan(self._gap_codes)
-        words = [str(column.name) for column in table.columns.columns if column.kind == "categorical"]
-        if names := [name for name, is_new in zip(words, new, strict=True) if is_new]:
-            warn_user(
-                f"words are missing in {quoted(names)}, where no row of the fit lacks one; they count as the most frequent word."
-            )
-
-    def _with_gap_codes(self, rows: np.ndarray) -> np.ndarray:
-        """Return rows of numbers and codes with a code for missing words."""
-        gaps, numeric = np.isnan(rows), self._n_numeric
-        if not gaps[:, numeric:].any():
-            return rows
-        words = np.where(gaps[:, numeric:], np.nan_to_num(self._gap_codes), rows[:, numeric:])
-        return np.column_stack([rows[:, :numeric], words])
-
-    def _codes_of(self, X: np.ndarray) -> np.ndarray:
-        """Return how many codes each column of words can have: words, unseen ones, and gaps where they count as a word."""
-        return np.fmax(X[:, self._n_numeric :].max(axis=0, initial=0.0), np.nan_to_num(self._gap_codes)) + 1.0
-
-    def _framed(self, X: np.ndarray, columns: Schema | None) -> ScaledColumns:
-        """Return the frame of the columns with a known cell: numbers have a size of about 1, and codes stay as they are."""
-        numeric, names = self._n_numeric, used_names(self, columns)
-        order = np.arange(X.shape[1]) if columns is None else columns.order
-        keep = varying_columns(self, X, [names[i] for i in order], constants=True)
-        if np.isnan(X).any() or numeric < X.shape[1]:
-            shift = np.where(keep, np.nanmedian(np.where(keep, X, 0.0), axis=0), 0.0)
-            shift[numeric:] = 0.0
-            frame = ScaledColumns(keep, shift[keep], np.ones(int(keep.sum())))
-        else:
-            frame = interruptible(100.0 * X.size, ScaledColumns.centred, X, keep)
-        size = np.abs(frame.centre(X))
-        # Columns are scaled to numbers of a size about 1, so that squares neither over- nor underflow.
-        middle = np.nanmedian(size, axis=0) if np.isnan(size).any() else medians(size)
-        scale = np.where(middle > 0.0, middle, np.nanmax(size, axis=0))
-        scale = np.where(scale > 0.0, scale, frame_of_constants(frame.shift))
-        scale[int(frame.keep[:numeric].sum()) :] = 1.0
-        return frame.scaled(scale)
-
     def _judge(self, surprise: np.ndarray, table: TrainingTable, scores: np.ndarray) -> None:
         """Set scores, p-values and labels of all rows, and the threshold, by the surprise of the rows that were fitted."""
         weights = table.copies.astype(float) if self.novelty else table.weights
@@ -443,6 +360,10 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             beyond = -self._tail.threshold(WORTH_A_LOOK)
             self.offset_ = min(beyond, least - 1e-6 * max(1.0, abs(least)))
 
+    def _coded(self, rows: np.ndarray) -> np.ndarray:
+        """Return checked rows as the rule takes them: rounded as those of the fit, with a code for missing words."""
+        return self._rounding.apply(with_gap_codes(rows, self._gap_codes))
+
     @property
     def _budget(self) -> Budget:
         return Budget(float(self.memory_limit), effective_n_jobs(self.n_jobs), self.verbose)
@@ -452,8 +373,8 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         check_is_fitted(self, "offset_")
         table = enter(self, X)
         if warn:
-            self._warn_of_new_gaps(table)
-        rows = self._frame.enter(self._rounding.apply(self._coded(table)))
+            warn_of_new_gaps(table, self._gap_codes)
+        rows = self._frame.enter(self._coded(table.rows))
         if warn and not self._is_of_fit(rows):
             warn_of_times_apart(table, *self._ends, "that is what makes rows odd")
         return table, rows
@@ -705,56 +626,15 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         >>> AnomalyDetector(random_state=0).fit(X).explain([[0.0, 9.0], [-7.0, 0.0]]).top(k=1)
         [['column 1'], ['column 0']]
         """
-        from isopleth.tasks.anomaly.explanation import Explanation
+        from isopleth.tasks.anomaly.explained_rows import explanation
 
-        table, rows = self._enter(X, warn=False)
-        known, names = self._index.find(rows), used_names(self, table.columns)
-        cells = self._rounding.apply(self._coded(table))
-        surprises = self._rule.surprises(rows, known, self._budget)
-        judged = self._reasons.judge(cells, known, self._seed, self._budget)
-        others = np.zeros(cells.shape)  # what other values than that of a constant column say
-        if isinstance(self._rule, WithConstants):
-            others[:, self._frame.keep] = self._rule.step * self._rule.others(rows)
-
-        def shown(rows: np.ndarray) -> np.ndarray:
-            """Return coded rows as cells of the table: the code of a gap is none of its words."""
-            words = rows[:, table.n_numeric :]
-            words[words == self._gap_codes] = np.nan
-            return rows if table.columns is None else table.columns.shown(rows)
-
-        back = np.argsort(table.order)
-        found = Explanation(
-            names,
-            shown(table.rows.copy()),
-            excess=(judged.excess + others)[:, back],
-            rarity=(judged.rarity + others)[:, back],
-            usual=shown(judged.usual),
-            low=shown(judged.low),
-            high=shown(judged.high),
-            scores=-surprises.sum(axis=1),
-            evidence=dict(zip(self._rule.kinds, surprises.T, strict=True)),
-        )
-        return replace(found, telling=self._telling(found, cells, table.order)).like(X)
+        return explanation(self, X)
 
     def _excess_of_cells(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the excess of the cells of rows, (n, d), and that of numbers of rows of the fit, (m, p), as `explain` has it."""
-        table, rows = self._enter(X, warn=False)
-        cells, known = self._rounding.apply(self._coded(table)), self._index.find(rows)
-        judged = self._reasons.judge(cells, known, self._seed, self._budget)
-        own = self._reasons.judge(self._reasons.drawn, self._reasons.numbers, self._seed, self._budget)
-        return judged.excess[:, np.argsort(table.order)], own.excess[:, : self._n_numeric]
+        from isopleth.tasks.anomaly.explained_rows import excess_of_cells
 
-    def _telling(self, found: Explanation, cells: np.ndarray, order: np.ndarray) -> np.ndarray:
-        """Return the column that tells most of each cell that an explanation names; -1 elsewhere."""
-        from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW
-
-        out, column = np.full(cells.shape, -1), np.argsort(order)
-        named = [(i, j) for i in range(len(found)) for j in found.leading(i, COLUMNS_A_ROW)]
-        for j in sorted({j for _, j in named}):
-            rows = np.array([i for i, k in named if k == j])
-            told = self._reasons.telling(cells[rows], int(column[j]))
-            out[rows, j] = np.where(told >= 0, order[told], -1)
-        return out
+        return excess_of_cells(self, X)
 
     def anomalies(self, X: Any, fdr: float = 0.1, explain: int = 0) -> Anomalies:
         """Judge the rows of a table and return the answer as a table, a picture or a page.
@@ -781,33 +661,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         InputError
             If the rows or parameters cannot be used.
         """
-        from isopleth.results.result import chosen_rows, index_of, shown_cells
-        from isopleth.tasks.anomaly.certificate import CONFIDENCE
-        from isopleth.tasks.anomaly.result import Anomalies
-        from isopleth.tasks.anomaly.whole_table import deciding_column, rows_to_explain
+        from isopleth.tasks.anomaly.judged_table import anomalies
 
-        table, rows = self._enter(X, warn=False)  # `select` warns
-        own, scores = self._is_of_fit(rows), self._score(rows)
-        cells, names = shown_cells(X, table.rows, plain_names(self))
-        if own:
-            found = self.anomalies_of_fit(names, cells, fdr)
-        else:
-            labels = np.where(scores < self.offset_, -1, 1)
-            judged = (names, cells, scores, self._p_values(rows), labels, to_numpy(self.select(X, fdr=fdr)), float(fdr))
-            found = Anomalies(*judged, self._rule_of_flags(own=False), new=True, sampled=self._sampled)
-            found = replace(found, resolution=1.0 / (self._references() + 1))
-        found = replace(found, where=index_of(X) or found.where)
-        if table.columns is not None or table.missing.any():
-            found = replace(found, drawn=self._drawn(table) if table.n_numeric else None)
-        if not own and len(some := rows_to_explain(found.certain)):
-            found = replace(found, decided_by=deciding_column(self.explain(chosen_rows(X, some)), names))
-        if self.novelty and not own and self._split is not None:
-            certificate = self._split.certificate(rows, self._budget)
-            found = replace(found, at_least=certificate.at_least(found.order), confidence=CONFIDENCE)
-        if explain:
-            chosen = found.order[:explain]
-            found = replace(found, explanation=self.explain(chosen_rows(X, chosen)), explained_rows=chosen)
-        return found.like(X)
+        return anomalies(self, X, fdr, explain)
 
     def anomalies_of_fit(self, names: list[str], cells: Any, fdr: float = 0.1) -> Anomalies:
         """Return the answer about the rows of the fit, whose cells need not be in memory.
@@ -825,50 +681,9 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
         -------
         Anomalies
         """
-        from isopleth.results.text import resolution_of
-        from isopleth.tasks.anomaly.result import Anomalies
+        from isopleth.tasks.anomaly.judged_table import anomalies_of_fit
 
-        certain, labels = to_numpy(self.select(fdr=fdr)), to_numpy(self.training_labels_)
-        judged = (names, cells, to_numpy(self.training_scores_), to_numpy(self.p_values_), labels, certain, float(fdr))
-        resolution = resolution_of(self.n_samples_fit_)
-        return Anomalies(*judged, self._rule_of_flags(own=True), resolution=resolution, sampled=self._sampled)
-
-    @property
-    def _sampled(self) -> int | None:
-        """Number of rows that the rule is fitted to, if these are a sample."""
-        return self.n_samples_fit_ if self.n_samples_fit_ < len(self.training_scores_) else None
-
-    def _rule_of_flags(self, *, own: bool) -> str:
-        """Return what a flag means, in a few words; `own` for the rows of the fit."""
-        if self.contamination == "auto":
-            always = ", which 3 to 4 % of the rows of most tables are, whatever they hold" * (own and not self.novelty)
-            return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{always}"
-        return f"the least likely {float(self.contamination):.3g} of the fitted rows{self._ties()}"
-
-    def _ties(self) -> str:
-        """Say that rows with one score decide how many are flagged, where it is fewer than the share asked for."""
-        scores = to_numpy(self.training_scores_)
-        wanted, flagged = int(float(self.contamination) * len(scores)), int((to_numpy(self.training_labels_) < 0).sum())
-        if flagged >= wanted:
-            return ""
-        limit = np.percentile(scores, 100.0 * float(self.contamination))
-        tied = int((np.abs(scores - limit) <= _TIE * max(1.0, abs(limit))).sum())
-        return f", which would be {wanted:,}; {tied:,} rows have one score there, so {flagged:,} of the fitted rows are flagged"
-
-    def _drawn(self, table: CheckedRows) -> tuple[np.ndarray, list[str], list[str]]:
-        """Return numbers and times for pictures, missing ones at their conditional means; their names; names of times."""
-        numeric = table.n_numeric
-        coded = self._coded(table)
-        values, some = coded[:, :numeric], np.flatnonzero(np.isnan(coded).any(axis=1))
-        if len(some):
-            filled = self._rule.complete(self._frame.enter(coded[some]), self._budget)
-            filled = self._frame.leave(filled, np.nan_to_num(self._reasons.drawn[0]))
-            values = values.copy()
-            values[some] = np.where(np.isnan(coded[some]), filled, coded[some])[:, :numeric]
-        if table.columns is None:
-            return values, plain_names(self)[:numeric], []
-        names, origins = table.columns.numeric_names[:numeric], table.columns.origins
-        return values + [origins.get(name, 0.0) for name in names], names, list(origins)
+        return anomalies_of_fit(self, names, cells, fdr)
 
     def plot(self, X: Any, ax: Any = None) -> Any:
         """Draw rows, the flagged ones numbered, among isopleths of two columns, and their scores.
@@ -892,52 +707,3 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             If matplotlib is not installed.
         """
         return self.anomalies(X).plot(ax)
-
-
-def fit_parts(detector: AnomalyDetector, parts: Parts, columns: Schema | None = None) -> AnomalyDetector:
-    """Fit a detector to rows in parts, in three passes; the answers are those of a fit in memory.
-
-    Parameters
-    ----------
-    detector : AnomalyDetector
-        The detector; without ``novelty=True``, which takes its reference in memory.
-    parts : Parts
-        Rows: numbers, then codes of categories, NaN where a cell is missing.
-    columns : Schema, optional
-        What the columns are used as; numbers by default.
-
-    Returns
-    -------
-    AnomalyDetector
-        The detector itself, with the scores of all rows in memory.
-
-    Raises
-    ------
-    InputError
-        If the rows or parameters cannot be used.
-    """
-    detector._validate_params()
-    detector.__dict__.pop("offset_", None)
-    for name in ("schema_", "_stretches"):  # of an earlier fit
-        detector.__dict__.pop(name, None)
-    if detector.novelty:
-        raise InputError(
-            "novelty=True is fitted to a reference in memory; pass a part of the rows as an array or frame."
-        )
-    take_columns(detector, parts)
-    if columns is not None:
-        detector.schema_ = columns
-    detector._groups = None
-    most = detector._most_common
-    look = parts.sums(lambda: FirstLook(parts.n_features, most), FirstLook.add)
-    if look.n_rows < 2:
-        raise InputError(f"X has {look.n_rows} rows; at least 2 are needed.")
-    seed = detector._begin(look, columns)
-    if look.n_rows > detector.max_fit_rows:
-        detector._fit_sample(parts, look, columns, seed)
-        return detector
-    rows = parts.sums(AllRows, AllRows.add).all
-    surprises, table, in_frame = detector._fit_rule(detector._with_gap_codes(rows), columns, seed)
-    detector._digest_of_fit = digest_of(in_frame).hexdigest()
-    detector._judge(surprises, table, -surprises[table.place])
-    return detector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -16,30 +16,24 @@ from isopleth.core.progress import Progress
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.difference.lsdd import LSDD
 from isopleth.results.charts import Chart
-from isopleth.results.keys import NUMBER, Fact, Key
-from isopleth.results.result import Result, ShownTable, records, shown
-from isopleth.results.text import in_words
-from isopleth.tables.checks import TIMES_APART
-from isopleth.tables.intervals import stretch_text
+from isopleth.results.keys import Fact, Key
+from isopleth.results.result import Result, ShownTable, shown
 from isopleth.tables.schema import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.column_changes import as_read, in_order
 from isopleth.tasks.two_sample.charts import charts
-from isopleth.tasks.two_sample.findings import SUCH_ROWS, findings, is_said_given_others
+from isopleth.tasks.two_sample.facts import FACTS, ROW_KEYS
+from isopleth.tasks.two_sample.findings import SUCH_ROWS, is_said_given_others
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
+from isopleth.tasks.two_sample.sentences import sentences
 from isopleth.tasks.two_sample.separation import Separation, column_changes, shares_that_differ
 from isopleth.tasks.two_sample.shift_given import ShiftGiven
 from isopleth.tasks.two_sample.shift_in_groups import ShiftsInGroups
 from isopleth.tasks.two_sample.where import ChangedGroup, GroupsSought, changed_groups
 from isopleth.tasks.two_sample.witness import Witness
 
-# Parameters, with their options in the shell, that compare columns that are set aside for a reason.
-_KEPT_BY = {"keep_times (--keep-times)": TIMES_APART, "keep_identifiers (--keep-id)": "identifier"}
-# Share of rows in both samples from which it is said, beyond those that repeat within a sample.
-_SHARED = 0.05
 _ROWS_OF_INTERVAL, _CENTERS_OF_INTERVAL = 5000, 200
 _MOST_REPEATED = 0.5
-_KIND_OF_COLUMN = "what the column holds there, or why it is left out; null where it is not there"
 # Columns of which the group that changed is looked for.
 _MOST_WHERE = 5
 
@@ -168,188 +162,17 @@ class TwoSampleResult(Result):
         scores = dict(zip(self.names, self.witness.statistics, strict=True))
         return found | {"statistic": np.array([scores[name] for name in found["column"]])}
 
-    facts: ClassVar[dict[str, Fact]] = {
-        "schema_changes": Fact(
-            "list of object",
-            "columns that only one table has or whose kind changed: column, before, after",
-            lambda found: [asdict(change) for change in found.schema.changes] if found.schema else [],
-            {
-                "column": Key("string", "name of the column"),
-                "before": Key("string or null", _KIND_OF_COLUMN),
-                "after": Key("string or null", _KIND_OF_COLUMN),
-            },
-        ),
-        "set_aside": Fact("object", "columns that were not compared, and why", lambda found: found.set_aside),
-        "shared_rows": Fact(
-            "list of integer",
-            "rows of A that are also in B, and of B that are also in A",
-            lambda found: list(found.shared_rows),
-        ),
-        "telling_rows": Fact(
-            "list of object",
-            "up to twenty rows that tell the tables apart, with their values",
-            lambda found: records(found.telling_rows()) if found.pvalue <= LEVEL else [],
-        ),
-        "pvalue": Fact("number", "p-value of the test", lambda found: found.pvalue),
-        "statistic": Fact(NUMBER, "its statistic", lambda found: found.statistic),
-        "rows": Fact("list of integer", "rows of A and B", lambda found: list(found.sizes)),
-        "columns": Fact("list of string", "columns that were compared", lambda found: found.names),
-        "n_resamples": Fact("integer", "number of permutations", lambda found: found.n_resamples),
-        "rows_permuted_as_one": Fact("integer", "rows of a group", lambda found: found.group),
-        "rows_permuted": Fact("integer", "rows that the permutations use", lambda found: len(found.problem.units.rows)),
-        "kernel_scores": Fact("object", "the eleven scores by their names", lambda found: found.kernel_scores),
-        "relations": Fact(
-            "list of list",
-            "pairs of columns whose relation differs, of which neither differs by itself",
-            lambda found: [list(pair) for pair in found.witness.relations(LEVEL)] if found.pvalue <= LEVEL else [],
-        ),
-        "changed_groups": Fact(
-            "list of object",
-            "groups of rows in which columns changed more than elsewhere: column, group, pvalue, change, before, after, shown, "
-            "elsewhere",
-            lambda found: [asdict(group) for group in found.changed_groups],
-        ),
-        "limits": Fact(
-            "object",
-            "for each column with limits, from where to where its values count as equal; null for no end",
-            lambda found: {
-                name: [[end if np.isfinite(end) else None for end in pair] for pair in pairs]
-                for name, pairs in found.limits.items()
-            },
-        ),
-        "drawn_limits": Fact(
-            "object",
-            "for each column, how many limits hide more than half of it, and have other numbers inside them in their place",
-            lambda found: dict(found.drawn_limits),
-        ),
-        "tolerance": Fact(NUMBER, "share of --tolerance; null without", lambda found: found.tolerance),
-        "against_tolerance": Fact(
-            "object",
-            "with --tolerance: for each column more, less or open, as is shown of the share of its values that differ",
-            lambda found: {} if found.tolerance is None else found.against_tolerance(),
-        ),
-        "shift": Fact(
-            "object or null",
-            "with --target: shift of its mean given other columns, in its units and as a ratio, with interval and p-value",
-            lambda found: asdict(found.asked) if isinstance(found.asked, ShiftGiven) else None,
-        ),
-        "shifts_in_groups": Fact(
-            "object or null",
-            "with --target and --by: the same for each group, with p-values and intervals for all groups together, and groups "
-            "that were left out",
-            lambda found: asdict(found.asked) if isinstance(found.asked, ShiftsInGroups) else None,
-        ),
-        "groups_sought": Fact(
-            "object or null",
-            "with --by alone: for each column the group in which it changed most beyond the others, as in changed_groups",
-            lambda found: asdict(found.asked) if isinstance(found.asked, GroupsSought) else None,
-        ),
-        "separation": Fact(
-            "object or null",
-            "accuracy of a classifier with its interval; null for too few rows",
-            lambda found: None if found._separation is None else asdict(found._separation),
-        ),
-    }
-    row_keys: ClassVar[dict[str, Key]] = {
-        "column": Key("string", "name of the column"),
-        "share": Key(NUMBER, "share of the values that differ, about"),
-        "share_low": Key(NUMBER, "lower limit of the share, of an interval of 95 %"),
-        "share_high": Key(NUMBER, "upper limit"),
-        "median_before": Key(NUMBER, "median in A"),
-        "median_after": Key(NUMBER, "median in B"),
-        "spread_before": Key(NUMBER, "quartile distance in A"),
-        "spread_after": Key(NUMBER, "quartile distance in B"),
-        "pvalue": Key("number", "p-value of the column alone, adjusted for the number of columns"),
-        "pvalue_given_others": Key("number", "p-value of the column given the other columns, adjusted likewise"),
-        "shift_given_others": Key(
-            NUMBER, "move of the column from what the other columns let expect, in standard deviations around it"
-        ),
-        "given_others": Key("string", "the change given the other columns in words"),
-        "others_without": Key(
-            "string",
-            "columns that are not among these others, since they moved clearer and would move the others' residuals",
-        ),
-        "statistic": Key(NUMBER, "score of the column alone"),
-        "level": Key("string or null", "word whose share changed most, of a column of words", optional=True),
-        "level_before": Key(NUMBER, "its share in A", optional=True),
-        "level_after": Key(NUMBER, "its share in B", optional=True),
-        "time_before": Key("string or null", "median time in A, of a column of times", optional=True),
-        "time_after": Key("string or null", "median time in B", optional=True),
-        "missing_before": Key("number", "share of missing cells in A", optional=True),
-        "missing_after": Key("number", "share of missing cells in B", optional=True),
-        "description": Key("string", "the change in words", optional=True),
-    }
+    facts: ClassVar[dict[str, Fact]] = FACTS
+    row_keys: ClassVar[dict[str, Key]] = ROW_KEYS
 
     def _sentences(self) -> list[str]:
-        changed = self.schema.sentence if self.schema else ""
-        units = self.problem.units
-        aside = "; ".join(f"{name} ({why})" for name, why in self.set_aside.items())
-        keep = [what for what, why in _KEPT_BY.items() if why in self.set_aside.values()]
-        how = f" {' and '.join(keep)} would compare more of them." if keep else ""
-        words = [changed, f"Not compared: {aside}.{how}" if aside else "", self._limited(), self._shared()]
-        if self.problem.every is not None and self.problem.groups is None:
-            used = [f"{some:,} of {every:,}" for some, every in zip(self.problem.sizes, self.sizes, strict=True)]
-            words.append(
-                f"The test uses {' and '.join(used)} rows, drawn at random; medians, spreads and shares are of all rows."
-            )
-        if self.problem.groups is not None and len(units.rows) < sum(self.sizes):
-            words.append(
-                "Groups change places with groups of as many rows only: the test uses "
-                f"{len(units.rows):,} of {sum(self.sizes):,} rows, drawn at random."
-            )
-        return (
-            self._answer()
-            + [sentence for sentence in words if sentence]
-            + self._finding()
-            + self._where()
-            + self._tolerated()
-        )
-
-    def _answer(self) -> list[str]:
-        """Return the answer to what was asked for, in words."""
-        asked = self.asked
-        if asked is None:
-            return []
-        if isinstance(asked, GroupsSought):
-            return asked.sentences()
-        second = self.labels[1]
-        words = [asked.sentence(second)] if isinstance(asked, ShiftGiven) else asked.sentences(second)
-        if asked.target in self.limits:
-            words.append(
-                f"Limits hide values of {asked.target}, which count as equal here, so that the difference may be larger."
-            )
-        return words
-
-    def _limited(self) -> str:
-        """Return which values count as equal, since limits hide them in some rows."""
-        parts = [f"{name} {in_words([stretch_text(*pair) for pair in pairs])}" for name, pairs in self.limits.items()]
-        said = (
-            [f"Values that a limit hides in some rows count as equal in all of them: {'; '.join(parts)}."]
-            if parts
-            else []
-        )
-        for name, count in self.drawn_limits.items():
-            cells = "cell has a limit that hides" if count == 1 else "cells have a limit that hides"
-            said.append(f"{count:,} {cells} more than half of {name}: other numbers inside the limit stand there.")
-        return " ".join(said)
+        return sentences(self)
 
     @cached_property
     def shared_rows(self) -> tuple[int, int]:
         """Number of rows of each sample that are also in the other one, in the columns that were compared."""
         one, two = self.problem.all_weights.T
         return int(one[two > 0].sum()), int(two[one > 0].sum())
-
-    def _shared(self) -> str:
-        """Return how many rows the samples share, if more than rows repeat within them."""
-        weights = self.problem.all_weights
-        repeated = (weights - (weights > 0)).sum(axis=0) / self.sizes
-        shares = np.array(self.shared_rows) / self.sizes
-        if not (shares > _SHARED + 2.0 * repeated).any():
-            return ""
-        i = int(np.argmax(shares))
-        count = "All" if shares[i] == 1.0 else f"{self.shared_rows[i]:,} of"
-        names = ("first", "second")
-        return f"{count} {self.sizes[i]:,} rows of the {names[i]} sample are also in the {names[1 - i]}."
 
     def telling_rows(self, most: int = 20) -> dict[str, Any]:
         """Return the rows of each sample at which it has most more rows than the other, with their values.
@@ -417,10 +240,6 @@ class TwoSampleResult(Result):
         found = changed_groups(self.problem, columns, self.names, alone)
         return [replace(group, pvalue=max(group.pvalue, self.pvalue)) for group in found]
 
-    def _where(self) -> list[str]:
-        """Return the groups in which columns changed, in words."""
-        return [f"{each}." for each in self.changed_groups]
-
     def against_tolerance(self) -> dict[str, str]:
         """Return whether the share of the values that differ is shown to be above or below the tolerance, by column.
 
@@ -452,47 +271,6 @@ class TwoSampleResult(Result):
             above = share.low > self.tolerance and p_value <= LEVEL
             found[name] = "more" if above else "less" if share.high <= self.tolerance else "open"
         return found
-
-    def _tolerated(self) -> list[str]:
-        """Return which columns differ by more and by less than the tolerance, in words."""
-        if self.tolerance is None:
-            return []
-        found, limit = self.against_tolerance(), f"{100.0 * self.tolerance:.3g} % of their values"
-        parts = [
-            ("more", f"Columns shown to differ in more than {limit}"),
-            ("less", f"Columns shown to differ in {limit} at most"),
-            ("open", f"Columns for which these rows show neither more nor less than {limit}"),
-        ]
-        named = [(words, [name for name, verdict in found.items() if verdict == key]) for key, words in parts]
-        return [f"{words}: {in_words(columns)}." for words, columns in named if columns]
-
-    def _finding(self) -> list[str]:
-        """Return what the test found in words, none of which go beyond its p-value."""
-        n, m = self.sizes
-        if self.pvalue > LEVEL:
-            words = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {self.pvalue:.3g}."
-            doubt = "That is no proof that they are equal; small samples show large differences only."
-            return [words, *self._accuracy, doubt]
-        first = [f"The two samples ({n:,} and {m:,} rows) differ: p = {self.pvalue:.3g}.", *self._accuracy]
-        return first + (findings(self) or ["No single column, and no pair of columns, is shown to differ."])
-
-    @property
-    def _accuracy(self) -> list[str]:
-        """The accuracy of a classifier in words, which claims a difference only if the test shows one."""
-        found = self._separation
-        if found is None:
-            return []
-        if self.pvalue <= LEVEL:
-            words = str(found)
-            return [f"{words[0].upper()}{words[1:]}."]
-        limits = (
-            f"A classifier assigns {100.0 * found.accuracy:.1f} % of the rows to their sample, where guessing has 50 %"
-        )
-        return [
-            f"{limits}, which shows no difference either."
-            if found.share_low == 0.0
-            else f"{limits}; the test does not confirm this."
-        ]
 
     @cached_property
     def _separation(self) -> Separation | None:
