@@ -24,7 +24,7 @@ from isopleth import AnomalyDetector, DensityImputer, DriftMonitor, two_sample_t
 from isopleth.core.parts import Parts
 from isopleth.distributed.dask_parts import FAN
 from isopleth.distributed.row_sample import drawn_rows
-from isopleth.tasks.anomaly.detector import fit_parts
+from isopleth.tasks.anomaly.fit_in_parts import fit_parts
 
 PART = 50_000  # rows of a part
 SAMPLE, OF_LAWS = (

@@ -13,8 +13,9 @@ import pytest
 
 from isopleth import DensityImputer
 from isopleth.tables.cells import TRUTH
+from isopleth.tables.coded_cells import decode_cells, new_table
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, decode_cells, new_table
+from isopleth.tables.schema import Schema
 from isopleth.tables.typed_cells import in_types, types_of, write_cells
 
 AT = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC).timestamp()

@@ -9,7 +9,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.errors import InputError, require
-from isopleth.tasks.class_prior.estimator import ClassPriorEstimator, ClassPriors
+from isopleth.tasks.class_prior.estimator import ClassPriorEstimator
+from isopleth.tasks.class_prior.result import ClassPriors
 
 require("quapy", "adapters", "isopleth.adapters.QuaPyAdapter")
 

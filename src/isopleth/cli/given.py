@@ -10,9 +10,10 @@ import numpy as np
 from isopleth.core.errors import InputError, listed, meant, warn_user
 from isopleth.files.file_table import FileTable
 from isopleth.results.text import cell_text
+from isopleth.tables.coded_cells import decode_cells, displayed_cells, encode_cell
 from isopleth.tables.intervals import given_interval
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, decode_cells, displayed_cells, encode_cell
+from isopleth.tables.schema import Schema
 
 
 def shell_name(column: Column) -> str:

@@ -141,7 +141,7 @@ SCHEMAS = {
     ),
     "fit": Printed(more=_MODEL),
     "monitor": Printed(more=_ALARM, more_of_rows=_PAGE),
-    "prior": Printed("class_prior.estimator.ClassPriors", rows="one object for each class"),
+    "prior": Printed("class_prior.result.ClassPriors", rows="one object for each class"),
     "sample": Printed("made_rows.result.MadeRows", _FILE, rows="empty: the rows are in the file"),
     "score": Printed(more=_SCORED),
 }

@@ -16,8 +16,8 @@ from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reader, Reading
 from isopleth.files.table_parts import files_of, read_files
 from isopleth.results.text import cell_text
+from isopleth.tables.coded_cells import displayed_cells, encode_cell
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import displayed_cells, encode_cell
 
 # Entries that a message names.
 _MOST_NAMED = 6

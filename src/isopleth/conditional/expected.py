@@ -25,8 +25,9 @@ from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
 from isopleth.tables.checks import CheckedRows, enter
+from isopleth.tables.coded_cells import displayed_cells, encode_cell
 from isopleth.tables.intervals import given_interval
-from isopleth.tables.schema import Schema, displayed_cells, encode_cell
+from isopleth.tables.schema import Schema
 
 # Trees of a forest, and steps of progress of a column: a forest or two, and what takes as long as these.
 _TREES, _STEPS = 100, 400

@@ -26,9 +26,10 @@ from isopleth.core.interval_laws import IntervalPoints, is_positive
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
+from isopleth.tables.coded_cells import decode_cells
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, decode_cells
+from isopleth.tables.schema import Schema
 from isopleth.tables.typed_cells import write_cells
 
 

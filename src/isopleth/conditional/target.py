@@ -12,9 +12,9 @@ from isopleth.core.errors import InputError
 from isopleth.core.parameters import on_host
 from isopleth.core.steps import TIME_STEPS, USUAL_STEPS, recorded_step
 from isopleth.tables.cells import MISSING_WORDS, TRUTH, Cells, TextRule
+from isopleth.tables.coded_cells import decode_cells
 from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.numerals import Numerals
-from isopleth.tables.schema import decode_cells
 from isopleth.tables.usual_types import in_usual_types
 
 

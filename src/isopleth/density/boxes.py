@@ -11,8 +11,8 @@ import numpy as np
 from isopleth.core.budget import DEFAULT_BUDGET
 from isopleth.core.errors import InputError, quoted
 from isopleth.core.interval_cells import IntervalCells
+from isopleth.tables.coded_cells import encode_cell
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import encode_cell
 
 # Most columns with limits that are integrated along; of more, rows are drawn.
 _MOST_INTEGRATED = 2

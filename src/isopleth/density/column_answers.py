@@ -13,8 +13,9 @@ from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.results.charts import Chart, Series
 from isopleth.results.text import shares_text, times_text
 from isopleth.tables.cells import TRUTH
+from isopleth.tables.coded_cells import displayed_cells, encode_cell
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, displayed_cells, encode_cell
+from isopleth.tables.schema import Schema
 
 # Name of the category for words that no training row has.
 OTHER_WORDS = "any other word"

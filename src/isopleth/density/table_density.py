@@ -22,8 +22,9 @@ from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.fitted import RowDensity
 from isopleth.tables.checks import encoded_rows
+from isopleth.tables.coded_cells import decode_cells, encode_cell, new_table
 from isopleth.tables.given import Given
-from isopleth.tables.schema import Attached, Schema, decode_cells, encode_cell, new_table
+from isopleth.tables.schema import Attached, Schema
 from isopleth.tables.typed_cells import write_cells
 
 # Rounds in which draws of unknown words are made again.

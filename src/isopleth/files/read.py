@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal
@@ -33,12 +33,11 @@ from isopleth.files.source import (
     refuse_half_characters,
     renamed,
 )
+from isopleth.files.typed_columns import ParseOptions, TypedColumns, typed_columns
 from isopleth.files.workbook import read_workbook
-from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD, hold_codes, say_limits
+from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import ColumnChoices, Schema
-from isopleth.tables.text_types import days_of, known_words, typed, without_codes
-from isopleth.tables.unread import CensoredCells, OddCells, UnreadCells
 
 # First bytes and reader of each format but text, by suffix.
 READERS = {**readers.READERS, ".xlsx": ((b"PK\x03\x04",), read_workbook)}
@@ -616,80 +615,6 @@ def wanted_of(kind: Any) -> str | None:
     if pa.types.is_temporal(kind):
         return "time"
     return "truth" if pa.types.is_boolean(kind) else None if pa.types.is_null(kind) else "numeric"
-
-
-@dataclass(frozen=True, eq=False)
-class TypedColumns:
-    """Columns with types of their own, the cells that could not be read, and what was recognised."""
-
-    data: Any
-    odd: OddCells
-    notes: list[Message]
-
-
-@dataclass(frozen=True)
-class ParseOptions:
-    """Way to read the text of columns."""
-
-    missing: frozenset[str]  # words that mean a missing cell
-    placeholders: frozenset[str]  # those that do so beside numbers and times
-    numerals: Numerals
-    day_first: dict[str, bool]  # order of days and months by column; it gets what the cells show
-    detection_limits: Mapping[str, float]  # what words such as ND say, by column
-
-
-def typed_columns(
-    source: Source,
-    columns: Columns,
-    names: list[str],
-    wanted: Mapping[str, str],
-    written: Collection[str],
-    way: ParseOptions,
-) -> TypedColumns:
-    """Return columns with types of their own, some as they are `wanted`.
-
-    Text that looks like numbers is numbers in the columns `written`, unless some of them begin with 0, and where it is wanted.
-    """
-    table = FileTable(columns.data, Schema.of_numbers([], True), source.shown, True, columns.lines)
-    found: list[Any] = []
-    unread: dict[str, UnreadCells] = {}
-    censored: dict[str, CensoredCells] = {}
-    notes: list[Message] = []
-    for name, cells in zip(names, columns.data.columns, strict=False):  # labels come behind
-        if pa.types.is_dictionary(cells.type):
-            cells = cells.cast(cells.type.value_type)
-        if pa.types.is_nested(cells.type):
-            text = "{column} holds lists or records; leave it out, or make columns of them."
-            raise InputError(text, column=name).located(source)
-        if pa.types.is_null(cells.type):
-            cells = cells.cast(pa.string())
-        elif pa.types.is_string(cells.type) or pa.types.is_large_string(cells.type):
-            cells = cells.cast(pa.string())
-            kind = wanted.get(name)
-            if kind == "categorical":
-                cells = known_words(cells, way.missing)
-            else:
-                numbers = kind == "numeric" or (name in written and not hold_codes(cells))
-                numbers = numbers or (kind is None and say_limits(cells))
-                how: dict[str, Any] = {"wanted": kind, "placeholders": way.placeholders}
-                how["detection_limit"] = way.detection_limits.get(name)
-                try:
-                    read = typed(name, cells, way.missing, way.numerals, table.place, way.day_first, numbers, **how)
-                except InputError as error:
-                    raise error.located(source, table.place) from None
-                unread |= {name: read.unread} if read.unread else {}
-                censored |= {name: read.censored} if read.censored else {}
-                cells = read.values
-                notes += read.notes
-        elif pa.types.is_integer(cells.type) or pa.types.is_floating(cells.type):
-            cells = without_codes(cells, way.missing)
-            kind = wanted.get(name)
-            days = days_of(name, cells, asked=kind == "time") if kind in (None, "time") else None
-            if days is not None:
-                cells = days.values
-                notes += days.notes
-        found.append(cells)
-    return TypedColumns(pa.table(found, names=names), OddCells(unread, censored), notes)
 
 
 def refuse_mismatch(path: object, names: list[str], offered: Sequence[str], chosen: bool) -> None:

@@ -27,12 +27,13 @@ from isopleth.files.delimited import (
     kind_of,
 )
 from isopleth.files.file_table import FileTable, MissingCells, refuse_odd_cells, refuse_words
-from isopleth.files.read import ParseOptions, Reader, Reading, typed_columns
+from isopleth.files.read import Reader, Reading
 from isopleth.files.readers import Columns
 from isopleth.files.source import (
     Source,
     decoder_of,
 )
+from isopleth.files.typed_columns import ParseOptions, typed_columns
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import Schema

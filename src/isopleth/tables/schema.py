@@ -7,15 +7,12 @@ decided in fit and used for every later table. The columns of an array are numbe
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime, timedelta, timezone
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
-import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
@@ -32,9 +29,9 @@ from isopleth.tables.cells import (
     TextRule,
     joined,
     odd_cells_of,
-    parsed_number,
     row_of,
 )
+from isopleth.tables.coded_cells import displayed_cells
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column, KindRule
 from isopleth.tables.numerals import Numerals
@@ -650,104 +647,3 @@ def attached(data: Any, schema: Schema, choices: ColumnChoices, named: bool, odd
     held = {"schema": {**schema.to_dict(), "notes": []}, "choices": said, "named": named}
     held |= {"odd": odd.packed(), "n_rows": len(data), "names": data.column_names}
     return data.replace_schema_metadata({_KEY: json.dumps(held)})
-
-
-def encode_cell(column: Column, value: Any, missing: frozenset[str] | None = None) -> float:
-    """Encode one cell as a number or a code; NaN if it is missing: None, or one of the words `missing`."""
-    words = (NO_WORD if column.is_words else MISSING_WORDS) if missing is None else missing
-    cell = np.empty(1, dtype=object)
-    cell[0] = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
-    cells = Cells.of_array(column.name, cell, words)
-    try:
-        if column.kind == "categorical":
-            code = cells.codes(column.levels)[0]
-            return np.nan if code < 0 else float(code)
-        if column.kind == "time":
-            if cells.form == "text":
-                cells = Cells.of_list(column.name, [value], TextRule(words, Numerals()))
-            if cells.known and (cells.zone is None) != (column.zone is None):
-                zone = "no time zone" if column.zone is None else f"the time zone {column.zone}"
-                how = (
-                    "without one, as 2024-01-31 12:00"
-                    if column.zone is None
-                    else "with its zone, as 2024-01-31T12:00+01:00"
-                )
-                raise InputError(f"{{column}} holds times with {zone}; write a given time {how}.", column=column.name)
-            return float(cells.times(column.zone)[0] - column.origin)
-        return float(cells.numbers()[0])
-    except InputError as error:  # a value that is in no row
-        raise error.located(None, lambda _: "a given value") from None
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def decode_cells(column: Column, values: np.ndarray, like: Any = None) -> Any:
-    """Decode numbers or codes to numbers, times (of their zone) or words of the type of `like`, a cell of the table."""
-    if column.kind == "numeric":
-        return values
-    if column.kind == "time":
-        stamps = np.rint((values + column.origin) * 1e6)
-        return stamps.astype("datetime64[us]") if column.zone is None else _zoned(stamps, column.zone)
-    if like is None and column.levels == TRUTH:
-        like = True
-    return [None if np.isnan(code) else _typed(column.levels[int(code)], like) for code in values]
-
-
-def displayed_cells(column: Column, values: np.ndarray) -> Any:
-    """Decode numbers or codes as :func:`decode_cells` does, to times of day where the column holds these."""
-    found = decode_cells(column, values)
-    return [None if np.isnat(cell) else cell.item().time() for cell in found] if column.clock else found
-
-
-def _zoned(stamps: np.ndarray, zone: str) -> np.ndarray:
-    """Return microseconds since 1970 as datetimes of a zone, or of UTC where the zone is unknown or has no such year."""
-    found = np.empty(len(stamps), dtype=object)
-    where = zone_of(zone)
-    for i, stamp in enumerate(stamps.tolist()):
-        if np.isnan(stamp):
-            continue
-        moment = _EPOCH + timedelta(microseconds=stamp)
-        try:
-            found[i] = moment.astimezone(where)
-        except OverflowError:
-            found[i] = moment
-    return found
-
-
-def zone_of(zone: str) -> Any:
-    """Return a time zone by its name, such as Asia/Tokyo or +09:00; UTC if it is unknown."""
-    from zoneinfo import ZoneInfo
-
-    offset = re.fullmatch(r"(?:UTC)?([-+])(\d\d):?(\d\d)", zone)
-    if offset:
-        minutes = 60 * int(offset[2]) + int(offset[3])
-        return timezone(timedelta(minutes=minutes if offset[1] == "+" else -minutes))
-    try:
-        return ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):
-        return UTC
-
-
-def _typed(word: str, like: Any) -> Any:
-    """Return a word as the type of another cell of its column."""
-    if isinstance(like, (bool, np.bool_)):
-        return word == "True"
-    if isinstance(like, (int, np.integer)):
-        return int(word)
-    return float(word) if isinstance(like, (float, np.floating)) else word
-
-
-def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
-    """Make a table of encoded cells in the order of :attr:`Schema.columns`: a frame of a library, or an array if None."""
-    cells = [decode_cells(column, values[:, j]) for j, column in enumerate(columns.columns)]
-    if library is not None:
-        names = [str(name) for name in columns.names]
-        return nw.from_dict(dict(zip(names, cells, strict=True)), backend=cast(Any, library)).to_native()
-    words = [c for column in columns.columns if column.kind == "categorical" for c in column.levels]
-    if all(parsed_number(word) is not None for word in words) and not any(column.zone for column in columns.columns):
-        return np.column_stack([np.asarray(column, dtype=np.float64) for column in cells])
-    out = np.empty(values.shape, dtype=object)
-    for j, column in enumerate(cells):
-        out[:, j] = column
-    return out

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from isopleth.tables import arrow_columns, pandas_columns, polars_columns
 from isopleth.tables.cells import TRUTH, is_missing, word_of
+from isopleth.tables.coded_cells import decode_cells
 from isopleth.tables.forms import form_of
 from isopleth.tables.given import Given
 from isopleth.tables.intervals import with_numbers
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema, decode_cells
+from isopleth.tables.schema import Schema
 from isopleth.tables.usual_types import holds_intervals
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from .changes.curve import sliding_lsdd as sliding_lsdd
 from .changes.detector import ChangePointDetector as ChangePointDetector
 from .changes.result import ChangePoints as ChangePoints
 from .class_prior.estimator import ClassPriorEstimator as ClassPriorEstimator
-from .class_prior.estimator import ClassPriors as ClassPriors
+from .class_prior.result import ClassPriors as ClassPriors
 from .description import TableDescription as TableDescription
 from .drift.alarms import DriftAlarms as DriftAlarms
 from .drift.anytime import AnytimeDriftMonitor as AnytimeDriftMonitor

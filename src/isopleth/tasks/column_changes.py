@@ -12,9 +12,9 @@ from scipy.special import ndtr
 from scipy.stats import binom, kstwobign, norm
 
 from isopleth.core.p_values import binomial_p_values
+from isopleth.tables.coded_cells import decode_cells, displayed_cells
 from isopleth.tables.kinds import Column
 from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tables.schema import decode_cells, displayed_cells
 
 # Words and missing cells are described where their share changes by so much.
 _VISIBLE = 0.005

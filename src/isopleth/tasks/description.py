@@ -18,9 +18,10 @@ from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
+from isopleth.tables.coded_cells import displayed_cells
 from isopleth.tables.relations import broken_relations
 from isopleth.tables.rules import Words, find_rules
-from isopleth.tables.schema import EncodedTable, Schema, displayed_cells
+from isopleth.tables.schema import EncodedTable, Schema
 from isopleth.tables.unread import CensoredCells
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from isopleth import AnomalyDetector, InputError
-from isopleth.tasks.anomaly.detector import fit_parts
+from isopleth.tasks.anomaly.fit_in_parts import fit_parts
 from isopleth.tasks.anomaly.fit_sample import CodedRows, FirstLook, FitSample
 from isopleth.tasks.anomaly.training_table import discounted
 

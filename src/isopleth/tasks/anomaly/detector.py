@@ -30,11 +30,7 @@ from isopleth.tables.checks import (
     warn_few_rows,
     warn_of_times_apart,
 )
-from isopleth.tasks.anomaly.fit_sample import (
-    CodedRows,
-    FirstLook,
-    digest_of,
-)
+from isopleth.tasks.anomaly.fit_sample import CodedRows, FirstLook, digest_of
 from isopleth.tasks.anomaly.framed_rows import (
     checked_groups,
     frame_of,
@@ -42,12 +38,7 @@ from isopleth.tasks.anomaly.framed_rows import (
     warn_of_new_gaps,
     with_gap_codes,
 )
-from isopleth.tasks.anomaly.training_table import (
-    NEW,
-    TrainingTable,
-    WithConstants,
-    fit_with_constants,
-)
+from isopleth.tasks.anomaly.training_table import NEW, TrainingTable, WithConstants, fit_with_constants
 
 # Rules, reasons and results are loaded by the method that needs them: a program that only makes a detector starts faster.
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from isopleth.context.ranks import ContextRanks, RowContexts, small_counts
 from isopleth.core.errors import InputError, listed, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
+from isopleth.tables.coded_cells import zone_of
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import zone_of
 from isopleth.tasks.drift.causes import NullModel
 from isopleth.tasks.drift.page_watch import CauseState, CauseWatch, PageEvent, StreamRows
 

@@ -13,7 +13,7 @@ from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.schema import zone_of
+from isopleth.tables.coded_cells import zone_of
 from isopleth.tasks.drift.page_watch import Page, PageEvent, StreamRows
 
 _WORDS = {

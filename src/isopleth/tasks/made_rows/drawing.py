@@ -13,7 +13,7 @@ from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, whole_number
 from isopleth.core.progress import Progress
 from isopleth.density import TableDensity
-from isopleth.tables.schema import new_table
+from isopleth.tables.coded_cells import new_table
 from isopleth.tables.typed_cells import is_whole
 from isopleth.tasks.made_rows.recording import Drawn, Recording
 from isopleth.tasks.made_rows.selection import CANDIDATES, Selection

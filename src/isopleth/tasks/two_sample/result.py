@@ -18,7 +18,7 @@ from isopleth.difference.lsdd import LSDD
 from isopleth.results.charts import Chart
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
-from isopleth.tables.schema import decode_cells, displayed_cells
+from isopleth.tables.coded_cells import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.column_changes import as_read, in_order
 from isopleth.tasks.two_sample.charts import charts

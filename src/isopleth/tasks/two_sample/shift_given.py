@@ -20,7 +20,7 @@ from isopleth.conditional import ConditionalDensity
 from isopleth.core.budget import Budget
 from isopleth.core.errors import Hint, InputError, meant, probability, quoted
 from isopleth.results.text import in_words, pvalue_text
-from isopleth.tables.schema import decode_cells
+from isopleth.tables.coded_cells import decode_cells
 from isopleth.tasks.two_sample.separation import folds_of_groups
 
 if TYPE_CHECKING:

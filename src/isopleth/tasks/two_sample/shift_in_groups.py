@@ -11,7 +11,7 @@ import numpy as np
 from isopleth.core.errors import InputError, meant, quoted
 from isopleth.core.p_values import LEVEL
 from isopleth.results.text import counted, in_words
-from isopleth.tables.schema import decode_cells
+from isopleth.tables.coded_cells import decode_cells
 from isopleth.tasks.two_sample.shift_given import RowGroup, ShiftGiven, UnlikeRowsError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp
 
 from isopleth.core.p_values import LEVEL, adjusted_p_values
 from isopleth.results.text import pvalue_text
-from isopleth.tables.schema import decode_cells, displayed_cells
+from isopleth.tables.coded_cells import decode_cells, displayed_cells
 from isopleth.tasks.two_sample.permutation import moment_scores
 
 if TYPE_CHECKING:
