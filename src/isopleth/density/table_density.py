@@ -400,26 +400,7 @@ class TableDensity(ColumnAnswers):
         return self._some(rest, lambda *columns: self.rows.given(known, *columns))
 
     def probability(self, box: Mapping[Any, Any]) -> BoxProbability:
-        """Return the probability of a box: some columns within limits, and with some words; the others may have any cell.
-
-        Parameters
-        ----------
-        box : mapping
-            By name or number of a column a pair of limits, of which None is no limit, or a word or several, as in
-            ``{"age": (30, 40), "plan": {"basic", "plus"}}``.
-
-        Returns
-        -------
-        BoxProbability
-            The `probability` and its `standard_error`. Along one or two columns of numbers the density is integrated, and the
-            error is 0; with three and more it is that of 50,000 draws, the same ones at every call.
-
-        Raises
-        ------
-        InputError
-            If a column does not exist, limits are no pair, a word is in no training row, and for kernels that are no product
-            over columns.
-        """
+        """Return the probability of a box, as :meth:`isopleth.SOSREP.probability` describes it."""
         return box_probability(self, box)
 
     def sample(
