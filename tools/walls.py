@@ -308,7 +308,7 @@ PACKAGES = (
             (
                 "class_prior",
                 "shares of classes in unlabelled rows",
-                ("estimator",),
+                ("estimator", "result"),
                 (
                     "run `isopleth prior` on labelled rows",
                     "read shares.py: the moments that are matched",

@@ -50,3 +50,12 @@ def test_wide_letters_take_two_columns_and_marks_none():
     assert lines[-1] == "22  ab"
     assert max(map(width_of, wrapped("東京都港区" * 30 + " a " * 30, 40).splitlines())) <= 40
     assert wrapped("東京都", 3).splitlines() == ["東", "京", "都"]
+
+
+def test_a_table_that_just_fits_keeps_all_columns():
+    cells = [["a" * 9, "b" * 9, "change"], ["1", "2", "words " * 6]]
+    fitting = 9 + 2 + 9 + 2 + 20  # two blanks between columns, and the last one folded to 20
+    lines = aligned(cells, fitting).splitlines()
+    assert lines[0].split()[:2] == cells[0][:2]
+    assert max(map(width_of, lines)) <= fitting
+    assert "No room for: bbbbbbbbb" in aligned(cells, fitting - 1)

@@ -1,4 +1,4 @@
-"""Which cells and which evidence make rows unlikely, by the rule and the laws of a fitted detector."""
+"""Explanations of rows by the rule and the laws of a fitted detector: the cells and the evidence that make them unlikely."""
 
 from __future__ import annotations
 
