@@ -79,7 +79,7 @@ def notes(quick: bool) -> list[str]:
     """Return the lines that explain the figures."""
     out = ["Quick run: small sizes, no figures to quote."] if quick else []
     out.append(
-        "Times are medians of turns taken in rotation; the first turn, which compiles and loads, is not counted."
+        "Times are processor time, all threads together: medians of turns taken in rotation, without the first, which compiles."
     )
     if memory.available():
         return [*out, "Memory is the largest resident size during a run in a process of its own, less that before it."]

@@ -1,4 +1,4 @@
-"""Interleaved timing: the speed of machines drifts, so programs take turns and ratios come from one run."""
+"""Interleaved timing: machines drift and are shared, so programs take turns and processor time counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = 7, budget: float = math.inf) -> dict[str, float]:
-    """Return the median seconds of each program over its turns.
+    """Return the median processor seconds of each program, all its threads together, over its turns.
 
     The first turn of each is not counted, unless it alone takes the budget. Who has used up `budget` seconds takes no more
     turns.
@@ -20,7 +20,7 @@ def interleaved(runs: dict[str, Callable[[], Any]], rounds: int = 7, budget: flo
         for name, run in runs.items():
             if sum(times[name]) > budget:
                 continue
-            start = time.perf_counter()
+            start = time.process_time()
             run()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(time.process_time() - start)
     return {name: statistics.median(seconds[1:] or seconds) for name, seconds in times.items()}

@@ -12,7 +12,7 @@ from scipy.linalg import cholesky, solve, solve_triangular
 from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.progress import unheard
-from isopleth.core.rows import mixed, symmetric_keys
+from isopleth.core.rows import mixed, row_draws
 from isopleth.core.threads import interruptible, map_threads, slices
 from isopleth.operators.features import LaplaceFeatures
 
@@ -139,10 +139,10 @@ def balanced_subsample(labels: np.ndarray, count: int, seed: int) -> np.ndarray:
     return np.sort(np.argsort(rank, kind="stable")[:count])
 
 
-def in_random_order(rows: np.ndarray, seed: int) -> np.ndarray:
-    """Return the indices of rows in a random order that depends on what the rows hold, and not on their order."""
-    order = np.argsort(mixed(symmetric_keys(rows), seed), kind="stable")
-    return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
+def in_random_order(z: np.ndarray, seed: int) -> np.ndarray:
+    """Return the indices of centred rows in a random order that goes by what they hold, not by order, units or signs."""
+    ordered = np.lexsort(z.T)  # rows that differ in signs only, which draws do not tell apart
+    return np.asarray(ordered[np.argsort(mixed(row_draws(np.abs(z[ordered])), seed), kind="stable")])
 
 
 @dataclass(frozen=True)

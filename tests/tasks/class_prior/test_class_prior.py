@@ -52,6 +52,15 @@ class TestShares:
             fitted(moved(X)).estimate(moved(NEW)).priors, fitted().estimate(NEW).priors, atol=1e-6
         )
 
+    def test_the_order_of_labelled_rows_and_rounding_do_not_matter(self):
+        rng = np.random.default_rng(4)
+        x, y = np.vstack([X, X[:6]]), np.append(Y, 1 - Y[:6])  # equal rows of both classes
+        expected = fitted(x, y, centers=12).estimate(NEW).priors
+        order = rng.permutation(len(x))
+        np.testing.assert_allclose(fitted(x[order], y[order], centers=12).estimate(NEW).priors, expected, atol=1e-9)
+        rounded = x * (1.0 + 1e-12 * rng.normal(size=x.shape))
+        np.testing.assert_allclose(fitted(rounded, y, centers=12).estimate(NEW).priors, expected, atol=1e-6)
+
     def test_the_order_of_unlabelled_rows_and_copies_of_all_of_them_do_not_matter(self):
         estimator = fitted()
         expected = estimator.estimate(NEW)

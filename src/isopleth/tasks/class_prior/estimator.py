@@ -227,8 +227,11 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         balance = (1.0 / counts)[labels]
         centred = ScaledColumns.centred(rows, keep)
         self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
+        # Centres and folds are drawn in an order that is the same however the rows were given.
+        order = in_random_order(np.column_stack([self._frame.enter(rows), labels]), seed)
+        rows, labels = rows[order], labels[order]
         z = self._frame.enter(rows)
-        chosen = _rows_of_the_fit(z, labels, seed)
+        chosen = balanced_subsample(labels, MOST_ROWS, seed)
         drawn = rows[chosen][balanced_subsample(labels[chosen], self.centers, seed)]
         self.centers_ = merge_equal(drawn, np.ones(len(drawn)))[0]
         folds = stratified_folds(labels, seed)
@@ -533,11 +536,3 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         name = f"{last[0]}__sample_weight" if last[0] else "sample_weight"
         weight = (shares / (np.bincount(self._labels) / len(self._labels)))[self._labels]
         return clone(classifier).fit(self._rows, to_numpy(self.classes_)[self._labels], **{name: weight})
-
-
-def _rows_of_the_fit(z: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
-    """Return the labelled rows that scores are fitted to: all of a table that is not large, else as many of each class."""
-    if len(z) <= MOST_ROWS:
-        return np.arange(len(z))
-    order = in_random_order(z, seed)
-    return np.sort(order[balanced_subsample(labels[order], MOST_ROWS, seed)])
