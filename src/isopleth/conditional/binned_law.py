@@ -321,6 +321,14 @@ class BinnedLaw:
         of_fit = zip(law.batches(), map(law._pooled, kept or map(law._parts, law.batches())), strict=True)
         return law, of_fit, leaves
 
+    def of_new_rows(self) -> Self:
+        """Return the law without what its forest knows of the rows of the fit, which takes half of its memory."""
+        return replace(self, forest=self.forest.of_new_rows())
+
+    def copy(self) -> Self:
+        """Return a law that keeps what it computes for itself."""
+        return replace(self, forest=replace(self.forest))
+
     @property
     def cells(self) -> csr_array:
         """Cells of the rows of the fit as shares of bins, (n, B)."""

@@ -12,6 +12,7 @@ import numpy as np
 from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
 from isopleth.conditional.cell_judgement import CellJudgement, quantiles_of
 from isopleth.conditional.forest import Growth
+from isopleth.conditional.related_columns import is_wide, related_columns
 from isopleth.core.budget import ONE_THREAD, Budget
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.progress import unheard
@@ -71,8 +72,10 @@ class ColumnLaws:
         scored = in_scores(rows[fitted], maps)
         laws: list[BinnedLaw | None] = [None] * rows.shape[1]
         found = cls(laws, tuple(maps), sizes)  # type: ignore[arg-type]
+        related = related_columns(scored, n_numeric, sizes, given.order)
         own = CellJudgement.empty(*scored.shape)
-        alone = replace(growth, budget=ONE_THREAD)  # threads have a column each
+        # Threads have a column each. Random thresholds take a third of the time; of wide tables they find as many wrong cells.
+        alone = replace(growth, budget=ONE_THREAD, random_splits=is_wide(rows.shape[1]))
 
         def fit_one(j: int) -> Leaves | None:
             check_stopped()
@@ -83,12 +86,12 @@ class ColumnLaws:
             bins: NumberBins | WordBins = (
                 WordBins(sizes[j - n_numeric]) if j >= n_numeric else _number_bins(values, maps[j])
             )
-            others = given.order[~np.isin(given.order, [k for k in computed.get(j, ()) if k != j])]
+            others = related[j][~np.isin(related[j], list(computed.get(j, ())))]
             cells, limits, places = scored[known], given.limits.take(fitted[known]), np.flatnonzero(known)
             law, of_fit, leaves = BinnedLaw.fit_judging(bins, cells, j, n_numeric, others, alone)
             for part, masses in of_fit:
                 own.put(places[part], j, law, masses, cells[part, j], limits.take(part))
-            laws[j] = law
+            laws[j] = law.of_new_rows()
             return leaves
 
         rest = given.rest[alike_together(rows, given.rest, maps)]
@@ -133,6 +136,14 @@ class ColumnLaws:
         for part in slices(len(rows), _BATCH):
             check_stopped()
             out[:, part] = quantiles_of(law.bins, at(in_scores(rows[part], list(self.maps))))
+        return out
+
+    def reads(self) -> np.ndarray:
+        """Return a mask, (d, d), of the columns whose cells are judged by the cell of each column, itself among them."""
+        out = np.eye(len(self.laws), dtype=bool)
+        for j, law in enumerate(self.laws):
+            if law is not None:
+                out[[column.place for column in law.inputs.columns], j] = True
         return out
 
     def likeliest(self, rows: np.ndarray, j: int, among: Sequence[int]) -> np.ndarray:
@@ -192,14 +203,15 @@ class Judging:
         """
         if not len(places):
             return
-        at = {}
+        at, maps = {}, self._maps_of(columns)
         for j in columns:
-            if (law := self.laws.laws[j]) is not None:
-                count = len(places) if asked is None else int(asked[places, j].sum())
-                at[j] = law, law.judging(count + more, leaves.get(j))
+            count = len(places) if asked is None else int(asked[places, j].sum())
+            if (law := self.laws.laws[j]) is not None and count:
+                # What laws compute once for all rows is kept with them, but for wide tables it would be gigabytes.
+                at[j] = law, (law.copy() if is_wide(len(self.laws.laws)) else law).judging(count + more, leaves.get(j))
 
         def judge_some(part: np.ndarray) -> None:
-            scored, kept = in_scores(self.rows[part], list(self.laws.maps)), {}
+            scored, kept = in_scores(self.rows[part], maps), {}
             for j, (law, masses_at) in at.items():
                 some = np.arange(len(part)) if asked is None else np.flatnonzero(asked[part, j])
                 if len(some):
@@ -213,6 +225,12 @@ class Judging:
                 self._keep(part, kept)
 
         map_threads(judge_some, np.split(places, np.arange(_BATCH, len(places), _BATCH)), self.budget.threads)
+
+    def _maps_of(self, columns: Sequence[int]) -> list[ScoreMap | None]:
+        """Return the maps of some columns and of those that their laws have as inputs; None for all others."""
+        laws = [law for j in columns if (law := self.laws.laws[j]) is not None]
+        read = {*columns, *(column.place for law in laws for column in law.inputs.columns)}
+        return [scores if j in read else None for j, scores in enumerate(self.laws.maps)]
 
     def _keep(self, part: np.ndarray, masses: Mapping[int, np.ndarray]) -> None:
         """Keep the quantiles of one cell of each of some rows."""

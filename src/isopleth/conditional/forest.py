@@ -9,7 +9,7 @@ calibration and residuals.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -163,6 +163,10 @@ class Forest:
             np.maximum(1.0 - 1.0 / copies[:, None], 0.0) ** bags,
             own,
         )
+
+    def of_new_rows(self) -> Self:
+        """Return the forest without the leaves of the rows of the fit: it answers for new rows only."""
+        return replace(self, unseen=self.unseen[:, :0].copy(), own=self.own[:, :0].copy())
 
     @property
     def n_trees(self) -> int:

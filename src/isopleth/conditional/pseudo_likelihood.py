@@ -6,7 +6,7 @@ groups of columns from all others, so that one tree serves the laws of a whole g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -82,7 +82,7 @@ class PseudoLikelihood:
             share = min(1.0, max(8, min(24, d // 2)) / d)
             growth = Growth(1, _LEAF, share, seed + i, bootstrap=False, random_splits=True)
             found = Forest.fit(others, target[:, groups[i]], copies, growth)
-            return replace(found, unseen=found.unseen[:, :0], own=found.own[:, :0])  # every tree saw every row
+            return found.of_new_rows()  # every tree saw every row
 
         forests = map_threads(forest, range(len(groups)), budget.threads)
         overall = [ColumnShares.of(z[:, j], copies, bool(words[j])) for j in range(m)]

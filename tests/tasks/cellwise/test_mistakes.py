@@ -8,6 +8,7 @@ import pytest
 
 from isopleth import CellwiseDetector
 from isopleth.tables.rules import find_rules
+from isopleth.tasks.cellwise.mistakes import found_mistakes
 from isopleth.tasks.cellwise.shifted import shifted_rows
 
 # What is planted: row, cells as they are written, and the mistake that is said.
@@ -159,6 +160,25 @@ class TestRules:
             codes = np.r_[np.arange(rows) % 3, 3, 3]
             rules = find_rules({"cut": Words(words, codes)})
             assert f"cut is one of its {usual} usual words" in {str(each.rule) for each in rules}
+
+
+@pytest.mark.parametrize(("of_second", "said"), [(0.0, {}), (4.0, {0: (0, 1)})])
+def test_cells_are_swapped_only_if_both_gain_by_it(of_second, said):
+    """The number of another cell fits where one is wrong by chance, and the other cell hardly minds which number it gets."""
+    rows = np.random.default_rng(0).uniform(size=(50, 6))
+    scores = np.zeros(rows.shape)
+    scores[0, :2] = 12.0, of_second
+
+    def judge(changed, at, asked):
+        # Without the swap of the first two nothing fits.
+        swapped = (changed[:, [0, 1]] == rows[at][:, [1, 0]]).all(axis=1)
+        return np.where(swapped[:, None], 0.0, 12.0) * np.ones(6), np.full(changed.shape, 6.0)
+
+    def standing(at, asked):
+        return scores[at]
+
+    found = found_mistakes(rows, scores, np.full(rows.shape, 6.0), range(6), judge, standing, np.eye(6, dtype=bool))
+    assert {row: each.columns for row, each in found.found.items()} == said
 
 
 def test_two_wrong_cells_among_many_that_are_at_home_are_no_shift():

@@ -18,12 +18,17 @@ from isopleth.tasks.cellwise.margins import worst_cells
 
 # Factors of a decimal point that is lost or moved.
 _FACTORS = (10.0, 100.0, 1000.0)
-# Rows are looked at whose worst cell is less than so many nats below its bound, and so many of their most surprising cells.
-_NEAR, _MOST_CELLS = 3.0, 6
+# Rows are looked at whose worst cell is less than so many nats below its bound, so many of their most surprising cells, and so
+# many with which one of these may be swapped.
+_NEAR, _MOST_CELLS, _MOST_PARTNERS = 3.0, 6, 24
 # Nats that undoing a mistake has to gain: of one cell beyond the range of its column, and of others, of which there are many more
 # in a row; and bound from which on they have to gain more. The next best way to undo another one gains less by at least the
-# lead. An undone cell is so many nats below its bound.
-_GAIN_OF_ONE, _GAIN_OF_TWO, _USUAL_BOUND, _LEAD, _BELOW = 5.0, 8.0, 6.0, 2.0, 2.0
+# lead.
+_GAIN_OF_ONE, _GAIN_OF_TWO, _USUAL_BOUND, _LEAD = 5.0, 8.0, 6.0, 2.0
+# An undone cell is so many nats below its bound, and surprises by at most so many.
+_BELOW, _USUAL = 2.0, 2.5
+# Cells of rows without a mistake that are held at once, about.
+_CELLS = 2**23
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
 RECORDED = 0.965
 
@@ -46,6 +51,10 @@ class FoundMistakes:
 
     found: dict[int, Mistake]
     scores: dict[int, np.ndarray]  # of the cells of the row without the mistake, (d,)
+
+    def __or__(self, other: FoundMistakes) -> FoundMistakes:
+        """Return both."""
+        return FoundMistakes(self.found | other.found, self.scores | other.scores)
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,8 @@ def found_mistakes(
     bounds: np.ndarray,
     numbers: Sequence[int],
     judge: Judge,
-    standing: Callable[[np.ndarray], np.ndarray],
+    standing: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    reads: np.ndarray,
     solved: Sequence[Mistake] = (),
 ) -> FoundMistakes:
     """Return the mistake of each row that one explains, and the scores of the row without it.
@@ -94,33 +104,54 @@ def found_mistakes(
         Takes changed rows, the numbers of the rows that they were, and a mask of the cells that are asked for, and returns
         scores and bounds by laws that know these rows.
     standing : function
-        Takes numbers of rows, and returns the scores of these rows as they stand, by the laws of `judge`.
+        Takes numbers of rows and such a mask, and returns the scores of these rows as they stand, by the laws of `judge`.
+    reads : ndarray of shape (d, d), bool
+        Whether the score of a cell, in the second column, goes by that in the first one: no others change with it.
     solved : sequence of Mistake
         Further mistakes that may explain a row, such as a cell that does not keep an equation.
     """
     _, margin = worst_cells(scores, bounds)
     calm = margin <= 0.0
     columns = {j: NumberColumn.of(rows[calm, j]) for j in numbers}
-    of_solved = [each for each in solved if margin[each.row] > 0.0]
-    doubted = np.union1d(np.flatnonzero(margin > -_NEAR), np.array([each.row for each in of_solved], dtype=np.intp))
-    before = standing(doubted)
+    doubted = np.flatnonzero(margin > -_NEAR)
     # Most that any mistake can gain: most rows that are nearly flagged have too little for one.
-    most = np.maximum(_surprise(scores[doubted]), _surprise(before)).sum(axis=1)
-    hopeful = doubted[(most >= _least_needed(rows[doubted], columns) - _LEAD) & (margin[doubted] > -_NEAR)]
-    tried = [each for i in hopeful.tolist() for each in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns)]
-    tried += of_solved
+    hopeful = doubted[_surprise(scores[doubted]).sum(axis=1) >= _least_needed(rows[doubted], columns) - _LEAD]
+    tried = [each for i in hopeful.tolist() for each in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns, reads)]
+    tried += [each for each in solved if margin[each.row] > 0.0]
     tried.sort(key=lambda each: each.row)
-    found = Undone.of(tried, rows, scores, bounds, columns)
+    out = FoundMistakes({}, {})
+    for some in _in_blocks(tried, _CELLS // rows.shape[1]):
+        out |= _explained(Undone.of(some, rows, scores, bounds, columns, reads), judge, standing)
+    return out
+
+
+def _in_blocks(tried: Sequence[Mistake], most: int) -> Iterator[list[Mistake]]:
+    """Yield mistakes, in the order of their rows, in blocks of whole rows that have about so many."""
+    block: list[Mistake] = []
+    for _, group in groupby(tried, key=lambda each: each.row):
+        block += group
+        if len(block) >= most:
+            yield block
+            block = []
+    if block:
+        yield block
+
+
+def _explained(found: Undone, judge: Judge, standing: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> FoundMistakes:
+    """Return the mistakes that explain their rows, among some that are undone."""
     # What is less than the lead below what is needed is not chosen, and is in the way of no other mistake.
-    found = found.take(most[np.searchsorted(doubted, found.at)] >= found.needed - _LEAD)
+    found = found.take(found.most(found.scores) >= found.needed - _LEAD)
     after, _ = judge(found.rows, found.at, found.changed)
-    found = found.take(found.most(before[np.searchsorted(doubted, found.at)], after) >= found.needed - _LEAD)
+    found = found.take(found.most(found.scores, after) >= found.needed - _LEAD)
     if not found.tried:
         return FoundMistakes({}, {})
-    after, bounds_after = judge(found.rows, found.at, np.ones(found.changed.shape, dtype=bool))
-    gains = found.most(before[np.searchsorted(doubted, found.at)], np.where(found.changed, after, np.nan))
-    gains -= _surprise(np.where(found.changed, np.nan, after)).sum(axis=1)
-    usual = np.asarray((np.where(found.changed, after - bounds_after, -np.inf) <= -_BELOW).all(axis=1))
+    before = found.standing(standing)
+    after, bounds_after = judge(found.rows, found.at, found.read)
+    after = np.where(found.read, after, before)
+    gains = found.most(before, np.where(found.changed, after, np.nan))
+    gains -= _surprise(np.where(found.read & ~found.changed, after, np.nan)).sum(axis=1)
+    fits = (after <= np.minimum(bounds_after - _BELOW, _USUAL)) & (found.scores - after >= found.each[:, None])
+    usual = np.asarray((fits | ~found.changed).all(axis=1))
     return _chosen(found.tried, gains - found.needed, usual, after)
 
 
@@ -132,7 +163,9 @@ class Undone:
     at: np.ndarray  # (k,): the rows that they were
     rows: np.ndarray  # (k, d)
     changed: np.ndarray  # (k, d): mask of the cells of the mistake
+    read: np.ndarray  # (k, d): mask of the cells whose scores go by these
     needed: np.ndarray  # (k,): nats that undoing it has to gain
+    each: np.ndarray  # (k,): nats that each of its cells has to gain
     scores: np.ndarray  # (k, d): of the rows as they stand, by laws that do not know them
 
     @classmethod
@@ -143,6 +176,7 @@ class Undone:
         scores: np.ndarray,
         bounds: np.ndarray,
         columns: dict[int, NumberColumn],
+        reads: np.ndarray,
     ) -> Self:
         """Undo mistakes in rows."""
         at = np.array([each.row for each in tried], dtype=np.intp)
@@ -151,21 +185,34 @@ class Undone:
             undone[k, list(each.columns)] = each.values
             changed[k, list(each.columns)] = True
         needed = np.array([_needed(each, rows[each.row], bounds[each.row], columns) for each in tried])
-        return cls(tried, at, undone, changed, needed, scores[at])
+        # Where one cell is wrong, some other number of its row is likely to fit there, of many columns for sure. That the cell
+        # of this number gains by chance, too, has about the probability exp(-gain) for each of them.
+        swapped = np.array([len(each.columns) > 1 for each in tried], dtype=bool)
+        gain_of_each = np.where(swapped, np.log(max(len(columns) - 1, 1)), -np.inf)
+        return cls(tried, at, undone, changed, changed @ reads, needed, gain_of_each, scores[at])
 
     def take(self, kept: np.ndarray) -> Self:
         """Return some of them."""
         tried = [each for each, keep in zip(self.tried, kept.tolist(), strict=True) if keep]
-        return type(self)(tried, *(part[kept] for part in (self.at, self.rows, self.changed, self.needed, self.scores)))
+        parts = (self.at, self.rows, self.changed, self.read, self.needed, self.each, self.scores)
+        return type(self)(tried, *(part[kept] for part in parts))
 
-    def most(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """Return the most that undoing them gains by the scores of their changed cells, (k,).
+    def standing(self, standing: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return the scores of the rows as they stand, of each row those that a mistake in it changes, (k, d)."""
+        at, place = np.unique(self.at, return_inverse=True)
+        asked = np.zeros((len(at), self.rows.shape[1]), dtype=bool)
+        np.logical_or.at(asked, place, self.read)
+        return standing(at, asked)[place]
+
+    def most(self, before: np.ndarray, after: np.ndarray | None = None) -> np.ndarray:
+        """Return the most that undoing them gains by the scores of their changed cells, (k,): without `after`, if these were 0.
 
         A law that knows the row as it stands is kinder to it. Cells that change are judged by one that does not, and the others,
         `before`, by the same one before and after.
         """
-        standing = _surprise(np.where(self.changed, self.scores, before)).sum(axis=1)
-        return np.asarray(standing - _surprise(np.where(self.changed, after, np.nan)).sum(axis=1))
+        cells = np.where(self.changed, self.scores, before)
+        standing = _surprise(np.where(self.read, cells, np.nan)).sum(axis=1)
+        return standing if after is None else standing - _surprise(np.where(self.changed, after, np.nan)).sum(axis=1)
 
 
 def _least_needed(rows: np.ndarray, columns: dict[int, NumberColumn]) -> np.ndarray:
@@ -207,15 +254,18 @@ def _surprise(scores: np.ndarray) -> np.ndarray:
     return np.maximum(np.nan_to_num(scores), 0.0)
 
 
-def _of_row(i: int, cells: np.ndarray, scores: np.ndarray, columns: dict[int, NumberColumn]) -> Iterator[Mistake]:
+def _of_row(
+    i: int, cells: np.ndarray, scores: np.ndarray, columns: dict[int, NumberColumn], reads: np.ndarray
+) -> Iterator[Mistake]:
     """Yield the mistakes that may be behind the most surprising numbers of a row."""
-    known = [j for j in columns if not np.isnan(cells[j])]
-    first = sorted(known, key=lambda j: -scores[j])[:_MOST_CELLS]
+    known = sorted((j for j in columns if not np.isnan(cells[j])), key=lambda j: -scores[j])
+    first, partners = known[:_MOST_CELLS], known[:_MOST_PARTNERS]
+    most, needed = reads @ _surprise(scores), _GAIN_OF_TWO - _LEAD
     for j in first:
         for value, said in _misread(float(cells[j]), columns[j]):
             if columns[j].holds(value):
                 yield Mistake(i, (j,), (value,), said)
-    pairs = {(min(j, k), max(j, k)) for j in first for k in known if j != k}
+    pairs = {(min(j, k), max(j, k)) for j in first for k in partners if j != k and most[j] + most[k] >= needed}
     for j, k in sorted(pairs):
         if cells[j] != cells[k] and columns[j].holds(cells[k]) and columns[k].holds(cells[j]):
             yield Mistake(i, (j, k), (float(cells[k]), float(cells[j])), "{} and {} are swapped")

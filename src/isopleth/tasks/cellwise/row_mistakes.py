@@ -24,14 +24,24 @@ def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known:
     judge = _Judge(model, table)
     found = in_encoded_order(table, scores)
 
-    def standing(at: np.ndarray) -> np.ndarray:
+    def standing(at: np.ndarray, asked: np.ndarray) -> np.ndarray:
         out, own = np.where(np.isnan(table.rows[at]), np.nan, found[at]), known[at]
         if own.any():  # the scores of all other rows are by the same laws
-            out[own] = judge(table.rows[at[own]], at[own], np.ones((int(own.sum()), out.shape[1]), dtype=bool))[0]
+            new = judge(table.rows[at[own]], at[own], asked[own])[0]
+            out[own] = np.where(asked[own], new, out[own])
         return out
 
-    bounds = in_encoded_order(table, model.bounds_at(table))
-    return found_mistakes(table.rows, found, bounds, numbers, judge, standing, _solved(model.evidence, table))
+    bounds, solved = in_encoded_order(table, model.bounds_at(table)), _solved(model.evidence, table)
+    return found_mistakes(table.rows, found, bounds, numbers, judge, standing, _reads(model, table), solved)
+
+
+def _reads(model: CellModel, table: CheckedRows) -> np.ndarray:
+    """Return a mask of the encoded cells, in the second column, whose scores go by those in the first one: by laws and rules."""
+    out = model.laws.reads()
+    for found in model.evidence.rules:
+        places = [model.evidence.place(table, name) for name in found.rule.columns]
+        out[np.ix_(places, places)] = True
+    return out
 
 
 @dataclass(frozen=True)
