@@ -8,10 +8,18 @@ import pytest
 from isopleth import ChangePointDetector
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("level", 1), ("scatter", 0)])
+def _series(kind: str, seed: int) -> np.ndarray:
+    noise, after = np.random.default_rng([seed, 9]).normal(size=420), np.arange(420) >= 200
+    if kind == "level":
+        return noise + 2.0 * after
+    if kind == "scatter":
+        return noise * np.where(after, 2.5, 1.0)
+    return np.sin(2.0 * np.pi * (np.arange(420) - 200) / np.where(after, 14.0, 20.0)) + 0.3 * noise
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("level", 1), ("scatter", 0), ("frequency", 2), ("frequency", 3)])
 def test_the_last_change_stays_where_it_was_when_a_twentieth_is_appended(kind, seed):
-    series = np.random.default_rng([seed, 9]).normal(size=420)
-    series = series + 2.0 * (np.arange(420) >= 200) if kind == "level" else series * np.repeat([1.0, 2.5], [200, 220])
+    series = _series(kind, seed)
     before, after = (ChangePointDetector(random_state=0).fit(series[:length]) for length in (400, 420))
     assert len(before.change_points_) == len(after.change_points_) == 1
     assert abs(int(after.change_points_[-1]) - int(before.change_points_[-1])) <= 1

@@ -27,8 +27,9 @@ def positions_of(
     rough: np.ndarray,
     coverage: float,
     known: np.ndarray | None = None,
+    cycle: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""Move changes that were found in blocks to their most probable steps, and return intervals for all.
+    r"""Move changes that were found in blocks, `rough`, to their most probable steps, and return intervals for all.
 
     Each side is a Gaussian autoregression with its own coefficients and variance. With flat priors the posterior is
 
@@ -38,6 +39,7 @@ def positions_of(
     unknown values are left out, so an interval that ends in a gap holds all of it. Places are first steps after changes.
     """
     bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
+    reach = _REACH if cycle is None else int(_WITHIN * cycle)  # windows are no farther from the places that scans find
     out = np.empty((len(places), 2), dtype=int)
     for i in range(len(places)):
         place, end = bounds[i + 1], min(bounds[i + 2], bounds[i + 1] + _REACH)
@@ -45,7 +47,7 @@ def positions_of(
         rows = values[start:end, list(columns[i])]
         if known is not None:
             rows = np.where(known[start:end, list(columns[i])], rows, np.nan)
-        best, *ends = _interval(rows, int(place - start), bool(lines[i]), bool(rough[i]), coverage)
+        best, *ends = _interval(rows, int(place - start), bool(lines[i]), reach * bool(rough[i]), coverage)
         bounds[i + 1], out[i] = start + best, start + np.array(_beyond_gaps(rows, *ends))
     return bounds[1:-1], out
 
@@ -119,8 +121,8 @@ def _beyond_gaps(rows: np.ndarray, low: int, high: int) -> tuple[int, int]:
     return low, high
 
 
-def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: float) -> tuple[int, int, int]:
-    """Return the step and the interval of one change in a stretch with no other; NaN is unknown."""
+def _interval(rows: np.ndarray, place: int, line: bool, reach: int, coverage: float) -> tuple[int, int, int]:
+    """Return the step, up to `reach` from the place, and the interval of one change in a stretch with no other; NaN is unknown."""
     if np.isnan(rows).all(axis=0).any():
         return place, 1, len(rows) - 1
     spread = np.nanstd(rows, axis=0)
@@ -140,8 +142,8 @@ def _interval(rows: np.ndarray, place: int, line: bool, rough: bool, coverage: f
     if not np.isfinite(logs).any():
         return place, 1, len(rows) - 1
     low, high = steps[_middle_share(np.exp(logs - np.max(logs)), coverage)]
-    if rough:
-        place = int(steps[np.argmax(logs)])
+    if reach:
+        place = int(steps[np.argmax(np.where(np.abs(steps - place) <= reach, logs, -np.inf))])
     return place, min(low, place), max(high, place)
 
 

@@ -190,16 +190,21 @@ def _placed(
         np.arange(len(changes) + 1),
     )
     quantities = np.array([one.quantity for one in changes], dtype="<U8")
-    steps, intervals = _positions(series, model, rough, quantities)
+    # A scan finds changes in blocks, whose bounds depend on the length of the series; an autoregression for each side places those
+    # of scatter, frequency and relation more precisely.
+    blockwise = (quantities == "shape") & np.isin(kinds, ["scatter", "frequency", "relation"]) & (places == steps)
+    steps, intervals = _positions(series, model, rough, quantities, blockwise)
     return replace(rough, steps=steps, intervals=intervals)
 
 
 def _positions(
-    series: ObservedSeries, model: CalibratedDescription, changes: Changes, quantities: np.ndarray
+    series: ObservedSeries,
+    model: CalibratedDescription,
+    changes: Changes,
+    quantities: np.ndarray,
+    blockwise: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return steps and intervals of changes, each in the quantity that was compared."""
-    # A scan finds changes of scatter and relation in blocks; an autoregression for each side places them more precisely.
-    blockwise = (quantities == "shape") & np.isin(changes.kinds, ["scatter", "relation"]) & (model.cycle is None)
+    """Return steps and intervals of changes, each in the quantity that was compared; `blockwise` ones are moved."""
     lines = (changes.kinds == "slope") | (model.found.location.degree > 0)
     plain = logs_of_growth(series.values) - (0.0 if model.curve is None else model.curve)
     used = ~series.missing & ~np.column_stack([spikes(column) for column in plain.T])
@@ -207,6 +212,8 @@ def _positions(
     for source, own in ((plain, ["location"]), (model.shapes, ["scatter", "shape"]), (model.residuals, ["given"])):
         chosen = np.isin(quantities, own)
         if source is not None and chosen.any():
-            moved, ends = positions_of(source, changes.steps, changes.columns, lines, blockwise, COVERAGE, used)
+            moved, ends = positions_of(
+                source, changes.steps, changes.columns, lines, blockwise, COVERAGE, used, model.cycle
+            )
             steps[chosen], intervals[chosen] = moved[chosen], ends[chosen]
     return steps, intervals
