@@ -11,17 +11,17 @@ from isopleth.tasks.changes.segments import segment
 
 @pytest.fixture
 def few_means(monkeypatch):
-    monkeypatch.setattr(long_series, "_MEANS", 500)
+    monkeypatch.setattr(long_series, "_MEANS", 250)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_a_slope_beside_a_walk_in_noise_is_the_only_change(few_means, seed):
     rng = np.random.default_rng(seed)
-    walk = 0.15 * np.cumsum(rng.normal(size=5000)) + 0.5 * rng.normal(size=5000)
-    series = (walk + 0.05 * np.maximum(np.arange(5000) - 3000, 0))[:, None]
+    walk = 0.15 * np.cumsum(rng.normal(size=2500)) + 0.5 * rng.normal(size=2500)
+    series = (walk + 0.1 * np.maximum(np.arange(2500) - 1500, 0))[:, None]
     found = segment_of_means(series)
     assert len(found.changes) == 1
-    assert abs(found.changes[0] - 3000) < 150
+    assert abs(found.changes[0] - 1500) < 75
     assert len(segment(series).changes) > 1  # step by step, levels and lines follow the walk
 
 
@@ -38,8 +38,8 @@ def test_a_level_is_found_at_its_step_and_series_of_fewer_means_are_searched_ste
 def test_a_recorded_walk_with_a_slope_has_no_week():
     """Without its steps of recording a series seemed to cost less once a season was subtracted, whichever it was."""
     rng = np.random.default_rng(0)
-    n = 4 * 7 * 24
-    memory = 2000.0 + 0.15 * np.cumsum(rng.normal(size=n)) + 0.05 * np.maximum(np.arange(n) - 400, 0)
+    n = 3 * 7 * 24
+    memory = 2000.0 + 0.15 * np.cumsum(rng.normal(size=n)) + 0.05 * np.maximum(np.arange(n) - 300, 0)
     cells = np.round(memory, 1)[:, None]
     search = SeasonSearch(cells, 3600.0 * np.arange(n), rng)
     week = 0.3 * np.sin(2.0 * np.pi * np.arange(n) / 168.0)[:, None]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.signal import lfilter
 
+from isopleth import ChangePointDetector
 from isopleth.tasks.changes.legs import columns, given_others, location
 from isopleth.tasks.changes.search import changes_of
 from isopleth.tasks.changes.series import ObservedSeries
@@ -57,3 +59,14 @@ def test_a_column_that_moves_given_the_others_is_seen_and_named():
     assert one.kinds.tolist() == ["relation"]
     assert one.columns == [(2,)]
     assert (one.intervals[0, 0] <= 300) & (one.intervals[0, 1] >= 300)
+
+
+def test_a_bend_of_one_column_beside_a_step_of_another_is_a_slope_of_its_column():
+    """The step cut short the segment in which the bend was named and placed: it was a level of a third column."""
+    rng, time = np.random.default_rng([1, 606]), np.arange(1500)
+    series = lfilter([1.0], [1.0, -0.5], rng.normal(size=(5, 1600)))[:, 100:].T
+    series[:, 0] += rng.uniform(2.0, 4.0) * (time >= 900)
+    series[:, 1] += rng.uniform(5.0, 9.0) * np.maximum(time / 750.0 - 1.0, 0.0)
+    found = ChangePointDetector(random_state=0).fit(series)
+    assert (found.kinds_.tolist(), found.columns_) == (["slope", "level"], [(1,), (0,)])
+    assert np.abs(found.change_points_ - [750, 900]).max() <= 10

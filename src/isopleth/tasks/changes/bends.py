@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from isopleth.tasks.changes.neighbours import stretch_around
 from isopleth.tasks.changes.segments import Noise
 
 # Fewest steps between a bend and the changes beside it.
@@ -24,13 +25,12 @@ def at_bends(
     Two lines are fitted to the noise beside a bend as well, so that their best place is a few steps before or after it, and goes
     from one to the other with a few more values. Values are those of the description, with the noise of each column.
     """
-    bounds = np.concatenate([[0], steps, [len(values)]]).astype(int)
+    steps = steps.astype(int)
     for i in np.flatnonzero(chosen).tolist():
-        start, place, end = bounds[i : i + 3]
+        (start, end), place, own = stretch_around(steps, columns, i, len(values)), int(steps[i]), list(columns[i])
         if min(place - start, end - place) >= _LEAST:
-            own = list(columns[i])
-            bounds[i + 1] = start + _bend(values[start:end, own], int(place - start), [noises[j] for j in own])
-    return bounds[1:-1]
+            steps[i] = start + _bend(values[start:end, own], place - start, [noises[j] for j in own])
+    return steps
 
 
 def _bend(rows: np.ndarray, place: int, noises: list[Noise]) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from isopleth.tasks.changes.embedding import lag_windows
+from isopleth.tasks.changes.neighbours import stretch_around
 
 # Lags that are compared, and most other columns that explain a column at the same step.
 _LAGS, _MOST_OTHERS = (0, 1, 2, 4, 8), 5
@@ -38,18 +39,18 @@ def positions_of(
     with rows :math:`X_i` and residual sum of squares :math:`R_i` of a side; that of the reversed series is averaged in. Rows with
     unknown values are left out, so an interval that ends in a gap holds all of it. Places are first steps after changes.
     """
-    bounds = np.concatenate([[0], places, [len(values)]]).astype(int)
+    steps = places.astype(int)
     reach = _REACH if cycle is None else int(_WITHIN * cycle)  # windows are no farther from the places that scans find
     out = np.empty((len(places), 2), dtype=int)
     for i in range(len(places)):
-        place, end = bounds[i + 1], min(bounds[i + 2], bounds[i + 1] + _REACH)
-        start = max(bounds[i], place - _REACH)
+        place, (before, after) = int(steps[i]), stretch_around(steps, columns, i, len(values))
+        start, end = max(before, place - _REACH), min(after, place + _REACH)
         rows = values[start:end, list(columns[i])]
         if known is not None:
             rows = np.where(known[start:end, list(columns[i])], rows, np.nan)
-        best, *ends = _interval(rows, int(place - start), bool(lines[i]), reach * bool(rough[i]), coverage)
-        bounds[i + 1], out[i] = start + best, start + np.array(_beyond_gaps(rows, *ends))
-    return bounds[1:-1], out
+        best, *ends = _interval(rows, place - start, bool(lines[i]), reach * bool(rough[i]), coverage)
+        steps[i], out[i] = start + best, start + np.array(_beyond_gaps(rows, *ends))
+    return steps, out
 
 
 # Cycles on either side of a change within which it is placed, and cycles in a window: the shorter ones place a change more
@@ -122,7 +123,7 @@ def _beyond_gaps(rows: np.ndarray, low: int, high: int) -> tuple[int, int]:
 
 
 def _interval(rows: np.ndarray, place: int, line: bool, reach: int, coverage: float) -> tuple[int, int, int]:
-    """Return the step, up to `reach` from the place, and the interval of one change in a stretch with no other; NaN is unknown."""
+    """Return the step, up to `reach` from the place, and the interval of the only change of a stretch; NaN is unknown."""
     if np.isnan(rows).all(axis=0).any():
         return place, 1, len(rows) - 1
     spread = np.nanstd(rows, axis=0)

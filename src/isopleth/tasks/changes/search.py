@@ -15,6 +15,7 @@ from isopleth.tasks.changes.incidents import with_incidents
 from isopleth.tasks.changes.legs import LEGS
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, merged, one_a_gap
 from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape, scatter_of
+from isopleth.tasks.changes.neighbours import stretch_around
 from isopleth.tasks.changes.positions import by_windows, positions_of
 from isopleth.tasks.changes.preparation import spikes
 from isopleth.tasks.changes.series import ObservedSeries
@@ -151,15 +152,30 @@ def _named(
     for one, (start, place, end) in zip(changes, zip(bounds, bounds[1:], bounds[2:], strict=False), strict=True):
         source = sources[one.quantity]
         left, right = source[start:place], source[place:end]
-        if one.quantity == "location":
-            named.append(kind_of_location(left, right, model.found.location.degree > 0))
+        if one.column is not None:
+            named.append(("level" if one.quantity == "location" else "relation", (one.column,)))
+        elif one.quantity == "location":
+            named.append(kind_of_location(left, right, one.lines))
         elif one.quantity == "scatter":
             named.append(("scatter", kind_of_shape(left, right, None)[1]))
-        elif one.quantity == "given":
-            named.append(("relation", (one.column,)))
         else:
             named.append(kind_of_shape(left, right, model.cycle))
-    return named
+    return [_among_own(series, changes, named, number) for number in range(len(changes))]
+
+
+def _among_own(
+    series: ObservedSeries, changes: list[Candidate], named: list[tuple[str, tuple[int, ...]]], number: int
+) -> tuple[str, tuple[int, ...]]:
+    """Return the kind and the columns of a change, of a level or slope by the segments of its columns alone.
+
+    A change of another column would cut these short.
+    """
+    (kind, own), one = named[number], changes[number]
+    if one.quantity != "location" or len(own) == series.values.shape[1]:
+        return kind, own
+    start, end = stretch_around([one.step for one in changes], [columns for _, columns in named], number, len(series))
+    left, right = (side[:, list(own)] for side in np.split(series.values[start:end], [one.step - start]))
+    return kind_of_location(left, right, one.lines)[0], own
 
 
 def _sources(series: ObservedSeries, model: CalibratedDescription) -> dict[str, np.ndarray]:
@@ -190,8 +206,8 @@ def _placed(
         np.arange(len(changes) + 1),
     )
     quantities = np.array([one.quantity for one in changes], dtype="<U8")
-    # A scan finds changes in blocks, whose bounds depend on the length of the series; an autoregression for each side places those
-    # of scatter, frequency and relation more precisely.
+    # A scan finds changes in blocks, whose bounds depend on the length of the series; an autoregression for each side places
+    # those of scatter, frequency and relation more precisely.
     blockwise = (quantities == "shape") & np.isin(kinds, ["scatter", "frequency", "relation"]) & (places == steps)
     steps, intervals = _positions(series, model, rough, quantities, blockwise)
     return replace(rough, steps=steps, intervals=intervals)

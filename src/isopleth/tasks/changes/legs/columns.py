@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -11,11 +12,14 @@ from isopleth.core.progress import unheard
 from isopleth.tasks.changes.described import SHARE, CalibratedDescription, described
 from isopleth.tasks.changes.description_length import describe, margin_of, unbroken
 from isopleth.tasks.changes.legs import location
-from isopleth.tasks.changes.legs.leg import NEAR, Leg, LegCandidates
+from isopleth.tasks.changes.legs.leg import NEAR, Candidate, Leg, LegCandidates
+from isopleth.tasks.changes.segments import SegmentationSearch, SegmentCosts, standardised
 from isopleth.tasks.changes.series import ObservedSeries
 
 # Steps within twice which a change of the joint search is the same.
 _REACH = 5.0
+# Share of what a weak change saves in its column that has to be left beside the changes of the joint search.
+_LEFT = 0.5
 
 
 def run(series: ObservedSeries, model: CalibratedDescription, rng: np.random.Generator) -> Iterator[LegCandidates]:
@@ -42,9 +46,38 @@ def each_alone(
         for found in location.run(one, alone, of_location):
             changes = [
                 replace(change, pvalue=min(1.0, count * change.pvalue), quantity=quantity, column=j)
-                for change in found.changes
+                for change in _news(found.changes, known, found.described or alone)
             ]
             yield LegCandidates(changes, reach=_REACH)
+
+
+def _news(changes: list[Candidate], known: np.ndarray, alone: CalibratedDescription) -> list[Candidate]:
+    """Return the changes of a column that `known` ones do not stand for.
+
+    The bend of one column is found some hundred steps apart in all columns together and in this one alone. A change is news if it
+    saves what it costs, or half of what it saves alone, where the column is cut at the known ones too, or if they save less.
+    """
+    far = [one for one in changes if all(abs(one.step - place) > NEAR * _REACH for place in known)]
+    if not len(known) or not far:
+        return far
+    location = alone.found.location
+    costs = SegmentCosts(standardised(alone.found.prepared), location.noises, location.degree, alone.found.precision)
+    search = SegmentationSearch(costs, shortest=0, surcharge=alone.surcharges[0])
+
+    def cost(*parts: Sequence[int]) -> float:
+        """Return the cost without that of the places."""
+        bounds = sorted({0, search.n, *chain(*parts)})
+        return search.total(np.array(bounds)) - (len(bounds) - 2) * search.per_change
+
+    def is_news(one: Candidate) -> bool:
+        rest, own = [other.step for other in far if other is not one], [one.step]
+        without, beside = cost(rest, known.tolist()), cost(rest, known.tolist(), own)
+        saved = cost(rest) - cost(rest, own)
+        return (
+            without - beside >= min(search.per_change, _LEFT * saved) or without - cost(rest, own) >= search.per_change
+        )
+
+    return [one for one in far if is_news(one)]
 
 
 def _all_known(changes: np.ndarray, known: np.ndarray) -> bool:

@@ -13,6 +13,8 @@ from isopleth.tasks.changes.description_length import MOST_LAGS
 from isopleth.tasks.changes.legs.columns import each_alone
 from isopleth.tasks.changes.legs.leg import Leg, LegCandidates
 from isopleth.tasks.changes.long_series import shortest_at_the_end
+from isopleth.tasks.changes.periods import lines_of
+from isopleth.tasks.changes.segments import Segmentation
 from isopleth.tasks.changes.series import ObservedSeries
 
 # Fewest steps for each column, so that the regressions on the others are known.
@@ -24,7 +26,7 @@ def run(series: ObservedSeries, model: CalibratedDescription, rng: np.random.Gen
     length, count = series.values.shape
     if count < 2 or length < _STEPS_A_COLUMN * count:
         return
-    within = _without_levels(series.values, model.found.location.changes)
+    within = _without_levels(series.values, model.found.location)
     residuals = RankRegression.of(within)(within)
     if (np.ptp(residuals, axis=0) <= 0.0).any():
         return
@@ -34,9 +36,11 @@ def run(series: ObservedSeries, model: CalibratedDescription, rng: np.random.Gen
         yield replace(found, described=replace(model, residuals=residuals))
 
 
-def _without_levels(values: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Return values less the median of their segment: steps of columns at different times would pass for relations of them."""
-    parts = np.split(values, changes)
+def _without_levels(values: np.ndarray, found: Segmentation) -> np.ndarray:
+    """Return values less their segments: steps and bends of columns at different times would pass for relations of them."""
+    if found.degree > 0:
+        return values - lines_of(values, found)
+    parts = np.split(values, found.changes)
     return np.concatenate([part - np.median(part, axis=0) for part in parts])
 
 

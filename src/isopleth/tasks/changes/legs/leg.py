@@ -22,7 +22,8 @@ class Candidate:
     pvalue: float  # least rate of the leg at which it would be found
     # What was compared: "location", "scatter" (of innovations), "shape" (mean embeddings) or "given" (the other columns).
     quantity: str
-    column: int = 0  # column that was compared alone
+    column: int | None = None  # column that was compared alone, if one was
+    lines: bool = False  # whether it is between lines and not between levels
 
 
 @dataclass(frozen=True, eq=False)

@@ -87,7 +87,7 @@ def _of_segments(series: ObservedSeries, described: CalibratedDescription) -> li
     kept = beside_local_scatter(found, extra)
     p_values = [max(of_all, pvalue_of_gain(gain, described.gains)) for gain in found.location.gains]
     return [
-        Candidate(step, pvalue, "location")
+        Candidate(step, pvalue, "location", lines=found.location.degree > 0)
         for step, pvalue in zip(found.location.changes.tolist(), p_values, strict=True)
         if step in kept
     ]
@@ -112,7 +112,8 @@ def _of_one_weak_change(
     pvalue = pvalue_of_gain(found.cost - (weak.cost - extra), margins)
     if pvalue > series.rate:
         return [], described
-    return [Candidate(int(weak.location.changes[0]), pvalue, "location")], replace(described, found=weak)
+    change = Candidate(int(weak.location.changes[0]), pvalue, "location", lines=weak.location.degree > 0)
+    return [change], replace(described, found=weak)
 
 
 def _seen_in_cycles(changes: list[Candidate], found: Description) -> list[Candidate]:
