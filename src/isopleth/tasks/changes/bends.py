@@ -25,7 +25,7 @@ def at_bends(
     Two lines are fitted to the noise beside a bend as well, so that their best place is a few steps before or after it, and goes
     from one to the other with a few more values. Values are those of the description, with the noise of each column.
     """
-    steps = steps.astype(int)
+    steps = np.array(steps, dtype=int)
     for i in np.flatnonzero(chosen).tolist():
         (start, end), place, own = stretch_around(steps, columns, i, len(values)), int(steps[i]), list(columns[i])
         if min(place - start, end - place) >= _LEAST:

@@ -39,7 +39,7 @@ def positions_of(
     with rows :math:`X_i` and residual sum of squares :math:`R_i` of a side; that of the reversed series is averaged in. Rows with
     unknown values are left out, so an interval that ends in a gap holds all of it. Places are first steps after changes.
     """
-    steps = places.astype(int)
+    steps = np.array(places, dtype=int)
     reach = _REACH if cycle is None else int(_WITHIN * cycle)  # windows are no farther from the places that scans find
     out = np.empty((len(places), 2), dtype=int)
     for i in range(len(places)):
