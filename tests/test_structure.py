@@ -5,12 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import isopleth
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(isopleth.__file__).parent
+
+
+@cache
+def tree_of(path):
+    """Return the syntax tree of a file, which several tests walk."""
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_no_two_classes_have_one_name():
@@ -40,8 +47,7 @@ def test_every_function_of_six_lines_or_more_has_a_sentence():
     """Methods that a base class describes under the same name, and functions inside others, need none of their own."""
     described, without = set(), []
     for path in PACKAGE.rglob("*.py"):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for owner in ast.walk(tree):
+        for owner in ast.walk(tree_of(path)):
             for node in ast.iter_child_nodes(owner):
                 if not isinstance(node, ast.FunctionDef) or isinstance(owner, ast.FunctionDef):
                     continue
@@ -74,7 +80,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun():
     }
     others |= {"From", "Their", "Its", "Not", "It", "This", "These", "That", "So", "And", "But", "Or", "Everything"}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and (text := ast.get_docstring(node)):
                 first = re.split(r"[ ,:.\n]", text, maxsplit=1)[0]
                 assert first not in others, (path.relative_to(PACKAGE).as_posix(), getattr(node, "name", ""), first)
@@ -85,7 +91,7 @@ def test_no_module_of_densities_and_differences_imports_another_in_a_circle():
     for package in ("density", "difference"):
         left = set()
         for path in (PACKAGE / package).glob("*.py"):
-            nodes = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+            nodes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.ImportFrom)]
             modules = [str(node.module).split(".") for node in nodes]
             left |= {
                 (path.stem, parts[2]) for parts in modules if parts[:2] == ["isopleth", package] and len(parts) > 2

@@ -29,8 +29,14 @@ def compared(first, second, **options):
     return two_sample_test(first, second, n_resamples=19, n_jobs=1, random_state=0, **options)
 
 
-def test_a_lower_price_of_larger_stones_is_found_with_its_size(sold):
-    found = compared(*sold).shift("price", ["carat", "cut"])
+@pytest.fixture(scope="module")
+def comparison(sold):
+    """The comparison whose shifts many tests ask for."""
+    return compared(*sold)
+
+
+def test_a_lower_price_of_larger_stones_is_found_with_its_size(comparison):
+    found = comparison.shift("price", ["carat", "cut"])
     assert found.alone > 0.0
     assert found.by_ratio
     assert found.ratio_low < -0.1 < found.ratio_high < 0.0
@@ -40,11 +46,10 @@ def test_a_lower_price_of_larger_stones_is_found_with_its_size(sold):
     assert str(found).startswith("Given carat and cut, price is lower in Y by ")
 
 
-def test_all_other_columns_are_given_by_default_in_any_order_of_rows_and_columns(sold):
-    first, second = sold
+def test_all_other_columns_are_given_by_default_in_any_order_of_rows_and_columns(sold, comparison):
     rng = np.random.default_rng(0)
     turned = [each.iloc[rng.permutation(len(each))][["price", "cut", "carat"]] for each in sold]
-    one, other = (compared(*pair).shift("price") for pair in ((first, second), turned))
+    one, other = (each.shift("price") for each in (comparison, compared(*turned)))
     assert one.given == ("carat", "cut")
     assert replace(one, given=other.given) == other
 
@@ -99,9 +104,9 @@ def test_constant_given_columns_leave_the_difference_of_means():
         ),
     ],
 )
-def test_questions_that_cannot_be_answered_are_refused(sold, target, given, words):
+def test_questions_that_cannot_be_answered_are_refused(comparison, target, given, words):
     with pytest.raises(InputError, match=words):
-        compared(*sold).shift(target, given)
+        comparison.shift(target, given)
 
 
 def test_few_known_targets_are_refused(sold):
@@ -130,14 +135,15 @@ def test_a_shift_in_one_group_is_found_however_small_that_of_all_rows_is(sold):
 
 def test_groups_without_enough_rows_are_named_and_numbers_are_cut_at_their_median(sold):
     first, second = (each.assign(cut=each["cut"].where(each.index != 3, "rare")) for each in sold)
-    found = compared(first, second).shifts("price", "cut", ["carat"])
+    result = compared(first, second)
+    found = result.shifts("price", "cut", ["carat"])
     assert found.left_out == {"cut rare": "fewer than 10 rows of a sample"}
     assert found.sentences("B")[-1] == "Not compared: cut rare (fewer than 10 rows of a sample)."
-    halves = compared(first, second).shifts("price", "carat", ["cut"])
+    halves = result.shifts("price", "carat", ["cut"])
     assert {each.group.rsplit(" ", 1)[0] for each in halves.shifts} == {"carat up to", "carat above"}
     assert halves.left_out == {"carat missing": "21 rows"}
     with pytest.raises(InputError, match="names 'price', which is the target"):
-        compared(first, second).shifts("price", "price")
+        result.shifts("price", "price")
 
 
 def test_the_share_of_a_word_is_compared_given_others():

@@ -560,15 +560,15 @@ def wells(seed, rare):
 def test_a_shift_of_another_column_is_no_change_of_rare_gaps_or_values(rare):
     """The square of the residual of one of two values holds what the other columns are, and is no spread of its own."""
     small = np.zeros(2)
-    for seed in range(18):
+    for seed in range(6):
         result = two_sample_test(*wells(seed, rare), n_resamples=39, centers=5, random_state=0, n_jobs=1)
         problem = result.problem
         found = problem.residuals(problem.unit_rows)
         both = contrasts(problem, found), column_contrasts(found, problem.units, problem.labels)
         small += [(each[:, -1] >= each[0, -1]).mean() <= 0.05 for each in both]
         assert problem.of_two_values.tolist() == [False] * (found.shape[1] - 1) + [True]
-    assert small[0] <= 3
-    assert small[1] >= 5
+    assert small[0] <= 1
+    assert small[1] >= 4
 
 
 def test_gaps_that_change_given_the_others_are_told_in_words():
