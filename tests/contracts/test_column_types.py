@@ -170,7 +170,7 @@ def names(frame):
 @EACH
 def test_filled_tables_have_the_types_and_the_known_cells_that_they_had(library):
     frame = FRAMES[library]
-    filled = DensityImputer(n_estimators=4).fit_transform(frame)
+    filled = DensityImputer(n_estimators=2).fit_transform(frame)
     # Intervals are limits of numbers, which get the number to expect inside them.
     numbers = {"interval": np.dtype(float)} if "interval" in names(frame) else {}
     assert types(filled) == types(frame) | numbers
