@@ -73,6 +73,19 @@ def test_intervals_of_rows_of_the_fit_and_of_new_rows_hold():
     assert 0.86 < np.mean(new) < 0.95
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(30, 3), (80, 5), (120, 20)])
+def test_intervals_of_new_rows_hold_in_small_tables(rows, columns):
+    held = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=(rows + 200, columns))
+        y = x[:, 0] + 0.5 * rng.normal(size=len(x))
+        law = ConditionalDensity(random_state=0).fit(x[:rows], y[:rows])
+        low, high = law.predict_interval(x[rows:], confidence_level=0.8)
+        held.append(np.mean((low <= y[rows:]) & (y[rows:] <= high)))
+    assert 0.7 < np.mean(held) < 0.9  # standard error about .02: the rows of a fit are few
+
+
 def test_a_line_leads_beyond_the_data():
     rng = np.random.default_rng(1)
     x = rng.uniform(0.0, 3.0, size=(200, 1))

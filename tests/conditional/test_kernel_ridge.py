@@ -51,6 +51,17 @@ def test_noise_is_left_alone():
     assert np.ptp(model.predict(X)) < 1.5
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(30, 3), (80, 5), (120, 20)])
+def test_with_as_many_landmarks_as_rows_residuals_are_as_large_as_errors_at_new_rows(rows, columns):
+    rng = np.random.default_rng(5)
+    A = rng.normal(size=(rows + 500, columns))
+    y = A[:, 0] + 0.5 * rng.normal(size=len(A))
+    for law in (KernelRidge, Ridge):
+        model, residuals = law.fit(A[:rows], y[:rows], np.ones(rows), copies=np.ones(rows))
+        errors = y[rows:] - model.predict(A[rows:])
+        assert 0.7 < np.sqrt(np.mean(errors**2) / np.mean(residuals**2)) < 1.4
+
+
 def test_rows_beyond_those_of_the_fit_are_predicted_without_them(monkeypatch):
     ones = np.ones(60)
     monkeypatch.setattr(kernel_ridge, "_ROWS", 40)

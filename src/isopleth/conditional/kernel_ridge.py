@@ -21,7 +21,7 @@ _LENGTHS, _PENALTIES = (0.1, 0.5, 2.5), np.geomspace(1e-10, 10.0, 22)
 _FEWEST, _FURTHER, _MOST, _ROWS = 150, 10, 800, 8000
 # Farthest coordinate, in deviations.
 _FARTHEST = 4.0
-# Eigenvalues below this share of the largest are left out; least share of a residual that the row does not take up itself.
+# Eigenvalues below this share of the largest are left out; least share of a residual that no row takes up itself.
 _RANK, _LEAST_DENOMINATOR = 1e-11, 1e-6
 
 
@@ -76,8 +76,10 @@ class KernelRidge:
             projected, leverage = U.T @ target, U**2
             for penalty in _PENALTIES:
                 shrunk = squares / (squares + penalty)
-                left = np.maximum(1.0 - one * (leverage @ shrunk + share), _LEAST_DENOMINATOR)
-                residuals = (target - U @ (shrunk * projected)) / root / left
+                left = 1.0 - one * (leverage @ shrunk + share)
+                if left.min() < _LEAST_DENOMINATOR and penalty < _PENALTIES[-1]:
+                    continue  # it goes through a row: what is left of that is rounding
+                residuals = (target - U @ (shrunk * projected)) / root / np.maximum(left, _LEAST_DENOMINATOR)
                 if (loss := float(share @ residuals**2)) < best:
                     slopes = V @ (np.sqrt(squares) / (squares + penalty) * projected)
                     best, found = loss, (cls(center, scale, functions, shift, slopes, mean), residuals)

@@ -53,18 +53,21 @@ class Ridge:
         target = root * (y - mean)
         projected, squares = U.T @ target, U**2
 
-        def residuals(penalty: float) -> np.ndarray:
+        def residuals(penalty: float) -> tuple[np.ndarray, bool]:
             shrunk = s**2 / (s**2 + penalty)
-            left = np.maximum(1.0 - one * (squares @ shrunk + share), _LEAST_DENOMINATOR)
-            return (target - U @ (shrunk * projected)) / root / left
+            left = 1.0 - one * (squares @ shrunk + share)
+            out = (target - U @ (shrunk * projected)) / root / np.maximum(left, _LEAST_DENOMINATOR)
+            return out, bool(left.min() < _LEAST_DENOMINATOR)
 
         def loss(penalty: float) -> float:
-            found = residuals(penalty)
+            found, through_a_row = residuals(penalty)
+            if through_a_row:  # what is left of that row is rounding
+                return np.inf
             return float(np.median(np.abs(found)) if by_median else share @ found**2)
 
-        penalty = float(min(PENALTIES, key=loss))
+        penalty = float(min(PENALTIES[::-1], key=loss))
         slopes = Vt.T @ (s / (s**2 + penalty) * projected)
-        return cls(center, scale, slopes, mean), residuals(penalty)
+        return cls(center, scale, slopes, mean), residuals(penalty)[0]
 
     def predict(self, A: np.ndarray) -> np.ndarray:
         """Return the line at rows."""
