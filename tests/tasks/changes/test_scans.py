@@ -30,7 +30,6 @@ from isopleth.tasks.changes.scan import (
     _components,
     _pvalue,
     _scanned,
-    _scanned_stretches,
     _whitened,
     _whitening,
 )
@@ -344,26 +343,6 @@ def test_a_step_has_to_be_larger_than_what_wanders_beside_it():
     # Of two places the one that explains less goes first.
     both = np.where(blocks[:, None] < 200, steady, steady + 4.0)
     assert ContrastScan(both, Blocks(1.0, 400, 1), rng)._beside_wander([100, 200]) == {200}
-
-
-def test_the_largest_contrast_of_a_stretch_is_that_of_all_stretches():
-    rng = np.random.default_rng(8)
-    rows = rng.normal(size=(3, 30, 2))
-    rows[:, 10:17] += 3.0
-    places, values = _scanned_stretches(rows, 4)
-    assert places.tolist() == [[10, 17]] * 3
-    for run, value in zip(rows, values, strict=True):
-        contrasts = []
-        for start in range(4, 27):
-            for end in range(start + 4, 27):
-                inside = np.zeros(30, dtype=bool)
-                inside[start:end] = True
-                size = end - start
-                if size <= 30 - 2 * 4:
-                    jump = run[inside].mean(axis=0) - run[~inside].mean(axis=0)
-                    contrasts.append(float(jump @ jump) * size * (30 - size) / 30)
-        assert value == pytest.approx(max(contrasts))
-    assert _scanned_stretches(rows[:, :11], 4)[1].tolist() == [0.0] * 3
 
 
 def test_stretches_of_another_frequency_that_come_back_are_told():

@@ -12,6 +12,7 @@ from scipy.fft import dct
 
 from isopleth.core.p_values import simulated_pvalue
 from isopleth.tasks.changes.embedding import Blocks, over_blocks
+from isopleth.tasks.changes.several_changes import best_places, contrasts_at, without_means
 
 # Number of shuffles, and of neighbouring blocks that they keep together, because these are correlated without a change too.
 RUNS = 199
@@ -42,8 +43,10 @@ _CHUNKS, _MOST_ALIKE = 4, 2.0
 # cheaper.
 _MEMORIES = np.array([(0.0, 0.0), *product((0.3, 0.6, 0.8, 0.9, 0.95, 0.98), (0.0, 0.5, 0.8, 0.9, 0.95))])
 _CLEARLY = 2.0
-# Share of the rate at which stretches are compared with what is on both sides of them, and most places of their ends.
-_SHARE_OF_STRETCHES, _ENDS_OF_STRETCHES = 0.25, 64
+# Most changes that are sought at once, and share of the rate at which one is tested; the other half is for more than one.
+_MOST_CHANGES, _SHARE = 8, 0.5
+# Shuffles after which a change is given up if more than so many have larger contrasts.
+_FIRST_RUNS, _TOO_MANY = 19, 2
 _EULER = 0.5772156649
 # Blocks from which a step is compared with what wanders beside it, stretches of the longer side and fewest of the shorter one in
 # which this is done, and least share of the variation of their means that the step explains.
@@ -74,18 +77,18 @@ class ContrastScan:
         remembers: bool = False,
         chunk: int = CHUNK,
         overlaps: bool = False,
-        stretches: bool = False,
     ) -> None:
-        self._parts, self._blocks, self._rng, self._remembers = parts, blocks, rng, remembers
+        self._parts, self._blocks, self._rng = parts, blocks, rng
         # Whether neighbours are alike because windows of noise overlap both: those that a shuffle makes neighbours are not.
         self._overlaps = overlaps
-        # Whether a stretch is compared with what is on both sides of it, where no part is found to differ from the rest.
-        self._stretches = stretches
         # Blocks joined in a shuffle, and fewest blocks of a series that is scanned.
         self._chunk, self._fewest = chunk, _CHUNKS * chunk
         self._means = over_blocks(parts, blocks.parts)
         self._widen(alike)
         self._least = max(_LEAST_BLOCKS, int(np.ceil(_LEAST_SHARE * blocks.count)))
+        # What a step is compared with: by how much it is explained better in another way, and whether by what wanders beside it.
+        self._gradual = [self._drift_ahead] + [self._past_ahead] * remembers
+        self._wanders = not remembers and len(self._means) >= _MANY_BLOCKS
 
     @property
     def block(self) -> float:
@@ -131,10 +134,10 @@ class ContrastScan:
             found |= new
             if new:
                 waiting += pairwise([start, *new, end])
-        for gradual in [self._drift_ahead] + [self._past_ahead] * self._remembers:
+        for gradual in self._gradual:
             for place in set(found) - self._abrupt(sorted(found), gradual):
                 del found[place]
-        if not self._remembers and len(self._means) >= _MANY_BLOCKS:
+        if self._wanders:
             for place in set(found) - self._beside_wander(sorted(found)):
                 del found[place]
         if known is not None:
@@ -168,6 +171,12 @@ class ContrastScan:
                 break
             del kept[1 + min(gradual, key=lambda i: self._step(*around[i])[1])]
         return set(kept[1:-1])
+
+    def _is_step(self, start: int, place: int, end: int) -> bool:
+        """Tell whether something changes at once at a place between its neighbours, and by more than what wanders beside it."""
+        if any(ahead_of_step(start, place, end) > 0.0 for ahead_of_step in self._gradual):
+            return False
+        return not self._wanders or self._share_of_step(start, place, end) >= _LEAST_SHARE_OF_STEP
 
     def _step(self, start: int, place: int, end: int) -> tuple[np.ndarray, float]:
         """Return the whitened components of a segment around their means, and how much a step at a place explains of them."""
@@ -228,22 +237,39 @@ class ContrastScan:
         return between / max(between + max(within - noise, noise * float(np.sqrt(2.0 / freedom))), 1e-300)
 
     def _tested(self, start: int, end: int, rate: float) -> dict[int, float]:
-        """Return the place of the largest contrast in a segment, or both ends of a stretch, with the p-value if it is small."""
+        """Return the places of as many changes of a segment as are beyond chance together, with the p-value of the weakest."""
         rows = _components(self._means[start:end])[0]
         if not rows.any():
             return {}
-        orders = np.array([self._shuffled(len(rows)) for _ in range(RUNS)])
-        neighbours = np.diff(orders) == 1 if self._overlaps else None
-        white, null = _whitened(rows[None]), _whitened(rows[orders], neighbours)
-        scans = [(_scanned, 1.0 - _SHARE_OF_STRETCHES * self._stretches)]
-        scans += [(_scanned_stretches, _SHARE_OF_STRETCHES)] * self._stretches
-        for scanned, share in scans:
-            places, largest = scanned(white, self._least)
-            if largest[0] > 0.0:
-                pvalue = min(1.0, _pvalue(float(largest[0]), scanned(null, self._least)[1]) / share)
-                if pvalue <= rate:
-                    return dict.fromkeys(np.atleast_1d(places[0]).tolist(), pvalue)
+        white = _whitened(rows[None])[0]
+        for places in best_places(white, self._least, _MOST_CHANGES):
+            weakest = int(contrasts_at(white, places).argmin())
+            pvalue = min(1.0, self._pvalue_given_others(rows, places, weakest) / _SHARE)
+            bounds = [start, *(start + place for place in places), end]
+            around = zip(bounds, bounds[1:], bounds[2:], strict=False)
+            if pvalue <= rate and (len(places) == 1 or all(self._is_step(*one) for one in around)):
+                return dict.fromkeys(places, pvalue)
         return {}
+
+    def _pvalue_given_others(self, rows: np.ndarray, places: list[int], number: int) -> float:
+        """Return the p-value of one of several changes, given the others.
+
+        The others are subtracted before blocks are shuffled: a shuffle of states that come back has large contrasts too. The
+        null distribution is that of the best further change in any of their segments.
+        """
+        others = places[:number] + places[number + 1 :]
+        rest = without_means(rows, others)
+        contrast = float(contrasts_at(_whitened(rest[None])[0], places)[number])
+        if not contrast > 0.0 or np.sum(self._shuffled_contrasts(rest, others, _FIRST_RUNS) >= contrast) > _TOO_MANY:
+            return 1.0
+        return _pvalue(contrast, self._shuffled_contrasts(rest, others, RUNS))
+
+    def _shuffled_contrasts(self, rows: np.ndarray, places: list[int], runs: int) -> np.ndarray:
+        """Return the largest contrast within the segments between places, for each of some shuffles of rows."""
+        orders = np.array([self._shuffled(len(rows)) for _ in range(runs)])
+        null = _whitened(rows[orders], np.diff(orders) == 1 if self._overlaps else None)
+        segments = [one for one in pairwise([0, *places, len(rows)]) if one[1] - one[0] >= 2 * self._least]
+        return np.max([_scanned(null[:, start:end], self._least)[1] for start, end in segments], axis=0)
 
     def _shuffled(self, n: int) -> np.ndarray:
         """Draw an order of n blocks: a ring of blocks is cut into chunks at a random offset, and the chunks are permuted."""
@@ -327,26 +353,6 @@ def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
     before = np.arange(least, n - least + 1)
     contrasts = np.einsum("ijk,ijk->ij", sums, sums) * n / (before * (n - before))
     return contrasts.argmax(axis=1) + least, contrasts.max(axis=1)
-
-
-def _scanned_stretches(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return both ends, of shape (runs, 2), and values of the largest contrasts of a stretch with the rest; 0 without room."""
-    runs, n, _ = rows.shape
-    ends = (
-        np.unique(np.linspace(least, n - least, _ENDS_OF_STRETCHES).astype(int)) if n >= 3 * least else np.empty(0, int)
-    )
-    lengths = ends - ends[:, None]
-    fits = (lengths >= least) & (lengths <= n - 2 * least)
-    if not fits.any():
-        return np.zeros((runs, 2), dtype=int), np.zeros(runs)
-    rest = rows - rows.mean(axis=1, keepdims=True)
-    sums = np.cumsum(rest, axis=1)[:, ends - 1]
-    squares = np.sum(sums**2, axis=2)
-    distances = squares[:, :, None] + squares[:, None, :] - 2.0 * sums @ np.swapaxes(sums, 1, 2)
-    safe = np.where(fits, lengths, 1)
-    contrasts = np.where(fits, distances * n / (safe * (n - safe)), 0.0).reshape(runs, -1)
-    best = np.unravel_index(contrasts.argmax(axis=1), fits.shape)
-    return np.column_stack([ends[best[0]], ends[best[1]]]), contrasts.max(axis=1)
 
 
 def _costs_of_memory(line: np.ndarray, place: int) -> tuple[float, float]:

@@ -53,7 +53,7 @@ def run(series: ObservedSeries, described: CalibratedDescription, rng: np.random
         shapes = embedded(normal, lags, blocks, rng, normal=True, budget=series.budget)
         laws = embedded(left, [1], blocks, rng, normal=False, budget=series.budget)
         parts = np.concatenate([shapes, laws, mean_scores(described.shapes, blocks)], axis=1)
-        scan = ContrastScan(parts, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short, stretches=True)
+        scan = ContrastScan(parts, blocks, rng, _ALIKE, chunk=chunk, overlaps=few and short)
         found = scan.changes(series.rate / len(options), described.found.location.changes)
         changes = [Candidate(one.step, len(options) * one.pvalue, "shape") for one in found]
         followed_by = scan.followed_by(len(series), *_KINDS, *["relation"] * (series.values.shape[1] > 1))
