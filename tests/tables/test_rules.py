@@ -32,3 +32,14 @@ def test_a_code_below_zero_breaks_a_rule():
 
 def test_numbers_without_a_negative_one_keep_the_rule():
     assert _has_a_sign(np.random.default_rng(3).exponential(size=200))
+
+
+def test_few_numbers_and_constant_columns_have_no_rule():
+    counts = np.arange(29.0)
+    many = np.arange(60.0)
+    assert find_rules({"few": counts}) == []
+    assert find_rules({"few": np.where(np.arange(60) < 29, many, np.nan)}) == []
+    assert find_rules({"same": np.full(60, 7.0)}) == []
+    enough = find_rules({"enough": np.where(np.arange(60) % 2, np.nan, many)})
+    assert enough
+    assert [type(found.rule) for found in enough] == [type(found.rule) for found in find_rules({"enough": many})]
