@@ -23,6 +23,15 @@ def test_a_gap_is_clear_where_its_f_test_times_the_places_has_p_below_a_twentiet
         assert rows_before_gap(scores_of(products), 2) == gap
 
 
+def test_a_gap_behind_many_rows_is_wide_beside_the_scores_that_follow():
+    """A gap of 0.13 was named where scores reached 1,800: behind the 100th row a fourteenth of the usual step is enough for F."""
+    products = np.ones(300)
+    products[99] = 20.0
+    assert rows_before_gap(scores_of(products), 120) == 0
+    products[99] = 26.0
+    assert rows_before_gap(scores_of(products), 120) == 100
+
+
 def test_false_gaps_are_rare_where_scores_fall_off_exponentially():
     rng = np.random.default_rng(0)
     found = [rows_before_gap(scores_of(rng.exponential(size=200)), flagged) > 0 for flagged in [0, 7, 40] * 200]

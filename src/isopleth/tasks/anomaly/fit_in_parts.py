@@ -15,6 +15,7 @@ from isopleth.tasks.anomaly.framed_rows import with_gap_codes
 if TYPE_CHECKING:
     from isopleth.tables.schema import Schema
     from isopleth.tasks.anomaly.detector import AnomalyDetector
+    from isopleth.tasks.anomaly.shared_values import SharedValues
 
 
 def fit_parts(detector: AnomalyDetector, parts: Parts, columns: Schema | None = None) -> AnomalyDetector:
@@ -62,7 +63,7 @@ def fit_parts(detector: AnomalyDetector, parts: Parts, columns: Schema | None = 
     rows = parts.sums(AllRows, AllRows.add).all
     surprises, table, in_frame = detector._fit_rule(with_gap_codes(rows, detector._gap_codes), columns, seed)
     detector._digest_of_fit = digest_of(in_frame).hexdigest()
-    detector._judge(surprises, table, -surprises[table.place])
+    detector._judge_fitted(surprises, table)
     return detector
 
 
@@ -77,9 +78,10 @@ def fit_to_sample(detector: AnomalyDetector, parts: Parts, look: FirstLook, colu
     surprises, table, _ = detector._fit_rule(drawn, columns, seed, copies, weights)
     every = found.complete and len(drawn) <= size
     detector.n_samples_fit_ = look.n_rows if every else min(round(float(weights.sum())), look.n_rows)
-    scores = parts.sums(AllScores, partial(_add_scores, detector))
+    shared = detector._fit_tail(surprises, table)
+    scores = parts.sums(AllScores, partial(_add_scores, detector, shared))
     detector._digest_of_fit = scores.digest
-    detector._judge(surprises, table, scores.all)
+    detector._judge(scores.all, scores.all_alone)
 
 
 def _add_to_sample(found: FitSample, rows: np.ndarray, weights: np.ndarray | None, gap_codes: np.ndarray) -> FitSample:
@@ -87,10 +89,15 @@ def _add_to_sample(found: FitSample, rows: np.ndarray, weights: np.ndarray | Non
     return found
 
 
-def _add_scores(detector: AnomalyDetector, found: AllScores, rows: np.ndarray, weights: np.ndarray | None) -> AllScores:
+def _add_scores(
+    detector: AnomalyDetector, shared: SharedValues, found: AllScores, rows: np.ndarray, weights: np.ndarray | None
+) -> AllScores:
     """Add the scores of rows."""
     in_frame = detector._frame.enter(detector._coded(rows))
     first, place = distinct_places(in_frame)
     once = in_frame if len(first) == len(rows) else in_frame[first]
     scores = -detector._rule.surprises(once, detector._index.find(once), detector._budget).sum(axis=1)
-    return found.add(scores if once is in_frame else scores[place], in_frame)
+    alone = shared.scores(detector._rule, once, scores, detector._budget)
+    if once is not in_frame:
+        scores, alone = scores[place], alone[place]
+    return found.add(scores, alone, in_frame)

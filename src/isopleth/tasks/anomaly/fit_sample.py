@@ -200,11 +200,13 @@ class AllScores:
 
     def __init__(self) -> None:
         self.scores: list[np.ndarray] = []
+        self.alone: list[np.ndarray] = []  # the same without values that several unlikely rows share
         self._hashed: Any = digest_of(np.empty((0, 0)))
 
-    def add(self, scores: np.ndarray, rows: np.ndarray) -> Self:
-        """Add the scores of rows in the frame of a model."""
+    def add(self, scores: np.ndarray, alone: np.ndarray, rows: np.ndarray) -> Self:
+        """Add the scores of rows in the frame of a model, with and without shared values."""
         self.scores.append(scores)
+        self.alone.append(alone)
         digest_of(rows, self._hashed)
         return self
 
@@ -212,6 +214,7 @@ class AllScores:
         """Add the scores of the rows that follow, and return this one; the fingerprint is only that of one part."""
         self._hashed = None if self.scores else other._hashed
         self.scores += other.scores
+        self.alone += other.alone
         return self
 
     @property
@@ -220,13 +223,18 @@ class AllScores:
         return np.concatenate(self.scores)
 
     @property
+    def all_alone(self) -> np.ndarray:
+        """Scores of all rows without shared values."""
+        return np.concatenate(self.alone)
+
+    @property
     def digest(self) -> str:
         """Fingerprint of the rows; none of rows in several parts, which are not in memory."""
         return "" if self._hashed is None else str(self._hashed.hexdigest())
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is sent from a worker: a hash that is not finished cannot be."""
-        return {"scores": self.scores, "_hashed": None}
+        return {"scores": self.scores, "alone": self.alone, "_hashed": None}
 
 
 class AllRows:

@@ -19,6 +19,7 @@ from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownCells, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
+from isopleth.tasks.anomaly import shared_values
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, Explanation
 from isopleth.tasks.anomaly.gap import rows_before_gap
 from isopleth.tasks.anomaly.whole_table import DecidingColumn, sentences
@@ -307,9 +308,8 @@ class Anomalies(Result):
             which, these = "the least likely row", f"its score is {below:.4g}"
         else:
             which, these = f"the {self.gap:,} least likely rows", f"their scores are at most {below:.4g}"
-        return [
-            f"A gap in the scores sets {which} apart from the others: {these}, those of all others at least {above:.4g}."
-        ]
+        apart = f"A gap in the scores sets {which} apart from the others: {these}, those of all others at least {above:.4g}."
+        return [apart, *shared_values.sentence(self.names, self.values, self.order[: self.gap])]
 
     def _least_likely(self) -> list[str]:
         """Return the sentence on the least likely row."""
