@@ -313,3 +313,44 @@ def test_groups_are_found_in_many_rows_and_not_where_nothing_differs():
     (group,) = two_sample_test(first, second, **FEW).changed_groups
     assert (group.column, group.group) == ("days", "country AT")
     assert two_sample_test(first[:200], parcels(200, [7, 2]), **FEW).changed_groups == []
+
+
+def fares(n, seed, bus=1.0, wait=5.0):
+    rng = np.random.default_rng(seed)
+    mode = rng.choice(["bus", "car", "plane", "train"], n)
+    level, spread = (np.array([words[each] for each in mode]) for words in (LEVELS, SPREADS))
+    cost = level * np.exp(spread * rng.normal(size=n)) * np.where(mode == "bus", bus, 1.0)
+    return pandas.DataFrame(
+        {"mode": mode, "cost": cost, "wait": np.where(mode == "car", 0.0, wait + rng.normal(size=n))}
+    )
+
+
+LEVELS = {"bus": 33.0, "car": 20.0, "plane": 85.0, "train": 50.0}
+SPREADS = {"bus": 0.3, "car": 0.6, "plane": 0.3, "train": 0.5}
+
+
+def test_levels_of_groups_do_not_hide_a_change_in_one_of_them():
+    """Bus fares that rose by three tenths were not seen beside fares of planes that are three times as high and as far apart."""
+    shown = []
+    for run in range(8):
+        found = two_sample_test(fares(400, [run, 0]), fares(440, [run, 1], bus=1.3), **FEW).in_groups("mode").found
+        shown.append(found[0].column == "cost" and found[0].group == "mode bus" and found[0].pvalue <= 0.05)
+    assert sum(shown) >= 5
+
+
+def test_a_column_that_is_one_value_in_a_group_warns_of_nothing(recwarn):
+    found = two_sample_test(fares(200, [1, 2]), fares(200, [1, 3]), **FEW).in_groups("mode")
+    assert all(each.pvalue > 0.05 for each in found.found)
+    assert not recwarn.list
+
+
+def test_the_test_of_all_columns_does_not_contradict_the_answer():
+    first, second = fares(400, [2, 0]), fares(400, [2, 1], bus=1.2)
+    for table in (first, second):
+        for j in range(6):
+            table[f"x{j}"] = np.random.default_rng([len(table), j, int(table is first)]).normal(size=len(table))
+    found = two_sample_test(first, second, **FEW)
+    assert found.pvalue > 0.05
+    said = replace(found, asked=found.shifts("cost", by="mode")).to_dict()["summary"]
+    assert any("does not take back the answer above" in words for words in said)
+    assert not any("No difference between the two samples" in words for words in said)

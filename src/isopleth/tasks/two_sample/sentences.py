@@ -66,6 +66,17 @@ def _answer(found: TwoSampleResult) -> list[str]:
     return words
 
 
+def _answer_shows(found: TwoSampleResult) -> bool:
+    """Tell whether the answer to what was asked for shows a difference."""
+    asked = found.asked
+    if asked is None:
+        return False
+    if isinstance(asked, ShiftGiven):
+        return asked.pvalue <= LEVEL
+    each = asked.found if isinstance(asked, GroupsSought) else asked.shifts
+    return any(one.pvalue <= LEVEL for one in each)
+
+
 def _limited(found: TwoSampleResult) -> str:
     """Return which values count as equal, since limits hide them in some rows."""
     parts = [f"{name} {in_words([stretch_text(*pair) for pair in pairs])}" for name, pairs in found.limits.items()]
@@ -114,6 +125,11 @@ def _finding(found: TwoSampleResult) -> list[str]:
     """Return what the test found in words, none of which go beyond its p-value."""
     n, m = found.sizes
     if found.pvalue > LEVEL:
+        if _answer_shows(found):
+            return [
+                f"All columns together ({n:,} and {m:,} rows) are not shown to differ: p = {found.pvalue:.3g}. That is another "
+                "test, which a difference in one column or group alone moves little; it does not take back the answer above."
+            ]
         words = f"No difference between the two samples ({n:,} and {m:,} rows) is shown: p = {found.pvalue:.3g}."
         doubt = "That is no proof that they are equal; small samples show large differences only."
         return [words, *_accuracy(found), doubt]

@@ -32,6 +32,8 @@ _CLEARER = 4.0
 _FITTING = 50
 # Part of the square that a column does not explain, below which squares tell nothing new.
 _LEAST_OWN = 1e-6
+# Least standard deviation of normal scores in a group: scores of equal cells differ a little between samples, by chance.
+_LEAST_SPREAD = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,6 +237,8 @@ def _scores(problem: TwoSampleProblem, rows: _LabelledRows, column: int, splits:
     inside = np.column_stack([split.inside for split in splits])[known]
     first, labels = rows.first[known], rows.labels[:, known]
     centred = (_without_common_odds if word else _without_common_change)(values[known], inside, first)
+    if not word:
+        centred = _without_levels(centred, inside, np.array([split.column for split in splits]))
     one = _compared(centred, inside)
     contrast = labels @ one
     if word:
@@ -260,6 +264,24 @@ def _without_common_change(values: np.ndarray, inside: np.ndarray, first: np.nda
         starts = np.searchsorted(place[order], np.arange(len(distinct)))
         each = np.add.reduceat(weights[order], starts, axis=0)
         out[own] = ndtri(np.cumsum(each, axis=0) - 0.5 * each)[place]
+    return out
+
+
+def _without_levels(centred: np.ndarray, inside: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Return normal scores less their mean in each group of the splits of a column, in standard deviations of the group.
+
+    The groups outside of a split may have levels and spreads of their own, which would hide a change that is large in its group.
+    What changed alike is taken off before, so that a group without a change of its own has the same mean in both samples.
+    """
+    out = np.empty_like(centred)
+    for column in np.unique(columns):
+        of_column = columns == column
+        group = np.unique(inside[:, of_column], axis=0, return_inverse=True)[1].ravel()
+        member = np.eye(int(group.max()) + 1)[group]
+        scores, counts = centred[:, of_column], member.sum(axis=0)[:, None]
+        scores = scores - (member.T @ scores / counts)[group]
+        deviations = np.sqrt(member.T @ scores**2 / counts)[group]
+        out[:, of_column] = scores / np.maximum(deviations, _LEAST_SPREAD)
     return out
 
 
@@ -335,7 +357,7 @@ def _moves(values: np.ndarray, first: np.ndarray) -> tuple[float, float]:
     x, y = values[first], values[~first]
     tiny = np.finfo(np.float64).tiny
     deviations = np.maximum([x.std(), y.std()], max(1e-9 * float(np.abs(values).max(initial=0.0)), tiny))
-    within = np.sqrt((deviations**2).mean())
+    within = np.hypot(*deviations) / np.sqrt(2.0)  # not squares, which are 0 for the least numbers
     return float((y.mean() - x.mean()) / within), float(np.log(deviations[1] / deviations[0]))
 
 
