@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -184,3 +185,15 @@ class TestCall:
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
         with pytest.raises(MissingExtraError, match=r"pip install matplotlib \(extra 'plot'\)"):
             plot_density(DENSITY)
+
+
+def test_a_density_of_a_table_with_limits_or_gaps_says_what_can_be_drawn():
+    """Limits gave "X has no names of columns", where no X was passed."""
+    numbers = np.random.default_rng(0).normal(size=(60, 2))
+    limits = pandas.DataFrame(numbers, columns=["a", "b"]).astype(object)
+    limits.loc[0, "a"] = "<-2"
+    gaps = pandas.DataFrame(numbers, columns=["a", "b"]).mask(numbers < -1.5)
+    for table in (limits, gaps):
+        for density in (SOSREP(), KDE()):
+            with pytest.raises(InputError, match="words, times, gaps or limits"):
+                density.fit(table).plot()

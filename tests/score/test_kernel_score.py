@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
 from isopleth import DataWarning, InputError, KernelScore, NystromKEF
-from isopleth.kernels import KERNELS, SDO, Matern
+from isopleth.kernels import KERNELS, SDO, Kernel, Matern
 from isopleth.score import (
     KEF,
     SSGE,
@@ -419,3 +419,15 @@ def test_numbers_beyond_all_scales_make_no_noise():
             model = KEF().fit(size * X)
             np.testing.assert_allclose(size * model.grad_log_density_, whole.grad_log_density_, rtol=1e-9, atol=1e-12)
             assert model.divergence(size * X[:1]) == whole.divergence(X[:1]) * (0.0 if size > 1.0 else np.inf)
+
+
+def test_a_wrong_formula_of_an_own_kernel_is_named_and_not_the_regularizer():
+    class Wrong(Kernel):
+        smoothness = float("inf")
+
+        def _product(self, s, order, work):
+            return np.exp(-s / 2)
+
+    rows = np.random.default_rng(0).normal(size=(80, 2))
+    with pytest.raises(InputError, match=r"Wrong\(dim=2\): phi' at s = 0.05 .* by finite differences"):
+        KernelScore(kernel=Wrong()).fit(rows)

@@ -51,8 +51,11 @@ class Section:
     @classmethod
     def of(cls, density: Any, columns: Any) -> Self:
         """Return the density itself if `columns` are all it has, and one of the same kind fitted to them if it has more."""
-        if hasattr(density, "category_scale_"):
-            raise InputError("plot draws densities of complete numeric tables; fit the numeric columns without gaps.")
+        if hasattr(density, "category_scale_") or getattr(density, "schema_", None) is not None:
+            raise InputError(
+                "plot draws densities of complete numeric tables, and this one is of a table with words, times, gaps or limits; "
+                "fit the columns of numbers without these."
+            )
         names = plain_names(density)
         chosen = _chosen(columns, names)
         for j in chosen:

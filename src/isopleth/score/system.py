@@ -13,6 +13,7 @@ import numpy as np
 
 from isopleth.core.arrays import NUMPY, Array, Backend, namespace, on_processor
 from isopleth.core.errors import InputError, refuse_too_large
+from isopleth.kernels import check_kernel
 from isopleth.operators import Operator
 from isopleth.operators.tiles import HOST_TILE, SCRATCH_TILES, scratch, workers_for
 from isopleth.operators.vector_blocks import HOST_PAIRS
@@ -430,7 +431,13 @@ def solve(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy:
     """Solve for the regularised score at the samples."""
     if solver == "auto":
         solver = choose_solver(system, regularizer)
-    return _SOLVERS[solver](system, regularizer, accuracy)
+    try:
+        return _SOLVERS[solver](system, regularizer, accuracy)
+    except InputError:
+        # A wrong formula of a kernel makes matrices that are not positive, which no regularizer repairs.
+        if not system.space.kernel.by_columns:
+            check_kernel(system.space.kernel)
+        raise
 
 
 def solve_truncated(system: SampleSystem, regularizer: Regularizer, solver: str, accuracy: Accuracy) -> Solution:
