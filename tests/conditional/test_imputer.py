@@ -180,3 +180,13 @@ def test_a_column_of_which_few_cells_are_known_is_fitted_to_all_of_them():
     model = DensityImputer(n_estimators=2, max_samples=100, n_jobs=1).fit(rows)
     assert len(model._places[3]) == np.count_nonzero(~np.isnan(rows[:, 3]))
     assert np.isnan(model._rows[model._places[3], 3]).sum() == 0
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_a_column_of_infinite_cells_is_refused_with_and_without_gaps_elsewhere(gap):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.normal(40.0, 9.0, 60), "z": np.inf})
+    if gap:
+        X.loc[5, "age"] = np.nan
+    with pytest.raises(InputError, match="inf"):
+        DensityImputer(random_state=0).fit(X)

@@ -435,7 +435,7 @@ def _joined(cells: Sequence[Cells]) -> Cells:
                 column=name,
             )
         form = "time" if forms == {"time"} else "real" if "real" in forms else "whole"
-        parts = [each.values if each.known else np.full(len(each.values), np.nan) for each in cells]
+        parts = [each.values if each.form in forms else np.full(len(each.values), np.nan) for each in cells]
         exact = (
             [v for each in cells for v in (each.exact or _whole(each.values))] if any(e.exact for e in known) else None
         )

@@ -115,6 +115,8 @@ class KindRule:
     def __call__(self, cells: Cells, notes: list[Message]) -> Column | str:
         """Return the column, or the reason why it is left out."""
         if cells.known == 0:
+            if cells.form in ("whole", "real"):
+                cells.numbers(self.missing)  # which refuses infinite cells: they are no gaps
             return "no value" if cells.censored is None else Column(cells.name, "numeric")
         if self.wanted == "categorical":
             return _category(cells)
