@@ -117,6 +117,7 @@ def test_rows_without_an_entry_are_said_to_be_left_out(tmp_path):
         ("price", "or a value to divide at, as in price@VALUE"),
         ("shop@north", "column 'shop' holds words, which have no order"),
         ("shop=north,east", "no row has shop=east"),
+        ("price=1000", "price@1000 divides the column there"),
         ("shop=north,north", "both entries are the same"),
         ("price@cheap", "column 'price' holds numbers and 'cheap' is none"),
         ("price@1000", "no row has price >= 1000"),

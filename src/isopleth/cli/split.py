@@ -148,7 +148,8 @@ def _by_entries(
     codes = [_code(split, column, text) for text in texts]
     for text, code in zip(texts, codes, strict=True):
         if code not in found:
-            raise InputError(f"--split {split}: no row has {name}={text}; it has {listed(words, _MOST_NAMED)}.")
+            order = f"; {name}@{text} divides the column there" * (column.kind != "categorical" and len(texts) == 1)
+            raise InputError(f"--split {split}: no row has {name}={text}; it has {listed(words, _MOST_NAMED)}{order}.")
     first = cells == codes[0]
     if len(codes) == 1:
         return (f"{name}={texts[0]}", f"{name} otherwise"), (first, ~first & ~np.isnan(cells))

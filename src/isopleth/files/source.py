@@ -252,11 +252,17 @@ def choice(names: Sequence[str]) -> list[Any]:
     return [*names[:MANY_NAMES], ...] if len(names) > MANY_NAMES else list(names)
 
 
+# Columns of one name for which a message has new names.
+_RENAMED = 3
+
+
 def positions(source: object, names: Sequence[str], columns: Sequence[str] | None, exclude: Sequence[str]) -> list[int]:
     """Return the positions of the chosen columns among `names`, in the given order; all for None."""
     if twice := [name for name, count in Counter(names).items() if count > 1]:
-        last = max(j for j, name in enumerate(names) if name == twice[0]) + 1
-        hint = Hint("give columns names of their own, as with {rename}", rename={last: f"{twice[0]}_2"})
+        places = [j + 1 for j, name in enumerate(names) if name == twice[0]][1:]
+        new = {place: f"{twice[0]}_{k}" for k, place in enumerate(places[:_RENAMED], 2)}
+        more = f" and so on, for {len(places)} columns" * (len(places) > _RENAMED)
+        hint = Hint(f"give columns names of their own, as with {{rename}}{more}", rename=new)
         _refuse_repeated(f"{source}: the column name", names, hint)
     if columns is not None:
         if not columns:

@@ -24,6 +24,12 @@ from isopleth.tables.rules import Words, find_rules
 from isopleth.tables.schema import EncodedTable, Schema
 from isopleth.tables.unread import CensoredCells
 
+# What is said where none of what is looked for is found.
+_NOTHING = (
+    "No cell is missing, and there are no repeated rows beyond chance, no columns of one value, no codes of missing cells and no "
+    "relations that a few rows break. Single values are not judged here: isopleth cells looks for wrong ones."
+)
+
 
 class PlacedRows(Protocol):
     """Rows as numbers and codes, their schema, and where they stand."""
@@ -345,7 +351,7 @@ class TableDescription(Result):
         first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."
         kept = [relation for relation, _, places in self.relations if not places]
         said = [f"In all rows: {listed(kept, _SHOWN_BROKEN)}."] * bool(kept)
-        return [first, *said, *(self.odd() or ["Nothing is odd about it."]), *self._cells()]
+        return [first, *said, *(self.odd() or [_NOTHING]), *self._cells()]
 
     def _cells(self) -> list[str]:
         """Return a sentence about the command that finds wrong cells, where some may be wrong."""
