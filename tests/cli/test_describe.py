@@ -171,5 +171,5 @@ def test_ends_and_zeros_of_columns_are_in_the_table_which_points_to_wrong_cells(
     assert max(map(len, said.split("\n\n")[1].splitlines())) <= 80
     (tmp_path / "t.csv").write_text("day,v\n" + "".join(f"2024-01-{i:02d},{i % 4}\n" for i in range(1, 29)))
     said = run("describe", tmp_path / "t.csv").stdout
-    assert "isopleth cells" not in said
+    assert "isopleth cells finds" not in said
     assert " ".join(said.split("\n\n")[1].splitlines()[1].split()) == "day time 28 0 2024-01-01 2024-01-28"

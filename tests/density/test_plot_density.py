@@ -187,6 +187,7 @@ class TestCall:
             plot_density(DENSITY)
 
 
+@pytest.mark.filterwarnings("ignore:column 'a' holds numbers with limits")
 def test_a_density_of_a_table_with_limits_or_gaps_says_what_can_be_drawn():
     """Limits gave "X has no names of columns", where no X was passed."""
     numbers = np.random.default_rng(0).normal(size=(60, 2))
