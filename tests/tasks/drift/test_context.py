@@ -11,6 +11,8 @@ import pytest
 
 from isopleth import DriftMonitor, InputError
 from isopleth.io import load, save
+from isopleth.tasks.drift.page_watch import Page
+from isopleth.tasks.drift.pages_result import DriftPages
 
 PER_DAY = 48
 
@@ -461,3 +463,33 @@ def test_hours_are_those_of_the_offset_in_the_times():
 
 def plain_time(page):
     return str(pd.Timestamp(page.seconds, unit="s"))[:16]
+
+
+def five_minutes(start, days, seed):
+    """Five minutes of two columns that depend on nothing."""
+    rng, n = np.random.default_rng(seed), 288 * days
+    when = pd.date_range(start, periods=n, freq="5min")
+    return pd.DataFrame({"time": when, "latency": rng.normal(170.0, 20.0, n), "queue": rng.normal(40.0, 5.0, n)})
+
+
+@pytest.mark.parametrize("wide", [1.7, 3.0])
+def test_an_incident_closes_once_and_soon_and_what_began_with_it_has_a_page_when_it_goes_on(wide):
+    rows = five_minutes("2026-03-16", 4, 1)
+    rows.loc[400:405, "latency"] = 600.0
+    rows.loc[400:500, "queue"] = 40.0 + (rows.loc[400:500, "queue"] - 40.0) * wide
+    pages = DriftMonitor(context="time").fit(five_minutes("2026-03-02", 14, 0)).update(rows)
+    closed = [(event.number, event.row, event.page.until) for event in pages.events if event.event == "closed"]
+    assert len({number for number, _, _ in closed}) == len(closed)
+    assert closed[0] == (0, 418, 406)
+    spread = next(page for page in pages.pages if page.kind == "spread")
+    assert (spread.columns, 400 <= spread.row <= 500, 480 < spread.until <= 510) == ((1,), True, True)
+    assert spread.size > 1.2
+
+
+def test_a_spread_is_told_by_its_size_or_without_one():
+    page = Page(9, 5, "spread", (0,), 1, 9, size=1.04)
+    pages = DriftPages(0, 10, (page,), ("requests",), per_day=24)
+    assert "requests is more spread: deviations 4 % larger than usual, since" in pages.words(page)
+    assert "spread: 2.1 times the usual deviations" in pages.words(replace(page, size=2.1))
+    assert "less spread: deviations 60 % smaller" in pages.words(replace(page, size=0.4, direction=-1))
+    assert "is more spread, since" in pages.words(replace(page, size=1.001))

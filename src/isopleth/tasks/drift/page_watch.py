@@ -25,6 +25,8 @@ _FEWEST_AFTER = 96
 _DEVIATION = 1.4826
 # Deviation of the square of a normal score.
 _ROOT = 2.0**0.5
+# Normal scores that vary by less than this are equal but for rounding.
+_CONSTANT = 1e-9
 # Logarithm of the likelihood ratio of a change that has ended to one that goes on from which its page is closed. No further
 # evidence is not enough: a weak change may give none for as long as it took to find. The size at which it was found is too large
 # by chance.
@@ -304,29 +306,35 @@ class CauseWatch:
                 self._end(cause, t, cause.end, cause.end_seconds)
         for k in range(max(0, len(self._pages) - 3 * self._model.dim), len(self._pages)):
             page = self._pages[k]
-            over = page.kind == "incident" and page.closed < 0 and t - page.last > self._brief
-            if over and not any(cause.page == k for cause in self._open):
+            # More evidence about its level makes it a page of a change, and comes within a day if ever.
+            levels = [each for each in self._open if each.page == k and KINDS[each.kind] == "level"]
+            of_level = any(each.named == page.columns for each in levels)
+            patience = self._model.per_day if of_level else self._brief
+            if page.kind == "incident" and page.closed < 0 and t - page.last > patience:
                 until = page.last + 1
                 ended = replace(page, until=until, until_seconds=self._time(until))
                 self._tell(t, "closed", k, replace(ended, closed=t, closed_seconds=self._time(t)))
 
     def _end(self, cause: Cause, t: int, until: int, seconds: float, turned: int = -1) -> None:
-        """Watch the columns of a cause as before again, and close its page with the last one of its causes.
+        """Watch the columns of a cause as before again, and close its page if it was the last cause of what the page names.
 
-        If the level `turned`, the page of this number takes the place of its page.
+        Other columns, which joined the page, do not keep it open. If the level `turned`, the page of this number takes the place
+        of its page.
         """
         self._open.remove(cause)
         page = self._pages[cause.page]
         if cause.kind < TOGETHER:
             self._base[cause.columns[0]], self._unit[cause.columns[0]] = 0.0, 1.0
-        if cause.named == page.columns:
+        if page.closed < 0 and cause.named == page.columns:
             page = self._pages[cause.page] = replace(page, until=until, until_seconds=seconds, turned=turned)
-        if not any(other.page == cause.page for other in self._open):
-            if page.until < 0:
-                page = replace(page, until=until, until_seconds=seconds)
-            page = replace(page, closed=t, closed_seconds=self._time(t))
-            self._tell(t, "closed" if page.turned < 0 else "turned", cause.page, page)
+            if not self._has_cause(cause.page):
+                page = replace(page, closed=t, closed_seconds=self._time(t))
+                self._tell(t, "closed" if page.turned < 0 else "turned", cause.page, page)
         self._mask()
+
+    def _has_cause(self, k: int) -> bool:
+        """Tell whether a cause of the columns that a page names is open."""
+        return any(cause.page == k and cause.named == self._pages[k].columns for cause in self._open)
 
     def _sized_cause(self, cause: Cause, t: int) -> Cause:
         """Return a cause with the size of its change in its last rows, from which its end is looked for.
@@ -384,7 +392,8 @@ class CauseWatch:
         """Return the number of the page of the present incident of a column, if it has one."""
         for k in range(len(self._pages) - 1, max(-1, len(self._pages) - 1 - 3 * self._model.dim), -1):
             page = self._pages[k]
-            if page.kind == "incident" and j in page.columns + page.also and t - page.last <= self._brief:
+            known = page.kind == "incident" and page.closed < 0 and j in page.columns + page.also
+            if known and t - page.last <= self._brief:
                 return k
         return None
 
@@ -395,7 +404,7 @@ class CauseWatch:
             over = np.array([r for r in over if self._beyond_change(t, j, r)], dtype=np.intp)
         if not len(over):
             return
-        told = change is not None and t - change.row <= model.per_day and self._pages[change.page].number >= 0
+        told = change is not None and t - change.row <= model.per_day and self._is_told(change.page)
         if t - self._incidents[j] > self._brief and not told:
             self._open_incident(t, j, model.runs[over[0]])
         self._incidents[j] = self._last_incident = t
@@ -405,6 +414,10 @@ class CauseWatch:
             self._update(t, k, page)
             if change is None and j == page.columns[0] and t - page.start >= self._lasting:
                 self._become_level(t, k)
+
+    def _is_told(self, k: int) -> bool:
+        """Tell whether a page is open and large enough to be told."""
+        return self._pages[k].number >= 0 and self._pages[k].closed < 0
 
     def _beyond_change(self, t: int, j: int, r: int) -> bool:
         """Tell whether a run of rows is far out by the level that has changed, too."""
@@ -419,7 +432,7 @@ class CauseWatch:
             for k, page in enumerate(
                 self._pages[-3 * self._model.dim :], max(0, len(self._pages) - 3 * self._model.dim)
             )
-            if t - (page.last if page.kind == "incident" else page.row) <= self._brief and page.number >= 0
+            if t - (page.last if page.kind == "incident" else page.row) <= self._brief and self._is_told(k)
         ]
         if near:
             self._join(near[-1], (j,), t)
@@ -479,11 +492,11 @@ class CauseWatch:
         else:
             self._unit[j] = 2.0
 
-    def _join(self, k: int, columns: tuple[int, ...], t: int) -> None:
-        """Add columns to a page; a cause that shows in several columns has one."""
+    def _join(self, k: int, columns: tuple[int, ...], last: int) -> None:
+        """Add columns to a page, whose last row of evidence is given; a cause that shows in several columns has one page."""
         page = self._pages[k]
         fresh = tuple(dict.fromkeys(c for c in columns if c not in page.columns + page.also))
-        self._pages[k] = replace(page, also=page.also + fresh, last=t)
+        self._pages[k] = replace(page, also=page.also + fresh, last=last)
 
     def _muted_by(self, cause: Cause, *, given: bool = True) -> np.ndarray:
         """Return the likelihood ratios that an open cause explains; those of other columns `given` the rest say nothing of it.
@@ -536,7 +549,7 @@ class CauseWatch:
             seconds = self._time(start) if start >= self._offset else seconds
             self._pages.append(Page(t, start, KINDS[kind], cause.named, sign, t, seconds=seconds))
         else:
-            self._join(number, (one, other), t)
+            self._join(number, (one, other), self._pages[number].last)
         self._forget(self._muted_by(cause), t)
         if joined is None:
             self._tell(t, "opened", number, self._measured(self._pages[number], cause, t))
@@ -547,6 +560,13 @@ class CauseWatch:
         best, masks = int(np.argmax(self._sums * self._masks.muted_share)), self._masks
         if not any(mask[best] for mask in masks.evidence):
             self._forget(masks.muted & (self._model.kind == GIVEN), t)
+        explaining = [cause for cause, mask in zip(self._open, masks.evidence, strict=True) if mask[best]]
+        if explaining and all(self._pages[cause.page].closed >= 0 for cause in explaining):
+            # They had joined a page that is closed: what goes on has a page of its own.
+            for cause in explaining:
+                self._end(cause, t, t, self._time(t))
+            self._open_cause(t, best, joins=True)
+            return
         for k, (mask, evidence) in enumerate(zip(masks.of_causes, masks.evidence, strict=True)):
             if evidence[best]:
                 cause = self._open[k] = self._sized_cause(self._open[k], t)
@@ -579,7 +599,7 @@ class CauseWatch:
         size = {
             "level": middle[j],
             "given": self._model.residual(middle)[j] if self._model.dim > 1 else middle[j],
-            "spread": _DEVIATION * np.median(np.abs(z[:, j] - middle[j])) / self._model.spread[j],
+            "spread": self._spread(rows, known, j, page.direction),
         }[KINDS[cause.kind]]
         if self._counts[j]:  # medians of small counts are often equal before and after
             both = ~np.isnan(usual)
@@ -589,12 +609,23 @@ class CauseWatch:
             return replace(page, size=float(size))
         return self._sized(page, float(np.median(cells)), float(np.nanmedian(usual)), float(size))
 
+    def _spread(self, rows: slice, known: np.ndarray, j: int, direction: int) -> float:
+        """Return the spread of a column over the usual one: of its scores, or of what the rows before leave open of them.
+
+        The evidence is of the latter, as a column that follows itself may jump from row to row with the spread that it had.
+        """
+        z = self._scores[rows][known, j]
+        lead = max(0, rows.start - MOST_LAGS)
+        e = self._model.innovations(self._scores[lead : rows.stop])[rows.start - lead :][known, j]
+        whole = _DEVIATION * float(np.median(np.abs(z - np.median(z)))) / float(self._model.spread[j])
+        return max(direction * whole, direction * float(np.sqrt(np.mean(e**2)))) * direction
+
     def _with_correlation(self, page: Page, rows: slice, known: np.ndarray) -> Page:
         """Return a page of two columns with their correlation in the reference and now."""
         one, other = page.columns[0], page.columns[-1]
         lead = max(0, rows.start - MOST_LAGS)
         e = self._model.innovations(self._scores[lead : rows.stop])[rows.start - lead :][known][:, [one, other]]
-        if len(e) < 3 or not (e.std(axis=0) > 0.0).all():
+        if len(e) < 3 or not (e.std(axis=0) > _CONSTANT).all():
             return page
         observed, usual = float(np.corrcoef(e.T)[0, 1]), float(self._model.correlation[one, other])
         return replace(page, usual=usual, observed=observed, size=observed - usual)
@@ -637,7 +668,8 @@ class CauseWatch:
             page = self._pages[k]
             recent = abs(page.start - start) <= near or t - page.row <= near
             recent = recent or (page.kind == "incident" and t - page.last <= near)
-            if page.number >= 0 and t - page.row <= day and recent:
+            after = page.closed >= 0 and start - page.until > self._brief
+            if page.number >= 0 and t - page.row <= day and recent and not after:
                 return k
         return None
 

@@ -31,6 +31,8 @@ _MOST_SUMMED = 10_000
 _MINUTES = 16
 # Ratios from here on are told as "2.1 times", smaller ones in per cent.
 _FEW_TIMES = 1.5
+# Smaller differences of a ratio from 1 would be told as 0 %.
+_LEAST_SHARE = 0.005
 
 
 _SIZE_KEYS = {
@@ -310,9 +312,7 @@ class DriftPages(Result):
 def _size_text(page: Page) -> str:
     """Return how large a change is, in words: ": 4.2 where 2 is usual (2.1 times)"; empty if that is not known."""
     if page.kind == "spread":
-        consistent = np.isfinite(page.size) and (page.size > 1.0) == (page.direction > 0)
-        deviations = [f"{page.size:.2g} times the usual deviations"] * consistent
-        said = [*deviations, *([_observed_text(page)] * (page.of_rows > 0))]
+        said = [*_spread_text(page), *([_observed_text(page)] * (page.of_rows > 0))]
         return f": {', '.join(said)}" if said else ""
     if not np.isfinite(page.observed) or not np.isfinite(page.usual):
         return ""
@@ -327,6 +327,15 @@ def _size_text(page: Page) -> str:
     return f": {most}{_observed_text(page)}"
 
 
+def _spread_text(page: Page) -> list[str]:
+    """Return how much more or less a column is spread, if it is known and no mere rounding."""
+    if not np.isfinite(page.size) or (page.size - 1.0) * page.direction < _LEAST_SHARE:
+        return []
+    if page.size >= _FEW_TIMES:
+        return [f"{page.size:.2g} times the usual deviations"]
+    return [f"deviations {100.0 * abs(page.size - 1.0):.0f} % {'larger' if page.size > 1.0 else 'smaller'} than usual"]
+
+
 def _observed_text(page: Page) -> str:
     """Return "4.2 where 2 is usual (2.1 times)"; of small counts their sums in some rows."""
     if 0 < page.of_rows <= _MOST_SUMMED:
@@ -335,7 +344,7 @@ def _observed_text(page: Page) -> str:
     else:
         words = f"{_number(page.observed)} where {_number(page.usual)} is usual"
     return words + (
-        f" ({_times_text(page.times)})" if np.isfinite(page.times) and abs(page.times - 1.0) >= 0.005 else ""
+        f" ({_times_text(page.times)})" if np.isfinite(page.times) and abs(page.times - 1.0) >= _LEAST_SHARE else ""
     )
 
 
