@@ -118,7 +118,8 @@ def test_the_shell_and_python_agree_on_missing_cells_and_missing_rows(tmp_path):
     (row,) = shown["table"]
     assert row["line"] == result.change_points[0] + 2
     assert [row["earliest"], row["latest"]] == (result.intervals[0] + 2).tolist()
-    assert shown["summary"][-1] == "18 of 300 steps of 30 minutes have no row and are taken as gaps."
+    gaps = "18 of 300 steps of 30 minutes have no row and are taken as gaps"
+    assert shown["summary"][-1] == f"{gaps}; the longest gap is of 15 steps, after 2024-01-04 00:00:00."
 
 
 @pytest.fixture

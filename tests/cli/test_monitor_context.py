@@ -176,5 +176,71 @@ def test_a_clock_of_another_offset_is_told(tmp_path):
     options = ("--reference", tmp_path / "usual.csv", "--run-length", 672)
     result = run(*options, rows=text(offsets[1]))
     assert "of the clock +02:00, and those of the reference of +01:00" in result.stderr.replace("\nisopleth: ", " ")
+    both = text(offsets[1][:30]) + text(offsets[0][-9:]).partition("\n")[2]
+    both_said = run(*options, rows=both).stderr.replace("\nisopleth: ", " ")
+    assert "of the clock UTC or several offsets, and those of the reference of +01:00" in both_said
     zone = run(*options, "--timezone", "Europe/Berlin", rows=text(offsets[1]))
     assert "of the clock" not in zone.stderr
+
+
+def test_a_stream_that_is_sent_again_or_rotated_is_told(reference, tmp_path):
+    options = ("--reference", reference, "--run-length", 672, "--state", tmp_path / "state")
+    assert run(*options, rows=text(STREAM[:50])).exit_code == 0
+    again = run(*options, rows=text(STREAM[:50]))
+    assert "standard input: the time of line 2, 2025-02-03 00:00, is not later than 2025-02-05 01:00" in again.stderr
+    assert "--replay skips the rows that --state has counted" in again.stderr
+    (tmp_path / "state").unlink()
+    assert run(*options, rows=text(STREAM[:50])).exit_code == 0
+    shorter = run(*options, "--replay", rows=text(STREAM[50:80]))
+    assert (shorter.exit_code, shorter.stdout) == (2, "")
+    assert "fewer rows (30) than the state has counted (50)" in shorter.stderr
+    assert "was the file rotated?" in shorter.stderr
+    rotated = run(*options, "--replay", rows=text(STREAM[50:]))
+    assert (rotated.exit_code, rotated.stdout) == (2, "")
+    assert "2025-02-07 03:00:00, is another one than in the state, 2025-02-05 01:00:00" in rotated.stderr
+
+
+@pytest.mark.parametrize("how", ["context", "windows"])
+def test_an_absence_of_rows_is_told(reference, how):
+    rows = STREAM.drop(index=range(20, 32))[:50]
+    more = ("--run-length", 672) if how == "context" else ("--window", 5, "--run-length", 50)
+    options = ("--reference", reference, *more)
+    result = run(*options, rows=text(rows))
+    if how == "windows":
+        assert "no rows for 13 hours before line 22 (2025-02-04 08:00:00)" in result.stderr
+        return
+    assert "row 21 (2025-02-04 08:00): no rows for 13 hours, since row 20 (2025-02-03 19:00)" in result.stdout
+    found = json.loads(run(*options, "--json", rows=text(rows)).stdout.splitlines()[0])
+    assert (found["event"], found["row"], found["since"], found["seconds"]) == ("absent", 21, 20, 13 * 3600.0)
+    jsonschema.validate(found, json_schema("monitor"))
+
+
+@pytest.mark.parametrize("unit", [1, 1000])
+def test_seconds_and_milliseconds_since_1970_are_times_where_these_are_asked_for(reference, tmp_path, unit):
+    for table, path in ((REFERENCE, tmp_path / "counted.csv"), (STREAM, tmp_path / "stream.csv")):
+        seconds = (table["time"] - pd.Timestamp(0)) // pd.Timedelta(seconds=1)
+        table.assign(time=seconds * unit).to_csv(path, index=False)
+    more = ("--run-length", 672, "--context", "hour,weekday", "--json")
+    plain = run("--reference", reference, *more, rows=text(STREAM))
+    options = ("--reference", tmp_path / "counted.csv", *more)
+    found = run(*options, "--time-columns", "time", rows=(tmp_path / "stream.csv").read_text())
+    assert found.stdout.replace("+00:00", "") == plain.stdout != ""
+    refused = run(*options, rows=(tmp_path / "stream.csv").read_text()).stderr
+    assert (
+        "--context: 'hour', 'weekday' are taken from the one column of times, and there is none; name a column of times"
+        in refused
+    )
+    assert "--time-columns takes seconds since 1970 as times" in refused
+
+
+def test_messages_name_what_is_meant_and_speak_as_the_shell_does(reference, tmp_path):
+    options = ("--reference", reference, "--run-length", 672)
+    assert "no column tme, perhaps 'time' is meant" in run(*options, "--context", "tme", rows="").stderr
+    rows = text(STREAM[:20]).splitlines()
+    rows[5] = rows[5].rpartition(",")[0] + ",ERR"
+    rows[7] = rows[7].rpartition(",")[0]
+    lines = "".join(line + "\n" for line in rows)
+    found = run(*options, "--bad-cells", "missing", rows=lines)
+    assert "take the column as categories with --categorical errors" in found.stderr
+    assert "line 8: 2 cells where the first line has 3; correct that line; the line is left out." in found.stderr
+    assert (found.exit_code, found.stdout.splitlines()[-1]) == (0, "19 rows, 0 pages")

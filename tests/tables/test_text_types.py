@@ -137,6 +137,8 @@ def test_a_column_of_amounts_has_one_unit():
         ("3. M\u00e4rz 2024", datetime(2024, 3, 3)),
         ("May 14, 2024 1:05 PM", datetime(2024, 5, 14, 13, 5)),
         ("20240131", datetime(2024, 1, 31)),
+        ("05/Oct/2026", datetime(2026, 10, 5)),
+        ("05/Oct/2026:02:00:00 +0200", datetime(2026, 10, 5, tzinfo=UTC)),
         ("2024-W05", datetime(2024, 1, 29)),
         ("7:10 a.m.", time(7, 10)),
         ("12:05 AM", time(0, 5)),

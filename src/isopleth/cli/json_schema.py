@@ -75,6 +75,14 @@ _PAGE = {
     "turned": Key("integer or null", "page that took the place of one that turned"),
     "also": Key("list of string", "columns in which the same cause showed"),
 }
+_ABSENCE = {
+    "row": Key("integer", "with a context: first row after a time without rows, longer than those of the reference"),
+    "row_time": Key("string or null", "its time"),
+    "event": Key("string", "absent"),
+    "since": Key("integer", "row before that time"),
+    "time": Key("string or null", "its time"),
+    "seconds": Key("number", "seconds between the two rows"),
+}
 _ALARM = {
     "row": Key("integer", "row at which the alarm was raised, counted from 1; one object a line for each alarm"),
     "row_time": Key("string or null", "its time, if there is one column of times"),
@@ -151,7 +159,7 @@ def json_schema(command: str) -> dict[str, Any]:
     """Return the JSON Schema of the object that a command prints with --json; `monitor` prints one object a line."""
     printed = SCHEMAS[command]
     if command == "monitor":  # an object of one kind or of the other
-        schema: dict[str, Any] = {"anyOf": [schema_of(_ALARM), schema_of(_PAGE)]}
+        schema: dict[str, Any] = {"anyOf": [schema_of(each) for each in (_ALARM, _PAGE, _ABSENCE)]}
     else:
         schema = schema_of(
             printed.keys, {name: fact.items for name, fact in printed.facts.items()} | {"table": printed.row_keys}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -16,14 +17,17 @@ import click
 import numpy as np
 
 from isopleth.cli.monitor_context import (
+    WindowTimes,
     in_context,
+    located_warnings,
     print_pages,
+    seconds_of,
     times_of,
     with_context_columns,
     with_news_of_clocks,
 )
 from isopleth.cli.process import ALARM_CODE
-from isopleth.cli.program import of_this_version, say
+from isopleth.cli.program import ShellWording, of_this_version, say
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError, printable
 from isopleth.files.file_table import FileTable
@@ -31,6 +35,7 @@ from isopleth.files.stream import OddTally, RowStream
 from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
+from isopleth.tables.text_types import time_text
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor, watched_names
 from isopleth.tasks.drift.page_watch import Page
@@ -38,6 +43,8 @@ from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 
 # Seconds between two writings of the metrics, unless there is an alarm.
 _BETWEEN = 1.0
+
+_Rows = tuple[FileTable, InputError | None]
 
 # Last rows of a stream that a page shows; parts of a stream that are kept before they are joined.
 _MOST_ROWS, _MOST_PARTS = 1_000_000, 10_000
@@ -84,7 +91,10 @@ def monitor(
         stream = RowStream(table, run.options.encoding, run.options.decimal, run.options.bad_cells)
         batches = stream.batches(sys.stdin.buffer)
         batches = with_news_of_clocks(batches, table) if watching.context and not timezone else batches
-        alarmed = _watch(watching, batches, state, skip, run.as_json, Metrics(metrics), kept)
+        batches = batches if run.options.bad_cells == "refuse" else _without_bad_lines(batches)
+        batches = _behind(batches, skip, watching) if skip else batches
+        times = None if watching.context else WindowTimes(table)
+        alarmed = _watch(watching, batches, state, times, run.as_json, Metrics(metrics), kept)
     if state is None and not watching.state_.n_rows:  # with a state, a run may find that nothing new has come
         raise InputError(
             "standard input has no rows: send those to watch, one a line, as in isopleth monitor < new.csv."
@@ -132,27 +142,21 @@ def _paged(run: Run) -> Iterator[list[Any]]:
 
 def _watch(
     watching: DriftMonitor,
-    batches: Iterator[tuple[FileTable, InputError | None]],
+    batches: Iterator[_Rows],
     state: Path | None,
-    skip: int,
+    times: WindowTimes | None,
     as_json: bool,
     report: Metrics,
     kept: list[Any] | None,
 ) -> bool:
     """Process the rows of standard input, and return whether there was an alarm."""
     report.write(watching)
-    odd = OddTally()
+    odd, begin = OddTally(), watching.state_.n_rows
     for rows, error in batches:
         for note in odd.news(rows):
             say(note)
-        skipped, skip = min(skip, len(rows)), max(0, skip - len(rows))
-        if skipped < len(rows):
-            rows = rows.take(np.arange(skipped, len(rows)))
-            alarms = watching.update(rows.frame)
-            if isinstance(alarms, DriftPages):
-                print_pages(alarms, as_json)
-            else:
-                _print(alarms, rows, as_json)
+        if len(rows):
+            alarms = _judged(watching, rows, times, begin, as_json)
             if kept is not None:
                 kept.append(alarms)
                 if len(kept) > _MOST_PARTS:
@@ -166,6 +170,62 @@ def _watch(
             raise error
     report.write(watching)
     return report.alarmed
+
+
+def _without_bad_lines(batches: Iterator[_Rows]) -> Iterator[_Rows]:
+    """Yield the rows without the lines that cannot be used, such as those with too few cells, and say which these are.
+
+    The first, second, fourth, eighth, ... of them is named, so that a broken stream does not fill a log.
+    """
+    count = 0
+    for rows, error in batches:
+        if error is not None:
+            count += 1
+            if count & (count - 1) == 0:
+                say(f"warning: {error.message.render(ShellWording()).removesuffix('.')}; the line is left out.")
+        yield rows, None
+    if count > 1:
+        say(f"{counted(count, 'line')} of standard input could not be used.")
+
+
+def _judged(
+    watching: DriftMonitor, rows: FileTable, times: WindowTimes | None, begin: int, as_json: bool
+) -> DriftAlarms | DriftPages:
+    """Judge some rows of a run that began at a row of the stream, and print what is found."""
+    first = watching.state_.n_rows
+    if times is not None:
+        times.take(rows, first)
+    with located_warnings(rows, first):
+        alarms: DriftAlarms | DriftPages = watching.update(rows.frame)
+    if not isinstance(alarms, DriftPages):
+        _print(alarms, rows, as_json)
+        return alarms
+    if any(row.row == begin for row in alarms.late):
+        say("where the whole stream is sent again, --replay skips the rows that --state has counted.")
+    print_pages(alarms, as_json)
+    return alarms
+
+
+def _behind(batches: Iterator[_Rows], skip: int, watching: DriftMonitor) -> Iterator[_Rows]:
+    """Yield the rows behind those that the state has counted, which must be the first ones of the stream."""
+    left = skip
+    for rows, error in batches:
+        skipped = min(left, len(rows))
+        left -= skipped
+        if skipped and not left and watching.context:
+            had, has = watching.state_.clock.last, seconds_of(rows)[skipped - 1]
+            if np.isfinite(had) and np.isfinite(has) and had != has:
+                raise InputError(
+                    f"--replay skips the {skip:,} rows that the state has counted, and the time of the last of them in the "
+                    f"stream, {time_text(has)}, is another one than in the state, {time_text(had)}: was the file rotated? Send "
+                    "only new rows, without --replay."
+                )
+        yield rows.take(np.arange(skipped, len(rows))), error
+    if left:
+        raise InputError(
+            f"the stream has fewer rows ({skip - left:,}) than the state has counted ({skip:,}), and --replay has skipped all of "
+            "them: was the file rotated? Send only new rows, without --replay."
+        )
 
 
 def _fitted(table: FileTable, how: dict[str, Any]) -> DriftMonitor:
@@ -198,7 +258,8 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
             "or another file."
         )
     # A state that does not fit is refused at the first row, not in the middle of a stream.
-    with of_this_version(state):
+    with of_this_version(state), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the row is of the reference, whose times are before those of the stream
         place = watching.state_
         watching.update(table.take([0]).frame)
         watching.state_ = place
@@ -258,7 +319,10 @@ def _print(alarms: DriftAlarms, rows: FileTable, as_json: bool) -> None:
 _METRICS = {
     "rows_total": ("counter", "Rows of the stream."),
     "alarms_total": ("counter", "Alarms, or pages of a context."),
-    "statistic": ("gauge", "Distance of the last window from the reference; NaN until it is full."),
+    "statistic": (
+        "gauge",
+        "Distance of the last window from the reference; NaN until it is full, and always with a context.",
+    ),
     "threshold": ("gauge", "An alarm is raised above it."),
     "last_alarm_row": ("gauge", "Row of the last alarm of this run, counted from 1; 0 for none."),
     "last_alarm_timestamp_seconds": ("gauge", "Time of the last alarm of this run; 0 for none."),

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import shlex
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
+import pyarrow as pa
 
 from isopleth.cli.program import say
 from isopleth.cli.run import Run
-from isopleth.core.errors import InputError, printable, quoted
+from isopleth.core.errors import DataWarning, InputError, printable, quoted
 from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reader
 from isopleth.results.text import wrapped
+from isopleth.tables.text_types import length_text, time_text
 from isopleth.tasks.drift.page_watch import PageEvent
 from isopleth.tasks.drift.pages_result import SIZES, DriftPages
+from isopleth.tasks.drift.stream_times import Absence, ClockState, StreamClock, late_message, told_late_rows
 
 # A reference of fewer days does not show how days differ, so that its times are no context unless asked for.
 _FEWEST_DAYS = 7.0
@@ -106,22 +111,81 @@ def with_news_of_clocks(batches: Iterator[_Rows], reference: FileTable) -> Itera
             had, has = (getattr(each.data.schema.field(name).type, "tz", None) for each in (reference, rows))
             said = had != has and has is not None
             if said:
+                ours, theirs = (f"{zone} or several offsets" if zone == "UTC" else str(zone) for zone in (had, has))
                 say(
-                    f"times of standard input are of the clock {has}, and those of the reference of {had}: hours of the day are "
-                    f"those of {had}. If the clock was set, name its zone, as in --timezone Europe/Berlin."
+                    f"times of standard input are of the clock {theirs}, and those of the reference of {ours}: hours of the day "
+                    f"are those of {had}. If the clock was set, name its zone, as in --timezone Europe/Berlin."
                 )
         yield rows, error
 
 
 def print_pages(pages: DriftPages, as_json: bool) -> None:
-    """Print what happened to pages at once, for a reader that waits for it."""
+    """Print what happened to pages at once, and where rows were absent, for a reader that waits for it."""
     pages = replace(pages, counted_from=1)
-    for event in pages.events:
-        if as_json:
-            click.echo(json.dumps(as_object(pages, event)))
+    news: list[PageEvent | Absence] = [*pages.absent, *pages.events]
+    for event in sorted(news, key=lambda each: each.row):
+        if isinstance(event, Absence):
+            found, words = absence_object(pages, event), pages.absence_words(event)
         else:
-            verb = _VERBS[event.event]
-            click.echo(wrapped(f"{pages.at(event.row, event.seconds)}: {verb}{printable(pages.words(event.page))}"))
+            found, words = as_object(pages, event), f"{_VERBS[event.event]}{printable(pages.words(event.page))}"
+        click.echo(json.dumps(found) if as_json else wrapped(f"{pages.at(event.row, event.seconds)}: {words}"))
+
+
+def absence_object(pages: DriftPages, absence: Absence) -> dict[str, Any]:
+    """Return a time without rows as one JSON object."""
+    return {
+        "row": absence.row + pages.counted_from,
+        "row_time": pages.time_text(absence.seconds) or None,
+        "event": "absent",
+        "since": absence.row - 1 + pages.counted_from,
+        "time": pages.time_text(absence.before_seconds) or None,
+        "seconds": absence.length,
+    }
+
+
+@contextmanager
+def located_warnings(rows: FileTable, first_row: int) -> Iterator[None]:
+    """Show warnings of the block about rows of a stream, the first of which has a number, by the lines of these rows."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for each in caught:
+        said = each.message
+        if isinstance(said, DataWarning) and said.row is not None:
+            place = rows.place(said.row - first_row)
+            said = DataWarning(replace(said.message, source=str(rows.source), place=place))
+        warnings.showwarning(said, each.category, each.filename, each.lineno)
+
+
+def seconds_of(rows: FileTable) -> np.ndarray:
+    """Return the times of rows in seconds since 1970; NaN without exactly one column of times, or times of day."""
+    name = _only_times(rows)
+    kind = None if name is None else rows.data.schema.field(name).type
+    if kind is None or not (pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+        return np.full(len(rows), np.nan)
+    cells = rows.data.column(name).cast(pa.timestamp("us", getattr(kind, "tz", None)))
+    counts = cells.cast(pa.int64()).to_numpy()
+    return np.asarray(counts, dtype=np.float64) / 1e6
+
+
+class WindowTimes:
+    """Times of a stream whose windows are compared, which the monitor leaves out: rows that come late, and absences."""
+
+    def __init__(self, reference: FileTable) -> None:
+        self._clock, self._state = StreamClock.of(seconds_of(reference)), ClockState()
+
+    def take(self, rows: FileTable, first_row: int) -> None:
+        """Say what is wrong with the times of the next rows."""
+        before = self._state.times_late
+        self._state, late, absent = self._clock.judge(seconds_of(rows), first_row, self._state)
+        for row in told_late_rows(late, before):
+            message = late_message(row, time_text(row.seconds), time_text(row.latest))
+            say(f"warning: {message.located(rows.source, lambda place: rows.place(place - first_row))}")
+        for each in absent:
+            place = rows.place(each.row - first_row)
+            say(
+                f"warning: {rows.source}: no rows for {length_text(each.length)} before {place} ({time_text(each.seconds)})."
+            )
 
 
 def as_object(pages: DriftPages, event: PageEvent) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from isopleth.cli.process import INTERRUPTED, INTERRUPTED_CODE, reraise_signals
-from isopleth.core.errors import DataWarning, InputError, MissingExtraError, Wording, printable
+from isopleth.core.errors import DataWarning, InputError, Message, MissingExtraError, Wording, printable
 from isopleth.core.progress_listeners import IN_LOG, listen
 from isopleth.io.output_files import is_for_want_of_room
 
@@ -41,7 +41,8 @@ def say(message: object, *, error: bool = False) -> None:
     """Write `message` to standard error in place of the progress bar, broken between words; with --quiet only an error."""
     if _is_quiet() and not error:
         return
-    line = printable(" ".join(str(message).split()))
+    text = message.render(ShellWording()) if isinstance(message, Message) else str(message)
+    line = printable(" ".join(text.split()))
     with suppress(OSError):  # where a message cannot be shown, the exit code still can
         if sys.stderr.isatty():
             from isopleth.results.text import wrapped

@@ -197,7 +197,10 @@ class OddTally:
 
 
 class RowStream:
-    """Rows that arrive one after another as lines of text, with the columns and kinds of a table."""
+    """Rows that arrive one after another as lines of text, with the columns and kinds of a table.
+
+    Where cells that cannot be read count as missing, rows go on behind a line that cannot be used.
+    """
 
     def __init__(
         self,
@@ -268,7 +271,8 @@ class RowStream:
                         yield self._table(line, line_before), None
                     except InputError as error:
                         yield self._table(b"", line_before), error
-                        return
+                        if self._refuses:
+                            return
 
     def _begin(self, head: bytes, before: int) -> bool:
         """Find the columns by the first line; return whether that line is a row."""

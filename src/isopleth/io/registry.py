@@ -115,6 +115,7 @@ _CLASSES = {
     "tasks.drift.in_context": "ContextColumns WatchInContext",
     "tasks.drift.monitor": "DriftMonitor DriftState",
     "tasks.drift.reference_context": "ReferenceResiduals",
+    "tasks.drift.stream_times": "ClockState StreamClock",
 }
 # Exact names; a file is only ever compared with them.
 REGISTERED = frozenset(f"isopleth.{module}.{name}" for module, names in _CLASSES.items() for name in names.split())

@@ -197,7 +197,17 @@ class Result:
 
         found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._sentences()}
         found |= {name: fact.value(self) for name, fact in self.facts.items()}
-        return plain(found | {"table": records(self._first_rows(most)[0])})
+        return plain(found | {"table": self._with_whole_numbers(records(self._first_rows(most)[0]))})
+
+    def _with_whole_numbers(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return rows with whole numbers where their keys say so: columns with missing cells hold floats."""
+        whole = [name for name, key in self.row_keys.items() if key.kind == "integer or null"]
+        kept = {
+            name: [None if row[name] is None else int(row[name]) for row in rows]
+            for name in whole
+            if rows and name in rows[0]
+        }
+        return [row | {name: cells[i] for name, cells in kept.items()} for i, row in enumerate(rows)]
 
     def text(self, most: int | None = 10) -> str:
         """Return the finding, the first rows of the table and what the numbers mean, as a terminal shows them.

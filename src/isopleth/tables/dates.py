@@ -96,6 +96,7 @@ FORMS = {
         _form(
             "31 Jan 2024", rf"{_WEEKDAY}{_D}\.?(?:st|nd|rd|th)?[ -]?{_NAME}[ ,-]*(?P<y>[0-9]{{4}}|[0-9]{{2}})", _by_name
         ),
+        _form("31/Jan/2024", f"{_D}/{_NAME}/{_Y}", _by_name),  # of access logs
         _form("Jan 31, 2024", rf"{_WEEKDAY}{_NAME} ?{_D}(?:st|nd|rd|th)?,? +{_Y}", _by_name),
         _form("2024-Jan-31", rf"{_Y}[ -]{_NAME}[ -]{_D}", _by_name),
         _form("2024-01", rf"{_Y}[-/](?P<m>[0-9]{{2}})", _first_of_month),
@@ -109,7 +110,8 @@ FORMS = {
     )
 }
 CLOCK = "13:45"  # the form of times of day alone
-_CUT = re.compile(r"(?<=[0-9A-Za-z.])(?:T|,? +)(?=\d{1,2}(?::| ?[ap]\.?m))", re.I)
+# Access logs have a colon between the day and the time of day: 31/Jan/2024:13:45:00 +0100.
+_CUT = re.compile(r"(?:(?<=[0-9A-Za-z.])(?:T|,? +)|(?<=[a-z.]/[0-9]{4}):)(?=\d{1,2}(?::| ?[ap]\.?m))", re.I)
 # Zones by the letters of which everybody means the same, and those of North America as in e-mail (RFC 5322).
 _HOURS = {
     **dict.fromkeys(("Z", "UTC", "GMT", "WET"), 0),

@@ -83,6 +83,10 @@ def typed(
     found = _numbers_beside_gaps(name, cells, missing, numerals) if numbers else None
     if found is not None:
         return _as_days(name, found, wanted)
+    if wanted == "time" and (counted := _numbers_beside_gaps(name, cells, missing, numerals)) is not None:
+        instants = instants_of(counted)
+        if instants is not None:
+            return TypedCells(instants)
     texts = Texts.of(cells, missing, placeholders)
     orders = {} if day_first is None else day_first
     kinds = (("time", _times), ("numeric", _amounts), ("truth", _truth)) if texts.words else ()
@@ -397,11 +401,33 @@ def _as_days(name: str, values: Any, wanted: str | None) -> TypedCells:
     return TypedCells(values) if wanted is not None else days_of(name, values) or TypedCells(values)
 
 
+# Seconds since 1970 of the years 1980 and 2100: as milliseconds they are other numbers.
+_FIRST_INSTANT, _LAST_INSTANT = 315_532_800, 4_102_444_800
+
+
+def instants_of(values: Any) -> Any:
+    """Return the times in UTC that an Arrow array counts in seconds or milliseconds since 1970; None if it does not.
+
+    All must be in the years 1980 to 2099 by one of these units.
+    """
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        return None
+    counts = np.asarray(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
+    known = counts[~np.isnan(counts)]
+    for unit in (1, 1000):
+        if len(known) and known.min() >= _FIRST_INSTANT * unit and known.max() < _LAST_INSTANT * unit:
+            micro = np.rint(np.where(np.isnan(counts), 0.0, counts) * (1e6 / unit)).astype(np.int64)
+            return pa.array(micro, pa.timestamp("us", "UTC"), mask=np.isnan(counts))
+    return None
+
+
 def days_of(name: str, values: Any, *, asked: bool = False) -> TypedCells | None:
     """Return times, and what is said of them, where nearly all numbers of an Arrow array are days or months; None for others.
 
-    If days are `asked` for, few numbers are enough.
+    If days are `asked` for, few numbers are enough, and seconds or milliseconds since 1970 are times, too.
     """
+    if asked and (instants := instants_of(values)) is not None:
+        return TypedCells(instants)
     if pa.types.is_floating(values.type):  # gaps make floats of the whole numbers of a frame
         with suppress(pa.ArrowInvalid):
             whole = compute.if_else(compute.is_nan(values), None, values).cast(pa.int64())

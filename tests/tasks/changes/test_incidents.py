@@ -62,6 +62,7 @@ def test_an_incident_of_hours_in_a_series_with_days_and_weeks_is_told_with_both_
     assert result.incidents.tolist() == [[300, 302]]
     (row,) = result.to_dict()["table"]
     assert (row["change"], row["until"]) == (300, 301)
+    assert isinstance(row["until"], int)
     assert row["height"] > 3.0
     assert row["before"] == pytest.approx(row["after"], abs=0.1)
 

@@ -140,7 +140,10 @@ def test_an_interval_that_ends_in_a_gap_holds_all_of_it(how):
             known = np.r_[:130, 170:300]
             found = ChangePointDetector(random_state=0).fit(series[known], times=times[known])
             low, high = np.append(known, 300)[found.intervals_[0] - [1, 0]] + [1, 0]
-            assert found.result_.spacing == "40 of 300 steps of 0.5 have no row and are taken as gaps."
+            note = (
+                "40 of 300 steps of 0.5 have no row and are taken as gaps; the longest gap is of 40 steps, after 64.5."
+            )
+            assert found.result_.spacing == note
         assert low <= 131
         assert high >= 170
         assert len(found.change_points_) == 1
@@ -211,6 +214,9 @@ def test_an_hour_that_a_clock_repeats_is_named():
     assert "keep one row" not in str(caught.value)
     with pytest.raises(InputError, match="clock was set back"):
         ChangePointDetector().fit(values, times=[str(time) for time in times])
+    plain = pd.date_range("2026-03-14", periods=len(times) - 1, freq="h")
+    with pytest.raises(InputError, match="a time occurs twice: keep one row for each time"):
+        ChangePointDetector().fit(pd.Series(values, plain[:12].append(plain[11:])))
     half_hours = pd.date_range("2024-01-01", periods=len(times), freq="30min")
     with pytest.raises(InputError, match="sort the rows"):
         ChangePointDetector().fit(pd.Series(values, half_hours[::-1]))

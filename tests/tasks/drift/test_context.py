@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import pytest
 
 from isopleth import DriftMonitor, InputError
+from isopleth.core.errors import DataWarning
 from isopleth.io import load, save
 from isopleth.tasks.drift.page_watch import Page
 from isopleth.tasks.drift.pages_result import DriftPages
@@ -493,3 +495,53 @@ def test_a_spread_is_told_by_its_size_or_without_one():
     assert "spread: 2.1 times the usual deviations" in pages.words(replace(page, size=2.1))
     assert "less spread: deviations 60 % smaller" in pages.words(replace(page, size=0.4, direction=-1))
     assert "is more spread, since" in pages.words(replace(page, size=1.001))
+
+
+def test_times_that_go_back_or_repeat_are_told_and_no_end_is_before_its_start(monitor):
+    rows = stream("2025-01-27", 6, 3)
+    rows.loc[100:, "errors"] += 2.5
+    again = pd.concat([rows, stream("2025-01-27", 6, 4)], ignore_index=True)
+    with pytest.warns(DataWarning, match=r"time of row 288, 2025-01-27 00:00, is not later than 2025-02-01 23:30"):
+        pages = monitor.update(again)
+    (late,) = pages.late
+    assert (late.row, pages.to_dict()["late_rows"]) == (288, [288])
+    assert "Times go back or repeat at 1 row, first at row 288" in " ".join(pages.to_dict()["summary"])
+    assert pages.closed
+    assert all(page.until_seconds >= page.seconds for page in pages.closed)
+    assert pages.plot().axes
+
+
+def test_a_stream_in_no_order_is_told_now_and_then_and_one_like_its_reference_is_not(monitor):
+    rows = stream("2025-01-27", 2, 3)
+    with pytest.warns(DataWarning) as caught:
+        found = monitor.update(rows.iloc[np.arange(len(rows)) ^ 1])  # each other row is late
+    assert (len(found.late), len(caught)) == (48, 6)
+    twice = REFERENCE.loc[REFERENCE.index.repeat(2)]
+    like = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(twice)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not like.update(rows.loc[rows.index.repeat(2)]).late
+
+
+def test_times_of_a_stream_are_judged_alike_however_its_rows_are_divided(monitor):
+    rows = stream("2025-01-27", 4, 3).drop(index=range(60, 90))
+    rows = pd.concat([rows[:100], rows[80:]], ignore_index=True)
+    with pytest.warns(DataWarning, match="row 100"):
+        whole = monitor.update(rows)
+    monitor.state_ = monitor._watch.empty()
+    with pytest.warns(DataWarning, match="row 100"):
+        parts = [monitor.update(rows[k : k + 7]) for k in range(0, len(rows), 7)]
+    assert [(each.row, each.length) for each in whole.absent] == [(60, 31 * 1800.0)]
+    for name in ("late", "absent"):
+        assert getattr(whole, name) == tuple(each for part in parts for each in getattr(part, name))
+    assert "Row 60 (2025-01-28 21:00): no rows for 15.5 hours, since row 59 (2025-01-28 05:30)." in whole.text()
+
+
+def test_nights_without_rows_are_no_absence_where_the_reference_has_them():
+    def days(start, count, seed):
+        rows = stream(start, count, seed)
+        return rows[rows["time"].dt.hour.between(8, 18)].reset_index(drop=True)
+
+    monitor = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(days("2025-01-06", 21, 0))
+    assert not monitor.update(days("2025-01-27", 5, 1)).absent
+    assert len(monitor.update(days("2025-02-03", 5, 1)).absent) == 1

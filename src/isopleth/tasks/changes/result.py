@@ -225,7 +225,7 @@ class ChangePoints(Result):
         "kind": Key("string", "level, incident, slope, scatter, shape, frequency or relation"),
         "pvalue": Key(NUMBER, "about the least false alarm rate at which it would be reported"),
         "columns": Key("string", "columns in which it was seen"),
-        "until": Key(NUMBER, "last step of an incident, counted like the place", optional=True),
+        "until": Key("integer or null", "last step of an incident, counted like the place", optional=True),
         "height": Key(NUMBER, "how far an incident is above what is beside it, without the seasons", optional=True),
         "state": Key("integer", "state of the part after it; parts that are alike have the same one"),
         "before": Key(NUMBER, f"{_BESIDE} before it; before_NAME for several columns", optional=True),

@@ -140,13 +140,14 @@ def ascending_times(cells: np.ndarray, name: str) -> np.ndarray:
             f"{name} does not ascend: {after} in {{row}} is not later than {before} before it",
             row=row,
             value=shown[row],
-            hint=_CLOCK if _set_back(moments, cells) else _UNSORTED,
+            hint=_CLOCK if _set_back(moments, cells) else _REPEATED if moments[row] == moments[row - 1] else _UNSORTED,
         )
     return shown
 
 
 # What to do about times that do not ascend: in general, and where a clock was set back by an hour at the end of summer.
 _UNSORTED = "sort the rows by time, keep one row for each time, or leave the times out"
+_REPEATED = "a time occurs twice: keep one row for each time, or leave the times out"
 _CLOCK = (
     "the clock was set back, so that an hour occurs twice: give times with offsets, such as 2024-10-27 02:00+01:00, or in UTC; "
     "rows that repeat a time for another reason can be left out"
@@ -177,7 +178,15 @@ def _set_back(moments: np.ndarray, cells: np.ndarray) -> bool:
     step = float(np.median(apart))
     # The hour before is repeated: with steps of an hour or longer one time occurs twice, with shorter ones the clock jumps.
     jumps = np.abs(apart[late] - (step - _HOUR)) < 1e-3 * _HOUR
+    if step > _HOUR / 2.0 and not all(map(_is_night_of_weekend, seconds[late + 1].tolist())):
+        return False  # one row alone repeats its time, as a row that was written twice does
     return bool(0.0 < step <= _HOUR and jumps.all() and len(late) <= 1 + np.ptp(seconds) / (300.0 * 24.0 * _HOUR))
+
+
+def _is_night_of_weekend(seconds: float) -> bool:
+    """Tell whether a time is before 4:00 on a Saturday or Sunday, when clocks are set back."""
+    day, left = divmod(seconds, 24.0 * _HOUR)
+    return int(day + 3) % 7 >= 5 and left < 4.0 * _HOUR  # 1970-01-01 was a Thursday
 
 
 def _missing(cells: np.ndarray) -> np.ndarray:
@@ -269,5 +278,8 @@ def grid_of(times: np.ndarray | None, count: int) -> Grid:
     if not missing:
         return Grid(each, "")
     places = np.concatenate([[0], np.cumsum(steps)]).astype(np.intp)
-    told = f"{int(missing)} of {places[-1] + 1} steps of {length(middle)} have no row and are taken as gaps."
-    return Grid(places, told)
+    told = f"{int(missing)} of {places[-1] + 1} steps of {length(middle)} have no row and are taken as gaps"
+    most = int(steps.argmax())  # the first of the longest ones
+    if steps[most] > 2.0:
+        told += f"; the longest gap is of {int(steps[most]) - 1} steps, after {time_words(times[most])}"
+    return Grid(places, f"{told}.")

@@ -12,13 +12,14 @@ import numpy as np
 
 from isopleth.context.indexed_ranks import IndexedRanks, regressors
 from isopleth.context.ranks import ContextRanks, RowContexts, small_counts
-from isopleth.core.errors import InputError, listed, quoted
+from isopleth.core.errors import Hint, InputError, listed, meant, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.coded_cells import zone_of
 from isopleth.tables.kinds import Column
 from isopleth.tasks.drift.causes import NullModel
 from isopleth.tasks.drift.page_watch import CauseState, CauseWatch, PageEvent, StreamRows
+from isopleth.tasks.drift.stream_times import StreamClock
 
 # Words for parts of a time, which name no column.
 PARTS_OF_TIME = ("hour", "weekday")
@@ -183,14 +184,18 @@ def _named(every: Sequence[Column], asked: Sequence[Any]) -> tuple[list[int], li
     times = [str(column.name) for column in every if column.kind == "time"]
     parts = [name for name in asked if name in PARTS_OF_TIME and name not in places]
     if parts and len(times) != 1:
+        advice = "name a column of times, or of hours from 0 to 24; {time_columns} takes seconds since 1970 as times"
         raise InputError(
-            f"context: {quoted(parts)} {'is' if len(parts) == 1 else 'are'} taken from the one column of times, and there "
-            f"{'are several: ' + quoted(times) if times else 'is none'}; name a column.",
+            f"{{parameter}}: {quoted(parts)} {'is' if len(parts) == 1 else 'are'} taken from the one column of times, and there "
+            f"{'are several: ' + quoted(times) if times else 'is none'}",
             parameter="context",
+            hint="name one of them" if times else Hint(advice, time_columns=...),
         )
     unknown = [str(name) for name in asked if name not in places and name not in parts]
     if unknown:
-        raise InputError(f"context: the rows have no column {listed(unknown)}.", parameter="context")
+        known = [*places, *PARTS_OF_TIME]
+        text = f"{{parameter}}: the rows have no column {listed(unknown)}{meant(unknown, known)}."
+        raise InputError(text, parameter="context")
     named = list(dict.fromkeys(places[name] for name in asked if name in places))
     whole = [str(every[j].name) for j in named if every[j].kind == "time"]
     if len(whole) > 1:
@@ -254,6 +259,7 @@ class WatchInContext:
     positive: np.ndarray  # (d,): columns without negative cells in the reference
     counts: np.ndarray  # (d,): columns of small counts
     least: float  # least size of a change that is told
+    clock: StreamClock
 
     @classmethod
     def of(cls, estimator: Any, table: CheckedRows) -> Self:
@@ -277,17 +283,19 @@ class WatchInContext:
             )
         rows = table.rows[:, columns.watched]
         usable = contexts.kind >= 0
-        about = rows[usable], contexts.take(usable)
+        known = rows[usable], contexts.take(usable)
         ranks: ContextRanks | IndexedRanks
         if columns.indexed:
-            ranks = IndexedRanks.of(*about, columns.word_values, columns.count, clock=columns.clock)
+            ranks = IndexedRanks.of(*known, columns.word_values, columns.count, clock=columns.clock)
         else:
-            ranks = ContextRanks.of(*about, columns.count, clock=columns.clock)
+            ranks = ContextRanks.of(*known, columns.count, clock=columns.clock)
         scores = ranks.of_reference(rows, contexts, usable)
         per_day = _rows_a_day(contexts)
-        model = NullModel.of(scores, run_length, per_day, _pace(columns.instants(table.rows), per_day))
+        instants = columns.instants(table.rows)
+        model = NullModel.of(scores, run_length, per_day, _pace(instants, per_day))
         positive = np.nanmin(rows, axis=0) >= 0.0
-        return cls(columns, ranks, model, reference_key(table.rows), positive, small_counts(rows), least)
+        about = model, reference_key(table.rows), positive, small_counts(rows), least
+        return cls(columns, ranks, *about, StreamClock.of(instants))
 
     def empty(self) -> CauseState:
         """Return the state before the first row."""

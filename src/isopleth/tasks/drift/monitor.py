@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from isopleth.core.arrays import to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.dependence import FEWEST_BLOCKS, Dependence
-from isopleth.core.errors import DataWarning, InputError, listed, warn_user
+from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user
 from isopleth.core.progress import Progress
 from isopleth.core.rows import row_keys
 from isopleth.core.scales import ScaledColumns, is_auto
@@ -39,6 +39,7 @@ from isopleth.tasks.drift.in_context import WatchInContext, reference_key
 from isopleth.tasks.drift.page_watch import CauseState
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 from isopleth.tasks.drift.reference_context import ReferenceResiduals, n_compared
+from isopleth.tasks.drift.stream_times import late_message, told_late_rows
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
@@ -168,9 +169,14 @@ class DriftMonitor(StreamMonitor):
     where rows are more than a quarter of an hour apart two are, or one that is farther out. An incident that goes on becomes a
     change of the level. A cause has one page. It is closed when no evidence has come for a day, or for three times as long as it
     took to find, and the rows since then are 100 times as likely if the change has ended than if it goes on; it then says since
-    when rows are as usual again. The page of a level that turns to the other side of what is usual gives way to another one. A
-    reference needs three days, and two weeks where days of the week differ. A missing cell says nothing, and neither does a row
-    of a context that the reference does not have.
+    when rows are as usual again. That of an incident is closed a twenty-fourth of a day after it, or 12 rows. Columns that
+    joined a page do not keep it open: what goes on in them after it is closed has a page of its own. The page of a level that
+    turns to the other side of what is usual gives way to another one. A reference needs three days, and two weeks where days of
+    the week differ. A missing cell says nothing, and neither does a row of a context that the reference does not have.
+
+    Rows whose times go back or repeat are judged by their times, with a warning:
+    a row that was held up on its way says as much as others. Times without a row, longer than those of the reference, are
+    `absent` in the pages.
 
     Rows may be tensors or arrays of another library. The computation is done in NumPy, in double precision; fitted arrays are in
     the library and on the device of the reference.
@@ -401,23 +407,27 @@ class DriftMonitor(StreamMonitor):
             in_quotes(name) for name, values in zip(names, table.rows.T, strict=False) if in_order_of_rows(values)
         ]
         without = len(counting) < table.rows.shape[1] and counting
-        in_context = "judge rows in their context, as in context=['hour', 'weekday']"
+        in_context = "judge rows in their context, as in {context}"
+        clock = {"context": ["hour", "weekday"]}
         left_out = table.columns is not None and CLOCKS in table.columns.left_out.values()
         if left_out and found.period:  # the time says what the season is, and windows of rows do not know it
             raise InputError(
                 f"the rows of the reference depend on the time of day{season}, which windows of rows do not tell from a change",
                 parameter="X",
-                hint=f"{in_context}, with two weeks of rows",
+                hint=Hint(f"{in_context}, with two weeks of rows", **clock),
             )
         raise InputError(
             f"the rows of the reference depend on each other: about {found.rows:.1f} of them say as much as one independent "
             f"row{season}. Its {n} rows are too few to calibrate windows of {self.window} rows",
             parameter="X",
-            hint=(f"leave out {listed(counting)}, which only rises or falls; or " if without else "")
-            + f"give {needed[-1]} rows or more"
-            + (f", a window of {shorter} rows or fewer" if shorter > 1 else "")
-            + f", {in_context} of a column of times with two weeks of rows"
-            + ", or give rows in random order if their order means nothing",
+            hint=Hint(
+                (f"leave out {listed(counting)}, which only rises or falls; or " if without else "")
+                + f"give {needed[-1]} rows or more"
+                + (f", a window of {shorter} rows or fewer" if shorter > 1 else "")
+                + f", {in_context} of a column of times with two weeks of rows"
+                + ", or give rows in random order if their order means nothing",
+                **clock,
+            ),
         )
 
     def _warn_of_limits(self, threshold: float, run_length: float) -> None:
@@ -474,13 +484,16 @@ class DriftMonitor(StreamMonitor):
             for part in slices(len(rows), _AT_ONCE):
                 before = after.n_rows
                 after, judged, events = watch.take_in(after, rows[part])
+                clock, late, absent = watch.clock.judge(judged.seconds, before, after.clock)
+                after = replace(after, clock=clock)
                 pages = tuple(sorted((page for page in after.pages if page.number >= 0), key=lambda page: page.number))
-                parts.append(
-                    DriftPages(before, len(judged.scores), pages, *about, tuple(events), watch.columns.zone, judged)
-                )
+                page = DriftPages(before, len(judged.scores), pages, *about, tuple(events), watch.columns.zone, judged)
+                parts.append(replace(page, late=tuple(late), absent=tuple(absent)))
                 tick(part.stop - part.start)
-        self.state_ = after
-        return joined_pages(parts).like(X)
+        self.state_, found = after, joined_pages(parts)
+        for row in told_late_rows(found.late, state.clock.times_late):
+            warn_user(late_message(row, *map(found.time_text, row[1:])))
+        return found.like(X)
 
     def update(self, X: Any) -> Any:
         """Process the next rows of the stream.
@@ -504,7 +517,8 @@ class DriftMonitor(StreamMonitor):
         Warns
         -----
         DataWarning
-            For words that were not in the reference, with their number; they count as one more category.
+            For words that were not in the reference, with their number; they count as one more category. With a `context`, if
+            times go back or repeat and those of the reference ascend: for the first, second, fourth, eighth, ... such row.
         """
         if self.context is not None:
             return self._pages(X)
@@ -565,7 +579,8 @@ class DriftMonitor(StreamMonitor):
                 replace(page, closed=self.state_.n_rows) if page.closed < 0 else page for page in self.state_.pages
             )
             self.__dict__.update(
-                vars(fresh) | {"state_": replace(fresh.state_, n_rows=self.state_.n_rows, pages=pages)}
+                vars(fresh)
+                | {"state_": replace(fresh.state_, n_rows=self.state_.n_rows, pages=pages, clock=self.state_.clock)}
             )
             return table.finish(self)
         if table.columns is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from isopleth.tasks.drift.causes import (
     incident_bars,
     least_in_run,
 )
+from isopleth.tasks.drift.stream_times import ClockState
 
 # Days whose rows say how much scores vary after a level has changed, and what a page reports of a change.
 DAYS_KEPT = 7
@@ -139,6 +140,7 @@ class CauseState:
     open: tuple[Cause, ...]
     pages: tuple[Page, ...]
     key: int = 0  # of the reference
+    clock: ClockState = field(default_factory=ClockState)
 
     @property
     def alarms(self) -> int:
@@ -188,7 +190,7 @@ class CauseWatch:
         least: float = 0.0,
     ) -> None:
         before, self._least = len(state.recent.scores), least
-        self._model, self._first, self._key = model, state.n_rows, state.key
+        self._model, self._first, self._before = model, state.n_rows, state
         self._positive, self._counts = positive, counts
         self._rows, self._offset, self._count = state.recent.then(rows), state.n_rows - before, len(rows.scores)
         self._missing = np.isnan(self._rows.scores)
@@ -241,7 +243,8 @@ class CauseWatch:
             self._unit,
             tuple(self._open),
             tuple(self._pages),
-            self._key,
+            self._before.key,
+            self._before.clock,
         )
 
     def _mask(self) -> None:
@@ -312,7 +315,7 @@ class CauseWatch:
             patience = self._model.per_day if of_level else self._brief
             if page.kind == "incident" and page.closed < 0 and t - page.last > patience:
                 until = page.last + 1
-                ended = replace(page, until=until, until_seconds=self._time(until))
+                ended = replace(page, until=until, until_seconds=_not_before(page, self._time(until)))
                 self._tell(t, "closed", k, replace(ended, closed=t, closed_seconds=self._time(t)))
 
     def _end(self, cause: Cause, t: int, until: int, seconds: float, turned: int = -1) -> None:
@@ -326,7 +329,8 @@ class CauseWatch:
         if cause.kind < TOGETHER:
             self._base[cause.columns[0]], self._unit[cause.columns[0]] = 0.0, 1.0
         if page.closed < 0 and cause.named == page.columns:
-            page = self._pages[cause.page] = replace(page, until=until, until_seconds=seconds, turned=turned)
+            ended = replace(page, until=until, until_seconds=_not_before(page, seconds), turned=turned)
+            page = self._pages[cause.page] = ended
             if not self._has_cause(cause.page):
                 page = replace(page, closed=t, closed_seconds=self._time(t))
                 self._tell(t, "closed" if page.turned < 0 else "turned", cause.page, page)
@@ -675,3 +679,8 @@ class CauseWatch:
 
     def _forget(self, mask: np.ndarray, t: int) -> None:
         self._sums[mask], self._walks[mask], self._starts[mask] = 0.0, 0.0, t + 1
+
+
+def _not_before(page: Page, seconds: float) -> float:
+    """Return the time of the end of a page, which is not before its start; rows may come late."""
+    return max(seconds, page.seconds) if np.isfinite(seconds) and np.isfinite(page.seconds) else seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timezone
 from typing import Any, ClassVar
@@ -14,7 +14,9 @@ from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.coded_cells import zone_of
+from isopleth.tables.text_types import length_text
 from isopleth.tasks.drift.page_watch import Page, PageEvent, StreamRows
+from isopleth.tasks.drift.stream_times import Absence, LateRow
 
 _WORDS = {
     "level": ("higher", "lower"),
@@ -25,6 +27,8 @@ _WORDS = {
 }
 # Columns that are drawn, and the last rows of a stream that pictures are made of.
 _MOST_DRAWN, _MOST_ROWS = 6, 200_000
+# Times without a row that are told in sentences, the longest ones.
+_MOST_ABSENCES = 3
 # Counts are told as totals of at most so many rows, and of more rows as means.
 _MOST_SUMMED = 10_000
 # Length of a time to the minute, without the offset of its clock.
@@ -79,6 +83,12 @@ class DriftPages(Result):
         The rows as they were judged, for pictures.
     counted_from : int, default=0
         Number of the first row of the stream in tables, sentences and pages.
+    late : tuple of LateRow
+        Rows at which the times of the stream went back or stood still, though those of the reference do not: the `row`, its time
+        in `seconds`, and the `latest` time before it.
+    absent : tuple of Absence
+        Times without a row that are longer than those of the reference: the `row` after it, its time in `seconds`, that of the
+        row before, `before_seconds`, and the `length` between them.
 
     Examples
     --------
@@ -99,6 +109,8 @@ class DriftPages(Result):
     zone: str | None = None
     stream: StreamRows | None = None
     counted_from: int = 0
+    late: tuple[LateRow, ...] = ()
+    absent: tuple[Absence, ...] = ()
 
     kind = "drift_pages"
     title = "Drift of a stream in its context"
@@ -193,6 +205,14 @@ class DriftPages(Result):
         "open": Fact("integer", "pages that are still open", lambda found: len(found.open)),
         "columns": Fact("list of string", "columns that are watched", lambda found: list(found.names)),
         "rows_a_day": Fact("integer", "rows of a day", lambda found: found.per_day),
+        "late_rows": Fact(
+            "list of integer", "rows at which times go back or repeat", lambda found: found._numbers(found.late)
+        ),
+        "rows_after_absence": Fact(
+            "list of integer",
+            "rows before which there were no rows for longer than in the reference",
+            lambda found: found._numbers(found.absent),
+        ),
     }
     row_keys: ClassVar[dict[str, Key]] = {
         "row": Key("integer", "row at which the page was opened"),
@@ -233,7 +253,33 @@ class DriftPages(Result):
             f"{'Closed' if page.turned < 0 else 'Turned'} at {self.at(page.closed, page.closed_seconds)}: {self.words(page)}."
             for page in before
         ]
-        return words + self._advice()
+        return words + self._sentences_of_times() + self._advice()
+
+    def _numbers(self, rows: Sequence[LateRow | Absence]) -> list[int]:
+        """Return the numbers of rows as they are shown."""
+        return [each.row + self.counted_from for each in rows]
+
+    def absence_words(self, absence: Absence) -> str:
+        """Return a time without a row in words: "no rows for 3 days, since row 863 (2026-03-25 14:30)"."""
+        before = self.at(absence.row - 1, absence.before_seconds)
+        return f"no rows for {length_text(absence.length)}, since {before}"
+
+    def _sentences_of_times(self) -> list[str]:
+        """Return sentences about rows that are absent, late or there twice."""
+        longest = sorted(self.absent, key=lambda each: -each.length)[:_MOST_ABSENCES]
+        words = [
+            f"{self.at(each.row, each.seconds).capitalize()}: {self.absence_words(each)}."
+            for each in sorted(longest, key=lambda each: each.row)
+        ]
+        if more := len(self.absent) - len(longest):
+            words.append(f"There {'was' if more == 1 else 'were'} {counted(more, 'shorter absence')} besides.")
+        if self.late:
+            first = self.at(self.late[0].row, self.late[0].seconds)
+            words.append(
+                f"Times go back or repeat at {counted(len(self.late), 'row')}, first at {first}: sort the stream, and leave out "
+                "rows that come twice."
+            )
+        return words
 
     def _advice(self) -> list[str]:
         """Return what to do about pages that stay open."""
@@ -264,7 +310,7 @@ class DriftPages(Result):
         stream, n = self.stream, self.n_rows
         assert stream is not None  # as _charts has asked
         rows = self.first_row + n - len(stream.seconds) + np.arange(len(stream.seconds))
-        timed = bool(np.isfinite(stream.seconds).all())
+        timed = bool(np.isfinite(stream.seconds).all() and (np.diff(stream.seconds) >= 0.0).all())
         places = stream.seconds + self._ahead(stream.seconds) if timed else rows + float(self.counted_from)
         found = [page for page in self.pages if column in page.columns + page.also]
         ends = [(page.start, page.until if page.until >= 0 else page.closed) for page in found]
@@ -378,4 +424,7 @@ def joined_pages(parts: list[DriftPages]) -> DriftPages:
         stream = part.stream if stream is None else stream.then(part.stream) if part.stream is not None else stream
     stream = None if stream is None else stream.last(_MOST_ROWS)
     n_rows = sum(part.n_rows for part in parts)
-    return replace(parts[-1], first_row=parts[0].first_row, n_rows=n_rows, events=events, stream=stream)
+    late = tuple(row for part in parts for row in part.late)
+    absent = tuple(absence for part in parts for absence in part.absent)
+    about = replace(parts[-1], late=late, absent=absent)
+    return replace(about, first_row=parts[0].first_row, n_rows=n_rows, events=events, stream=stream)
