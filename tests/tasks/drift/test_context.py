@@ -367,7 +367,7 @@ def test_windows_of_rows_with_a_day_are_advised_to_judge_rows_in_their_context()
     """More rows or a shorter window would not tell a change from the time of day."""
     with pytest.warns(match="columns left out"), pytest.raises(InputError, match="depend on the time of day") as error:
         DriftMonitor(random_state=0).fit(stream("2025-01-06", 8, 0))
-    assert "context=['hour', 'weekday'], with two weeks of rows" in str(error.value)
+    assert "`context=['hour', 'weekday']`, with two weeks of rows" in str(error.value)
     assert "give" not in str(error.value)
 
 
