@@ -74,7 +74,7 @@ class ColumnLaws:
         found = cls(laws, tuple(maps), sizes)  # type: ignore[arg-type]
         related = related_columns(scored, n_numeric, sizes, given.order)
         own = CellJudgement.empty(*scored.shape)
-        # Threads have a column each. Random thresholds take a third of the time; of wide tables they find as many wrong cells.
+        # Threads have a column each. Random thresholds take a third of the time, and find fewer wrong cells beside bent lines.
         alone = replace(growth, budget=ONE_THREAD, random_splits=is_wide(rows.shape[1]))
 
         def fit_one(j: int) -> Leaves | None:
