@@ -146,10 +146,11 @@ def _zone_of(own: str | None, asked: str | None, *, has_times: bool) -> str | No
     if asked is None:
         return own
     if not has_times:
-        raise InputError("timezone: the context has no column of times.", parameter="timezone")
+        raise InputError("{parameter}: the context has no column of times.", parameter="timezone")
     if not _is_zone(asked):
         raise InputError(
-            f"timezone = {asked!r}: expected the name of a time zone, such as 'Europe/Berlin'.", parameter="timezone"
+            f"{{parameter}} = {asked!r}: expected the name of a time zone, such as 'Europe/Berlin'.",
+            parameter="timezone",
         )
     return asked
 
@@ -199,7 +200,7 @@ def _named(every: Sequence[Column], asked: Sequence[Any]) -> tuple[list[int], li
     named = list(dict.fromkeys(places[name] for name in asked if name in places))
     whole = [str(every[j].name) for j in named if every[j].kind == "time"]
     if len(whole) > 1:
-        raise InputError(f"context: {quoted(whole)} are times; name one.", parameter="context")
+        raise InputError(f"{{parameter}}: {quoted(whole)} are times; name one.", parameter="context")
     return named, parts
 
 
@@ -208,14 +209,14 @@ def _watched(every: Sequence[Column], named: Sequence[int], rows: np.ndarray) ->
     words = [str(column.name) for j, column in enumerate(every) if column.kind == "categorical" and j not in named]
     if words:
         raise InputError(
-            f"context: {listed(words)} {'holds' if len(words) == 1 else 'hold'} words, which are not watched in a context; "
+            f"{{parameter}}: {listed(words)} {'holds' if len(words) == 1 else 'hold'} words, which are not watched in a context; "
             "name them in the context, or leave them out.",
             parameter="context",
         )
     numbers = [j for j, column in enumerate(every) if column.kind == "numeric" and j not in named]
     varying = [j for j in numbers if np.nanmax(rows[:, j]) > np.nanmin(rows[:, j])]
     if not varying:
-        raise InputError("context: no column of numbers that vary is left to be watched.", parameter="context")
+        raise InputError("{parameter}: no column of numbers that vary is left to be watched.", parameter="context")
     return varying
 
 
@@ -228,8 +229,8 @@ def _divided(
     words = [str(every[j].name) for j in many if every[j].kind != "numeric"]
     if words:
         raise InputError(
-            f"context: {quoted(words)} {'has' if len(words) == 1 else 'have'} more than {_MOST_VALUES} words; a context is a "
-            f"column of times, hours from 0 to 24, numbers, and columns of at most {_MOST_VALUES} words. Divide them into "
+            f"{{parameter}}: {quoted(words)} {'has' if len(words) == 1 else 'have'} more than {_MOST_VALUES} words; a context is "
+            f"a column of times, hours from 0 to 24, numbers, and columns of at most {_MOST_VALUES} words. Divide them into "
             "classes.",
             parameter="context",
         )
@@ -271,14 +272,14 @@ class WatchInContext:
         days = len(np.unique(contexts.day))
         if days < _FEWEST_DAYS or len(table.rows) < _FEWEST_ROWS:
             raise InputError(
-                f"context: the reference has {len(table.rows)} rows of {days} day{'s' if days > 1 else ''}; give {_FEWEST_DAYS} "
-                f"days and {_FEWEST_ROWS} rows at least, and two weeks if days of the week differ.",
+                f"context: the reference has {len(table.rows)} rows of {days} day{'s' if days > 1 else ''}; give "
+                f"{_FEWEST_DAYS} days and {_FEWEST_ROWS} rows at least, and two weeks if days of the week differ.",
                 parameter="X",
             )
         if columns.indexed and (needed := _ROWS_A_REGRESSOR * columns.regressors) > len(table.rows):
             raise InputError(
-                f"context: its numbers and words ask for a reference of {needed:,} rows, and this one has {len(table.rows):,}; "
-                "give more rows, or fewer columns of the context.",
+                f"{{parameter}}: its numbers and words ask for a reference of {needed:,} rows, and this one has "
+                f"{len(table.rows):,}; give more rows, or fewer columns of the context.",
                 parameter="context",
             )
         rows = table.rows[:, columns.watched]

@@ -278,7 +278,7 @@ class DriftMonitor(StreamMonitor):
         """
         self._check_parameters()
         if self.timezone is not None and self.context is None:
-            raise InputError("timezone is for the hours of a context; name a context, too.", parameter="timezone")
+            raise InputError("{parameter} is for the hours of a context; name a context, too.", parameter="timezone")
         self.__dict__.pop("threshold_", None)  # a fit that fails must leave no mixture of two models
         table = enter(self, X, reset=True, min_samples=2, missing=True)
         if self.context is not None:
