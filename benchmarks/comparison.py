@@ -34,8 +34,6 @@ class Program:
         What the seconds are multiplied by, where `run` does a part of the work.
     dims : sequence of int, optional
         Numbers of columns that it can do.
-    in_process : bool
-        Whether its memory is that of one process; the memory of others is not measured.
     array_bytes : callable
         Bytes that its arrays take at a number of rows and of columns, for those that may take more than there is: sizes
         above `MOST_BYTES` are left out.
@@ -46,7 +44,6 @@ class Program:
     setup: Callable[[Any], Any] = _nothing
     times: float = 1.0
     dims: Sequence[int] | None = None
-    in_process: bool = True
     array_bytes: Callable[[int, int], float] = _small
 
 

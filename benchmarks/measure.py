@@ -140,7 +140,7 @@ def _memory(comparison: Comparison, subject: str, figures: dict[str, Figures]) -
         return
     for name, program in comparison.programs.items():
         sizes = sorted(figures[name].seconds)
-        if not figures[name].note and program.in_process and sizes:
+        if not figures[name].note and sizes:
             shapes = [(n, comparison.columns) for n in sizes]
             found = memory.peaks(subject, comparison.name, name, shapes)
             figures[name].bytes = {n: peak for n, peak in zip(sizes, found, strict=True) if not math.isnan(peak)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -61,10 +62,9 @@ def whole_matrix(p: Product) -> np.ndarray:
 
 def keops(p: Product) -> np.ndarray:
     """Compute the product by pykeops on the CPU."""
-    import pykeops
+    os.environ["KEOPS_VERBOSE"] = "0"  # before the import, which would print
     from pykeops.numpy import LazyTensor
 
-    pykeops.set_verbose(False)
     a, b = LazyTensor(p.x[:, None, :]), LazyTensor(p.x[None, :, :])
     return ((-0.5 * ((a - b) ** 2).sum(-1)).exp() @ p.v[:, None])[:, 0]
 
