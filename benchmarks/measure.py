@@ -138,7 +138,7 @@ def _quietly(run: Callable[[Any], Any], argument: Any) -> Any:
 def _memory(comparison: Comparison, subject: str, figures: dict[str, Figures]) -> None:
     if not memory.available():
         return
-    for name, program in comparison.programs.items():
+    for name in comparison.programs:
         sizes = sorted(figures[name].seconds)
         if not figures[name].note and sizes:
             shapes = [(n, comparison.columns) for n in sizes]

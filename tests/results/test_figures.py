@@ -204,10 +204,10 @@ class TestChanges:
             np.testing.assert_allclose(inside, [(place - 1.5, place + 1.5) for place in found.change_points])
         assert axes[0].get_title(loc="left") == "column 0: 3 changes"
 
-    def test_segments_carry_their_means_unless_they_are_lines(self):
-        flat, sloped, none = (changes(kinds)._charts()[0].series for kinds in (["level"], ["slope"], []))
-        assert [y for y in flat[1].y if y == y] == [14.5, 14.5, 44.5, 44.5]
-        assert [x for x, y in zip(flat[1].x, flat[1].y, strict=True) if y == y] == [0.0, 29.5, 29.5, 59.0]
+    def test_segments_between_levels_carry_their_lines(self):
+        rising, sloped, none = (changes(kinds)._charts()[0].series for kinds in (["level"], ["slope"], []))
+        assert [y for y in rising[1].y if y == y] == pytest.approx([0.0, 29.0, 30.0, 59.0])
+        assert [x for x, y in zip(rising[1].x, rising[1].y, strict=True) if y == y] == [0.0, 29.5, 29.5, 59.0]
         assert len(sloped) == len(none) == 1
 
     def test_many_columns_are_shown_in_part_and_long_series_keep_their_extremes(self):

@@ -58,6 +58,19 @@ def test_levels_of_a_series_that_grows_with_its_season_are_those_of_the_average_
     assert (row["before"], row["after"]) == (pytest.approx(usual, rel=0.05), pytest.approx(3.0 * usual, rel=0.05))
 
 
+@pytest.mark.parametrize(("slope", "step"), [(2.0, -300.0), (2.0, 50.0), (0.0, 50.0)])
+def test_a_step_between_lines_has_the_values_beside_it(slope, step):
+    steps = np.arange(400.0)
+    series = 100.0 + slope * steps + 5.0 * np.random.default_rng(0).normal(size=400) + step * (steps >= 200)
+    found = ChangePointDetector(random_state=0).fit(series).result_
+    row = found.table().iloc[0]
+    assert (row["change"], row["kind"]) == (200, "level")
+    before = 100.0 + 200.0 * slope
+    assert (row["before"], row["after"]) == (pytest.approx(before, abs=4.0), pytest.approx(before + step, abs=4.0))
+    drawn = next(one for one in found.content().charts[0].series if "segment" in one.name)
+    assert list(drawn.y[:2]) == [pytest.approx(100.0, abs=4.0), pytest.approx(before, abs=4.0)]
+
+
 def test_before_and_after_of_scatter_and_slope_are_what_changed():
     rng = np.random.default_rng(4)
     series = np.concatenate([rng.normal(size=200), 4.0 * rng.normal(size=200)])

@@ -6,23 +6,39 @@ import numpy as np
 
 from isopleth.tasks.changes.autocorrelation import cycle_of
 
+# A part is a line if it rises or falls by this many deviations of what is left of it: less is in the error of a mean.
+_RISES = 3.0
 # Fewest known values from which a deviation, a slope or a correlation is computed, and a period.
 _FEW, _LEAST_FOR_PERIODS = 3, 8
 
 
-def numbers_beside(kind: str, part: np.ndarray, columns: tuple[int, ...]) -> np.ndarray:
+def numbers_beside(kind: str, part: np.ndarray, columns: tuple[int, ...], *, first: bool) -> np.ndarray:
     """Return the number of each column of a part that its kind of change is about; NaN where it is unknown.
 
     The standard deviation for a change of scatter, the rise a step for one of slope, the period for one of frequency, the
-    correlation for one of the relation of two columns, and the mean for all others.
+    correlation for one of the relation of two columns, the mean for all others, but for changes of level of a part that is a
+    line: these are steps from one line to another, and it has its value at the `first` step of the part or at the last.
     """
     if kind == "relation":
         out = np.full(part.shape[1], np.nan)
         if len(columns) == 2:
             out[list(columns)] = _correlation(part[:, columns[0]], part[:, columns[1]])
         return out
+    if kind in ("level", "incident"):
+        return np.array([line_at_ends(column)[0 if first else 1] for column in part.T])
     statistic = {"scatter": _deviation, "slope": _slope, "frequency": _period}.get(kind, _mean)
     return np.array([statistic(column) for column in part.T])
+
+
+def line_at_ends(column: np.ndarray) -> tuple[float, float]:
+    """Return the values at the first and last step of a part that rises or falls, else its mean."""
+    mean, (slope, rest) = _mean(column), _line(column)
+    steps = np.flatnonzero(~np.isnan(column))
+    rise = slope * (len(column) - 1.0)
+    if len(rest) <= _FEW or abs(rise) <= _RISES * float(np.sqrt(rest @ rest / (len(rest) - 2))):
+        return mean, mean
+    first = mean - slope * float(steps.mean())
+    return first, first + rise
 
 
 def means(part: np.ndarray) -> np.ndarray:

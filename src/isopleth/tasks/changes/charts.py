@@ -1,4 +1,4 @@
-"""Pictures of a result of a search for changes: each column with its changes, their intervals and the means between them."""
+"""Pictures of a result of a search for changes: each column with its changes, their intervals and the levels between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.text import counted, in_words
-from isopleth.tasks.changes.beside import means
+from isopleth.tasks.changes.beside import line_at_ends
 
 if TYPE_CHECKING:
     from isopleth.tasks.changes.result import ChangePoints
@@ -111,7 +111,7 @@ class _ChangeCharts:
         return (about + more).strip()
 
     def _means(self, column: int) -> list[Series]:
-        """Return the mean of each segment, unless slopes, frequencies or relations changed, which it does not describe."""
+        """Return the mean of each segment, or its line if it rises, unless slopes or the like changed: it does not show these."""
         found, states = self._found, self._found.segment_states
         if not len(found) or not set(found.kinds) <= _OF_MEANS:
             return []
@@ -123,8 +123,8 @@ class _ChangeCharts:
         names = [f"mean, state {state}" if returns else "mean of the segment" for state in states]
         curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
         for name, part, (start, stop) in zip(names, parts, ends, strict=True):
-            mean = float(means(part)[0])
-            curves[name] += [(start, mean), (stop, mean), (stop, np.nan)]
+            first, last = line_at_ends(part[:, 0])
+            curves[name] += [(start, first), (stop, last), (stop, np.nan)]
         colours = cycle(("text", "vermillion", "grey"))
         return [
             Series(name, [x for x, _ in points], [y for _, y in points], "line", next(colours), strong=True)

@@ -35,8 +35,9 @@ MEANINGS = {
 }
 # What stands before and after a change.
 _BESIDE = (
-    "mean without the seasons (of a change of scatter the standard deviation, of slope the rise a step, of frequency the period "
-    "in steps, of the relation of two columns their correlation)"
+    "mean without the seasons, or the value of its line where a part beside a change of level rises or falls (of a change of "
+    "scatter the standard deviation, of slope the rise a step, of frequency the period in steps, of the relation of two columns "
+    "their correlation)"
 )
 
 
@@ -169,7 +170,7 @@ class ChangePoints(Result):
         out = np.empty((2, len(starts), dim))
         for row, (i, end) in enumerate(zip(starts, last, strict=True)):
             for side, part in enumerate((parts[i], parts[i + 1 + (end is not None)])):
-                out[side, row] = numbers_beside(str(self.kinds[i]), part, self.columns[i])
+                out[side, row] = numbers_beside(str(self.kinds[i]), part, self.columns[i], first=side == 1)
         return out[0], out[1]
 
     @cached_property
