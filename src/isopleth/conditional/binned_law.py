@@ -29,6 +29,9 @@ from isopleth.core.threads import check_stopped, slices
 _BINS, _END_RANKS = 96, (0, 1, 2, 4, 8, 16)
 # Quantile of each tail from which on scores are straight, and then logarithmic.
 _TAIL = 1.0 / 32.0
+# Share of the lower one of these quantiles from which on logarithms are taken, and share of the variance about a straight line
+# that they have to leave at most, of that which values leave.
+_LEAST_SHARE, _CLEARLY = 0.01, 0.75
 # How the trees of a column are grown, and words that they tell apart.
 OF_BINS, _MOST_WORDS = Growth(60, leaf=3, columns=1.0 / 3.0), 30
 # Share of the frequencies that is added to the shares of leaves, and rows that all bins together have beforehand. The pool has
@@ -36,8 +39,14 @@ OF_BINS, _MOST_WORDS = Growth(60, leaf=3, columns=1.0 / 3.0), 30
 _PRIOR, _BEFOREHAND = 0.001, 0.02
 # Widths, in scores, of the kernels that smooth masses: two normal ones and a Cauchy kernel.
 _NORMAL_WIDTHS, _CAUCHY_WIDTH = (0.1, 0.3), 0.5
-# Widths of the kernels of residuals, in robust deviations; a share of each is a Cauchy kernel of three times the width.
-_RESIDUAL_WIDTHS, _CAUCHY_SHARE = (0.2, 0.6), 0.1
+# Widths of the kernels of residuals, in robust deviations: two normal ones and a Cauchy kernel. The pool gives the last one as
+# much weight as the residuals have heavy tails, and at least this: more would bound how unlikely a wrong cell can be, and with
+# less a row with gaps, of which the line knows less, would be judged as one without.
+_RESIDUAL_WIDTHS, _RESIDUAL_CAUCHY, _LEAST_CAUCHY = (0.2, 0.6), 1.8, 0.01
+# Residuals are far beyond so many robust deviations if at most this share of the rows is, on their side, and at least so many
+# times those that are nearly as far: tails of ordinary rows fall off without a gap. A cell is unlike its leaves up to this
+# density of their smoothed shares, which are this part of the pool.
+_FAR, _FEW, _NEAR, _APART, _UNLIKE, _LEAVES = 4.0, 0.02, 3.0, 2.0, 0.05, 4
 # Steps of EM, and share of the weight that is spread evenly.
 _STEPS, _FLOOR = 80, 0.002
 # Coordinates of lines count as at most so many scores.
@@ -54,11 +63,15 @@ _CELLS = 2**15
 
 @dataclass(frozen=True)
 class ScoreMap:
-    """Normal scores between two quantiles, straight for one score beyond them, then logarithmic."""
+    """Normal scores between two quantiles, straight for one score beyond them, then logarithmic.
 
-    values: np.ndarray
+    Straight means in the values, or in their logarithms where these follow normal scores better, as amounts do.
+    """
+
+    values: np.ndarray  # or their logarithms
     scores: np.ndarray
     unit: float  # of values in a score
+    least: float = 0.0  # value below which logarithms go on as a straight line; 0 for values as they are
 
     @classmethod
     def of(cls, values: np.ndarray, counts: np.ndarray) -> Self:
@@ -68,19 +81,46 @@ class ScoreMap:
         low, high = int(np.searchsorted(share, _TAIL)), int(np.searchsorted(share, 1.0 - _TAIL, side="right")) - 1
         if high <= low:
             low, high = 0, len(values) - 1
+        least = (
+            _LEAST_SHARE * float(values[low])
+            if _multiplicative(*(x[low : high + 1] for x in (values, scores, counts)))
+            else 0.0
+        )
+        values = _logarithms(values, least)
         unit = float((values[high] - values[low]) / max(scores[high] - scores[low], 1e-3)) or 1.0
         values, scores = values[low : high + 1], scores[low : high + 1]
         # Ranks have no empty stretches: between groups of values the distance is that beyond the last value.
         steps = np.maximum(np.diff(scores), logarithmic_beyond_one(np.diff(values) / unit))
         scores = scores[0] + np.concatenate([[0.0], np.cumsum(steps)])
-        return cls(values, scores - np.interp(0.5, share[low : high + 1], scores), unit)
+        return cls(values, scores - np.interp(0.5, share[low : high + 1], scores), unit, least)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Return the scores of values; NaN stays NaN."""
+        y = _logarithms(y, self.least)
         inside = np.interp(y, self.values, self.scores)
         with np.errstate(over="ignore"):  # a distance beyond all numbers counts as the largest
             above, below = (y - self.values[-1]) / self.unit, (self.values[0] - y) / self.unit
         return np.asarray(inside + logarithmic_beyond_one(above) - logarithmic_beyond_one(below))
+
+
+def _multiplicative(values: np.ndarray, scores: np.ndarray, counts: np.ndarray) -> bool:
+    """Return whether the logarithms of ascending values follow normal scores clearly better than the values do."""
+    if values[0] <= 0.0 or len(values) < 3:
+        return False
+
+    def left(y: np.ndarray) -> float:
+        return 1.0 - float(
+            np.cov(y, scores, fweights=counts)[0, 1] ** 2 / np.prod(np.diag(np.cov(y, scores, fweights=counts)))
+        )
+
+    return left(np.log(values)) < _CLEARLY * left(values)
+
+
+def _logarithms(y: np.ndarray, least: float) -> np.ndarray:
+    """Return the logarithms of values from `least` on, and below it the tangent, as zeros and wrong signs have none."""
+    if not least:
+        return y
+    return np.where(y < least, np.log(least) + (y - least) / least, np.log(np.maximum(y, least)))
 
 
 @dataclass(frozen=True)
@@ -186,25 +226,39 @@ def in_scores(rows: np.ndarray, maps: list[ScoreMap | None]) -> np.ndarray:
 
 @dataclass(frozen=True)
 class ResidualDensity:
-    """Density of residuals of a line, tabulated, for each of two widths."""
+    """Density of residuals of a line, tabulated, for each of three kernels: two normal ones and a Cauchy kernel."""
 
     residuals: np.ndarray  # (n,): of the rows of the fit, from lines without them
-    widths: np.ndarray  # (2,)
+    counted: np.ndarray  # (n,): mask of those that have normal kernels
+    widths: np.ndarray  # (3,)
     grid: np.ndarray
-    table: np.ndarray  # (2, G): sums of kernels
+    table: np.ndarray  # (3, G): sums of kernels
 
     @classmethod
-    def of(cls, residuals: np.ndarray) -> Self:
-        """Sum kernels about the residuals, in robust deviations."""
+    def of(cls, residuals: np.ndarray, counted: np.ndarray | None = None) -> Self:
+        """Sum kernels about the residuals, in robust deviations; normal ones about those that are counted only."""
+        counted = np.ones(len(residuals), dtype=bool) if counted is None else counted
         deviation = 1.4826 * float(np.median(np.abs(residuals - np.median(residuals))))
-        widths = np.array(_RESIDUAL_WIDTHS) * max(deviation, 0.02, 0.1 * float(residuals.std()))
-        grid = np.linspace(residuals.min() - 12.0 * widths[-1], residuals.max() + 12.0 * widths[-1], 1024)
+        widths = np.array((*_RESIDUAL_WIDTHS, _RESIDUAL_CAUCHY)) * max(deviation, 0.02, 0.1 * float(residuals.std()))
+        grid = np.linspace(residuals.min() - 12.0 * widths[1], residuals.max() + 12.0 * widths[1], 1024)
         # Some places at a time: the table of all places by all residuals does not fit into a cache.
         parts = slices(len(grid), _CELLS / len(residuals))
         sums = [
-            np.concatenate([_kernel(grid[part, None] - residuals, h).sum(axis=1) for part in parts]) for h in widths
+            np.concatenate([kernel(grid[part, None] - about, h).sum(axis=1) for part in parts])
+            for kernel, h, about in zip(_KERNELS, widths, (residuals[counted],) * 2 + (residuals,), strict=True)
         ]
-        return cls(residuals, widths, grid, np.stack(sums))
+        return cls(residuals, counted, widths, grid, np.stack(sums))
+
+    @property
+    def far(self) -> np.ndarray:
+        """Mask of the residuals far from the others, where these are few on their side and no tail that falls off slowly."""
+        away = (self.residuals - np.median(self.residuals)) * (_RESIDUAL_WIDTHS[0] / self.widths[0])
+        out = np.zeros(len(away), dtype=bool)
+        for beyond in (away, -away):
+            far, near = beyond > _FAR, (beyond > _NEAR) & (beyond <= _FAR)
+            if _APART * near.sum() <= far.sum() <= _FEW * len(far):
+                out |= far
+        return out
 
     def knots(self, bins: NumberBins) -> tuple[float, float, int]:
         """Return the first trend between which masses are interpolated, the step, and their number.
@@ -223,35 +277,42 @@ class ResidualDensity:
         return below, at - below
 
     def masses_at(self, knots: np.ndarray, bins: NumberBins) -> np.ndarray:
-        """Return the masses of bins about trends at knots, (2, n, B)."""
+        """Return the masses of bins about trends at knots, (3, n, B)."""
         first, step, _ = self.knots(bins)
         return self.masses(first + step * knots, bins, None)
 
     def masses(self, trend: np.ndarray, bins: NumberBins, own: np.ndarray | None) -> np.ndarray:
-        """Return the masses of bins about trends, (2, n, B), each line of sum 1, without the row's own residual."""
+        """Return the masses of bins about trends, (3, n, B), each line of sum 1, without the row's own residual."""
         u = bins.centers - trend[:, None]
-        out = np.empty((2, *u.shape))
-        for k, h in enumerate(self.widths):
-            found = np.interp(u, self.grid, self.table[k], 0.3 * self.table[k, 0], 0.3 * self.table[k, -1])
+        out = np.empty((len(self.widths), *u.shape))
+        for k, (kernel, h) in enumerate(zip(_KERNELS, self.widths, strict=True)):
+            beyond = 1.0 if kernel is _cauchy else 0.3  # of the value at the end of the grid
+            found = np.interp(u, self.grid, self.table[k], beyond * self.table[k, 0], beyond * self.table[k, -1])
             if own is not None:
-                found = found - _kernel(u - self.residuals[own, None], h)
+                one = kernel(u - self.residuals[own, None], h)
+                found = found - (one * self.counted[own, None] if kernel is _normal else one)
             found = bins.widths * np.maximum(found, 1e-9)
             out[k] = found / found.sum(axis=1, keepdims=True)
         return out
 
 
-def _kernel(t: np.ndarray, width: float) -> np.ndarray:
-    """Return a normal kernel with a share of a Cauchy kernel: no residual is impossible."""
+def _normal(t: np.ndarray, width: float) -> np.ndarray:
+    """Return a normal kernel of height 1."""
     out = t / width
     out *= out
-    cauchy = out / 9.0
-    cauchy += 1.0
-    np.divide(_CAUCHY_SHARE / (3.0 * np.pi), cauchy, out=cauchy)
     out *= -0.5
-    np.exp(out, out=out)
-    out *= (1.0 - _CAUCHY_SHARE) / np.sqrt(2.0 * np.pi)
-    out += cauchy
-    return np.asarray(out)
+    return np.asarray(np.exp(out, out=out))
+
+
+def _cauchy(t: np.ndarray, width: float) -> np.ndarray:
+    """Return a Cauchy kernel of height 1."""
+    out = t / width
+    out *= out
+    out += 1.0
+    return np.asarray(np.divide(1.0, out, out=out))
+
+
+_KERNELS = (_normal, _normal, _cauchy)
 
 
 @dataclass(frozen=True)
@@ -315,11 +376,41 @@ class BinnedLaw:
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)
         )
-        kept = [law._parts(places) for places in law.batches()] if len(w) <= _MOST_KEPT else None
-        own = [law._own(*batch) for batch in zip(law.batches(), kept or map(law._parts, law.batches()), strict=True)]
-        law = replace(law, weights=pool_weights(np.concatenate(own), w, _STEPS, _FLOOR))
+        law, kept = law._without_doubted(shares)
+        parts = kept or map(law._parts, law.batches())
+        own = [law._own(part, shares[places]) for places, part in zip(law.batches(), parts, strict=True)]
+        counted = w if law.residuals is None else law.residuals.counted * 1.0
+        weights = pool_weights(np.concatenate(own), counted, _STEPS, _FLOOR)
+        if law.residuals is not None:
+            weights *= 1.0 - _LEAST_CAUCHY
+            weights[-1] += _LEAST_CAUCHY
+        law = replace(law, weights=weights)
         of_fit = zip(law.batches(), map(law._pooled, kept or map(law._parts, law.batches())), strict=True)
         return law, of_fit, leaves
+
+    def _without_doubted(self, shares: csr_array) -> tuple[Self, list[list[np.ndarray]] | None]:
+        """Return the law by which few cells that are far from the line, and unlike their leaves, do not vouch for each other.
+
+        Such cells, as of numbers that are ten times too large, count for the Cauchy kernel of the residuals alone. The second
+        value is the masses under each part at the rows of the fit, None if these are too many to be held.
+        """
+        kept = [self._parts(places) for places in self.batches()] if len(shares.indptr) <= _MOST_KEPT else None
+        if self.residuals is None or not (far := self.residuals.far).any():
+            return self, kept
+        doubted = np.zeros(len(far), dtype=bool)
+        for k, places in enumerate(self.batches()):
+            if far[places].any():
+                part = kept[k] if kept is not None else self._parts(places)
+                doubted[places] = far[places] & (self._density(part[_LEAVES], shares[places]) < _UNLIKE)
+        if not doubted.any():
+            return self, kept
+        data = np.where(np.repeat(doubted, np.diff(shares.indptr)), 0.0, shares.data)
+        law = replace(
+            self,
+            shared=(data, shares.indices, shares.indptr),
+            residuals=ResidualDensity.of(self.residuals.residuals, ~doubted),
+        )
+        return law, None if kept is None else [law._parts(places) for places in law.batches()]
 
     def of_new_rows(self) -> Self:
         """Return the law without what its forest knows of the rows of the fit, which takes half of its memory."""
@@ -338,9 +429,8 @@ class BinnedLaw:
         """Return the places of the rows of the fit in parts."""
         return np.split(np.arange(len(self.shared[2]) - 1), np.arange(_BATCH, len(self.shared[2]) - 1, _BATCH))
 
-    def _own(self, places: np.ndarray, parts: list[np.ndarray]) -> np.ndarray:
-        """Return the density of the cell of each row under each part, (n, parts)."""
-        cells = self.cells[places]
+    def _own(self, parts: list[np.ndarray], cells: csr_array) -> np.ndarray:
+        """Return the density of the cell of each row under each part, (n, parts); cells are shared between bins."""
         return np.stack([self._density(part, cells) for part in parts], axis=1)
 
     def densities(self, masses: np.ndarray, cells: np.ndarray) -> np.ndarray:
@@ -460,7 +550,7 @@ class BinnedLaw:
         assert self.residuals is not None
         assert isinstance(self.bins, NumberBins)
         wide = self.residuals.masses_at(knots, self.bins)
-        return np.asarray(self.weights[-2] * wide[0] + self.weights[-1] * wide[1])
+        return np.einsum("k,kij->ij", self.weights[-len(wide) :], wide)
 
     @cached_property
     def _of_leaves(self) -> csr_array:
