@@ -30,6 +30,43 @@ def test_scores_are_normal_scores_inside_and_logarithmic_beyond():
     np.testing.assert_allclose(scores(np.array([-edge - 10.0])), -edge - 1.0 - np.log(10.0), atol=0.01)
 
 
+def test_amounts_are_far_out_by_factors_and_other_numbers_by_differences():
+    z = norm.ppf((np.arange(4000) + 0.5) / 4000)
+    amounts, lengths = ScoreMap.of(np.exp(5.0 + 0.3 * z), np.ones(4000)), ScoreMap.of(50.0 + 5.0 * z, np.ones(4000))
+    tenth, tenfold = amounts(np.exp(5.0) * np.array([0.1, 10.0]))
+    assert abs(tenth + tenfold) < 0.01
+    assert tenfold > 4.0
+    below, above = lengths(np.array([25.0, 75.0]))
+    assert abs(below + above) < 0.01
+    around_zero = amounts(np.array([-10.0, -1e-12, 0.0, 1e-12, 1.0]))
+    assert (np.diff(around_zero) >= 0.0).all()
+    np.testing.assert_allclose(around_zero[1:4], around_zero[2], atol=1e-6)
+    assert np.isnan(amounts(np.array([np.nan]))).all()
+
+
+def test_few_residuals_beyond_a_gap_are_far_and_heavy_tails_are_not():
+    rng = np.random.default_rng(5)
+    usual = rng.normal(size=1000)
+    few, many, tails = np.r_[usual, np.full(8, 30.0)], np.r_[usual, np.full(60, 30.0)], rng.standard_t(2.0, 1000)
+    np.testing.assert_array_equal(np.flatnonzero(ResidualDensity.of(few).far), np.arange(1000, 1008))
+    np.testing.assert_array_equal(np.flatnonzero(ResidualDensity.of(-few).far), np.arange(1000, 1008))
+    assert not ResidualDensity.of(many).far.any()
+    assert not ResidualDensity.of(tails).far.any()
+
+
+def test_few_like_errors_do_not_vouch_for_each_other():
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=800)
+    rows = np.column_stack([x, x + 0.2 * rng.normal(size=800)])
+    rows[:8, 1] += 12.0
+    maps = score_maps(rows, 2)
+    scored = in_scores(rows, maps)
+    law = BinnedLaw.fit(NumberBins.of(rows[:, 1], maps[1]), scored, 1, 2, np.arange(2))
+    density = law.densities(law.of_fit(np.arange(800)), scored[:, 1])
+    assert density[:8].max() < 0.004
+    assert np.median(density[8:]) > 1.0
+
+
 def test_masses_are_those_of_a_normal_law_and_do_not_know_their_row():
     rng = np.random.default_rng(1)
     x = rng.normal(size=1000)

@@ -23,6 +23,16 @@ def test_gaps_are_at_the_mean_given_the_known_inputs():
     np.testing.assert_array_equal(filled[~gaps], A[~gaps])
 
 
+def test_gaps_of_a_single_row_are_at_the_mean_given_its_known_inputs():
+    """No other row says what is usual where such cells are missing; the marks of the gaps took them to the mean of all rows."""
+    rng = np.random.default_rng(2)
+    size = rng.normal(size=500)
+    rows = size[:, None] + 0.2 * rng.normal(size=(500, 4))
+    rows[7] = [np.nan, np.nan, np.nan, 3.0]
+    inputs = Inputs.of(rows, np.ones(500), 4, np.arange(4))
+    np.testing.assert_allclose(inputs.of_lines(rows)[7, [0, 2, 4]], 3.0, atol=0.3)
+
+
 def test_inputs_do_not_depend_on_units_or_order():
     rng = np.random.default_rng(1)
     rows = np.column_stack([rng.normal(size=40), rng.integers(0, 3, 40)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -82,7 +83,8 @@ class GapLines:
 
     With the precision matrix P of the inputs, :math:`x_j = -\sum_{k \ne j} P_{jk} x_k / P_{jj}` for all gaps j of a row at
     once, which is solved by Gauss-Seidel sweeps over all rows. The covariance is found by EM, whose correction for the
-    conditional variances of gaps is taken to be diagonal.
+    conditional variances of gaps is taken to be diagonal. That a cell is missing tells the lines nothing: no row says what
+    is usual in such a gap, and EM would leave the gaps that come together at their start, the mean.
     """
 
     center: np.ndarray  # (p,)
@@ -90,14 +92,15 @@ class GapLines:
     slopes: np.ndarray  # (p, p): of each input on the others, 0 on the diagonal
 
     @classmethod
-    def of(cls, A: np.ndarray, weights: np.ndarray) -> Self:
-        """Fit them to inputs with gaps."""
+    def of(cls, A: np.ndarray, weights: np.ndarray, marks: Sequence[int] = ()) -> Self:
+        """Fit them to inputs with gaps; `marks` are those that say whether a cell is missing."""
         known = ~np.isnan(A)
         mass = weights @ known
         center = weights @ np.where(known, A, 0.0) / np.maximum(mass, 1e-300)
         Z = np.where(known, A - center, 0.0)
         scale = np.sqrt(weights @ Z**2 / np.maximum(mass, 1e-300))
         scale[scale <= 1e-12 * np.abs(Z).max(axis=0, initial=0.0)] = np.inf
+        scale[list(marks)] = np.inf
         Z /= scale
         share, gone = weights / weights.sum(), 1.0 - mass / weights.sum()
         lines = cls(center, scale, np.zeros((len(center), len(center))))
@@ -176,7 +179,9 @@ class Inputs:
             else:
                 found.append(WordInput.of(int(j), cells, int(known.max(initial=0)) + 1))
         columns = tuple(found)
-        return cls(columns, GapLines.of(_of_lines(columns, rows), weights))
+        ends = np.cumsum([len(column.of_lines(rows[:1, column.place])) for column in columns])
+        marks = [int(end) - 1 for column, end in zip(columns, ends, strict=True) if column.gaps]
+        return cls(columns, GapLines.of(_of_lines(columns, rows), weights, marks))
 
     def of_trees(self, rows: np.ndarray) -> np.ndarray:
         """Return the inputs of trees, (n, k), in single precision, which holds ranks and codes without error."""

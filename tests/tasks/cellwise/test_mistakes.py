@@ -8,7 +8,7 @@ import pytest
 
 from isopleth import CellwiseDetector
 from isopleth.tables.rules import find_rules
-from isopleth.tasks.cellwise.mistakes import found_mistakes
+from isopleth.tasks.cellwise.mistakes import NumberColumn, found_mistakes
 from isopleth.tasks.cellwise.shifted import shifted_rows
 
 # What is planted: row, cells as they are written, and the mistake that is said.
@@ -179,6 +179,18 @@ def test_cells_are_swapped_only_if_both_gain_by_it(of_second, said):
 
     found = found_mistakes(rows, scores, np.full(rows.shape, 6.0), range(6), judge, standing, np.eye(6, dtype=bool))
     assert {row: each.columns for row, each in found.found.items()} == said
+
+
+def test_few_numbers_far_from_all_others_are_not_in_the_range_of_a_column():
+    ages = np.random.default_rng(0).integers(18, 90, 900).astype(float)
+    years = np.r_[ages, 1926.0, 1945.0]
+    for column in (NumberColumn.of(years), NumberColumn.of(ages)):
+        assert column.holds(62.0)
+        assert not column.holds(1934.0)
+    assert NumberColumn.of(-years).holds(-62.0)
+    assert not NumberColumn.of(-years).holds(-1934.0)
+    assert NumberColumn.of(np.r_[np.zeros(900), 7.0]).holds(7.0)  # of a column of zeros nothing is far
+    assert NumberColumn.of(np.r_[ages[:20], 1926.0]).holds(1926.0)  # and of few numbers none is few
 
 
 def test_two_wrong_cells_among_many_that_are_at_home_are_no_shift():

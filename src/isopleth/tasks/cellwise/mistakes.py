@@ -27,6 +27,9 @@ _NEAR, _MOST_CELLS, _MOST_PARTNERS = 3.0, 6, 24
 _GAIN_OF_ONE, _GAIN_OF_TWO, _USUAL_BOUND, _LEAD = 5.0, 8.0, 6.0, 2.0
 # An undone cell is so many nats below its bound, and surprises by at most so many.
 _BELOW, _USUAL = 2.0, 2.5
+# Share of the numbers of a column at each end that are not of its range if they are farther from the others than these from each
+# other: a year among ages makes no other year an age.
+_FEW = 0.02
 # Cells of rows without a mistake that are held at once, about.
 _CELLS = 2**23
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
@@ -59,7 +62,7 @@ class FoundMistakes:
 
 @dataclass(frozen=True)
 class NumberColumn:
-    """Numbers of a column in rows that are not doubted: their range, and the step in which they are recorded."""
+    """Numbers of a column in rows that are not doubted: their range, without few far ones, and the step of their record."""
 
     low: float
     high: float
@@ -68,16 +71,32 @@ class NumberColumn:
     @classmethod
     def of(cls, values: np.ndarray) -> NumberColumn:
         """Describe the known numbers; no number fits a column without one."""
-        known = values[~np.isnan(values)]
+        known = np.sort(values[~np.isnan(values)])
         if not len(known):
             return cls(np.inf, -np.inf, 0.0)
-        return cls(float(known.min()), float(known.max()), recorded_step(np.unique(known), share=RECORDED))
+        low, high = _range(known)
+        return cls(low, high, recorded_step(np.unique(known), share=RECORDED))
 
     def holds(self, value: float) -> bool:
         """Return whether the column could hold a number."""
         if not self.low <= value <= self.high:
             return False
         return not self.step or abs(value - np.rint(value / self.step) * self.step) <= 1e-9 * max(abs(value), self.step)
+
+
+def _range(ordered: np.ndarray) -> tuple[float, float]:
+    """Return the ends of ascending numbers without few that are farther from the others than these from each other."""
+    few, last = int(_FEW * len(ordered)), len(ordered) - 1
+    low, high = few, last - few
+    if ordered[low] == ordered[high]:
+        return float(ordered[0]), float(ordered[last])
+    wider = True
+    while wider:
+        width = ordered[high] - ordered[low]
+        down = low > 0 and ordered[low] - ordered[low - 1] <= width
+        up = high < last and ordered[high + 1] - ordered[high] <= width
+        low, high, wider = low - int(down), high + int(up), bool(down or up)
+    return float(ordered[low]), float(ordered[high])
 
 
 def found_mistakes(
