@@ -16,6 +16,28 @@ from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.stretches import SkewScale, beyond_others
 
 
+@pytest.mark.parametrize("length", [2, 3, 4, 5])
+@pytest.mark.parametrize("height", [12.0, -12.0])
+def test_a_sharp_level_in_the_last_steps_is_told_as_what_it_is(height, length):
+    series = np.random.default_rng(length).normal(size=300)
+    series[-length:] += height
+    found = ChangePointDetector(random_state=0).fit(series)
+    assert found.change_points_.tolist() == [300 - length]
+    assert found.result_.kinds.tolist() == ["level"]
+    assert found.states_.tolist() == [0, 1]
+    row = found.result_.table().iloc[0]
+    assert row["after"] - row["before"] == pytest.approx(height, abs=1.5)
+
+
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_nothing_begins_at_the_end_of_noise(memory):
+    ends = 0
+    for seed in range(100):
+        series = lfilter([1.0], [1.0, -memory], np.random.default_rng(seed).standard_t(4.0, size=250))[50:, None]
+        ends += len(sharp_incidents(series, np.zeros(series.shape, dtype=bool), [], 0.05))
+    assert ends <= 3
+
+
 @pytest.mark.parametrize("height", [10.0, -10.0])
 def test_a_short_level_that_comes_back_is_one_incident(height):
     times = pd.date_range("2024-03-04", periods=500, freq="5min")

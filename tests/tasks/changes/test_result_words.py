@@ -153,9 +153,9 @@ def test_the_steps_at_the_end_in_which_changes_are_not_sought_are_said(tmp_path)
 
 
 @pytest.mark.parametrize("days", [0.0, 3.0])
-def test_a_level_is_told_from_the_step_on_that_the_result_says(days):
+def test_a_level_is_told_from_the_step_on_that_the_result_says_or_if_it_is_sharp(days):
     series = days * np.sin(2.0 * np.pi * np.arange(504) / 24.0) + np.random.default_rng(2).normal(size=504)
-    for follow, told in ((4, []), (5, [499])):
-        found = ChangePointDetector(random_state=0).fit(series + 10.0 * (np.arange(504) >= 504 - follow))
+    for height, follow, told in ((6.0, 5, [499]), (10.0, 4, [500]), (10.0, 2, [502])):
+        found = ChangePointDetector(random_state=0).fit(series + height * (np.arange(504) >= 504 - follow))
         assert found.result_.followed_by["level"] == 5
-        assert found.change_points_.tolist() == told
+        assert found.change_points_.tolist() == told, (height, follow)

@@ -74,7 +74,8 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     From 20,000 steps on, levels and slopes are sought in means of some steps, and then placed among all steps.
 
     Before that, incidents are taken out as gaps are, at a sixth of the rate: at least two steps, and a tenth of the series at
-    most, between two sharp edges, that lie six robust deviations from those beside them and from the same phase elsewhere.
+    most, between two sharp edges, that lie six robust deviations from those beside them and from the same phase elsewhere. What
+    begins so in the last five steps and goes on is a level.
 
     The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
     library and on its device.

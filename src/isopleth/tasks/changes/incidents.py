@@ -51,6 +51,8 @@ SHARE = 1.0 / 6.0
 _HIGH, _SHARP = 6.0, 4.0
 # Fewest steps: single values are outliers. Fewest steps on either side that are compared.
 _SHORTEST, _AROUND = 2, 5
+# Most steps of a level that begins just before the end: the segments of a description are longer.
+_AT_THE_END = 5
 # Share of the height that no step of an incident falls below and none beside it exceeds.
 _HALF = 0.5
 # Most sharp steps of a column, and most incidents: more are the nature of a series.
@@ -76,10 +78,15 @@ class Incident:
 
 
 def sharp_incidents(values: np.ndarray, missing: np.ndarray, periods: Sequence[float], rate: float) -> list[Incident]:
-    """Return the incidents with sharp edges in series whose seasons of these periods are subtracted; columns are joined."""
+    """Return the incidents with sharp edges in series whose seasons of these periods are subtracted; columns are joined.
+
+    What begins in the last few steps and goes on has only one edge, and the last step as its end.
+    """
     found: list[Incident] = []
     for j, (column, gaps) in enumerate(zip(values.T, missing.T, strict=True)):
-        for one in _IncidentSearch(column, gaps, tuple(periods)).incidents(SHARE * rate / values.shape[1]):
+        search = _IncidentSearch(column, gaps, tuple(periods))
+        own = SHARE * rate / values.shape[1]
+        for one in [*search.incidents(own), *search.going_on(own)]:
             same = [other for other in found if other.start < one.end and one.start < other.end]
             if not same:
                 found.append(Incident(one.start, one.end, (j,), min(1.0, one.pvalue * values.shape[1] / SHARE)))
@@ -146,6 +153,17 @@ class _IncidentSearch:
                 if pvalue <= rate:
                     found.append(Incident(start, end, (0,), pvalue))
         return self._beyond_others(found, rate) if len(found) <= _MOST else []
+
+    def going_on(self, rate: float) -> list[Incident]:
+        """Return the level that begins in the last steps, if there is one: the steps before it stand for those to come."""
+        n = len(self.values)
+        for start in range(max(n - _AT_THE_END, _AROUND), n - _SHORTEST + 1):
+            before = slice(start - _AROUND, start)
+            values, gaps = (np.append(some, some[before][::-1]) for some in (self.values, self.gaps))
+            found = replace(self, values=values, gaps=gaps).incidents(rate)
+            if any((one.start, one.end) == (start, n) for one in found):
+                return [one for one in found if one.start == start]
+        return []
 
     def _beyond_others(self, found: list[Incident], rate: float) -> list[Incident]:
         """Return the incidents, the highest first, down to the last that is farther off than stretches without one get."""

@@ -446,4 +446,5 @@ class ChangePoints(Result):
         sought = [kind for kind in MEANINGS if kind != "incident" and (kind != "relation" or self.series.shape[1] > 1)]
         lacking = [kind for kind in sought if kind not in self.followed_by]
         short = f"The series is too short for changes of {in_words(lacking)}."
-        return [f"Changes that too few steps follow are not sought: {last}.", *[short] * bool(lacking)]
+        told = f"Changes that too few steps follow are not sought: {last}; a level is if two steps stand out sharply."
+        return [told, *[short] * bool(lacking)]

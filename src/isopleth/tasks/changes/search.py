@@ -120,17 +120,18 @@ def _not_beside_incidents(found: Changes, series: ObservedSeries) -> Changes:
 
 
 def _with_sharp_incidents(found: Changes, series: ObservedSeries) -> Changes:
-    """Add both ends of each incident that was taken out."""
+    """Add both ends of each incident that was taken out; one that goes on at the end is a level."""
     for one in series.incidents:
-        before = int(np.sum(found.steps < one.start))
-        ends, states = np.array([one.start, one.end]), found.states
-        own = [states[before], int(states.max()) + 1, states[before]]
+        before, states = int(np.sum(found.steps < one.start)), found.states
+        goes_on = one.end == len(series)
+        ends = np.array([one.start] if goes_on else [one.start, one.end])
+        own = [states[before], int(states.max()) + 1, states[before]][: len(ends) + 1]
         found = replace(
             found,
             steps=np.insert(found.steps, before, ends),
-            kinds=np.insert(found.kinds, before, ["incident"] * 2),
-            p_values=np.insert(found.p_values, before, [one.pvalue] * 2),
-            columns=[*found.columns[:before], one.columns, one.columns, *found.columns[before:]],
+            kinds=np.insert(found.kinds, before, ["level" if goes_on else "incident"] * len(ends)),
+            p_values=np.insert(found.p_values, before, [one.pvalue] * len(ends)),
+            columns=[*found.columns[:before], *[one.columns] * len(ends), *found.columns[before:]],
             intervals=np.insert(found.intervals, before, np.column_stack([ends, ends]), axis=0),
             states=_numbered(np.concatenate([states[:before], own, states[before + 1 :]])),
         )
