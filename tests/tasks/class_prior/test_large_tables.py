@@ -7,6 +7,7 @@ import pytest
 
 from isopleth import ClassPriorEstimator
 from isopleth.tasks.class_prior import estimator as module
+from isopleth.tasks.classifier import balanced_subsample
 
 
 @pytest.fixture
@@ -43,10 +44,9 @@ def test_intervals_hold_the_shares(few):
     assert held >= 34  # 95 % of 40 are 38, less three standard deviations
 
 
-def test_all_rows_of_a_rare_class_are_fitted_to(few):
-    X, y = rows([2000, 20], 0)
-    chosen = module._rows_of_the_fit(X, y, 0)
-    assert np.bincount(y[chosen]).tolist() == [280, 20]
+def test_all_rows_of_a_rare_class_are_fitted_to():
+    _, y = rows([2000, 20], 0)
+    assert np.bincount(y[balanced_subsample(y, 300, 0)]).tolist() == [280, 20]
 
 
 def test_the_order_of_unlabelled_rows_has_no_effect(few):
