@@ -1,6 +1,6 @@
 """The page of an engineer on call: a week of minutes of one service, from the file to the answer.
 
-    python -m experiments.on_call [--picture docs/images/on_call.png] [--file service.csv]
+    python -m experiments.on_call [--picture on_call.png] [--file service.csv]
 
 The week: requests with the same load on all days, latency that rises with the load and has noise with memory, and a share of
 errors. Planted: an incident of 40 minutes on Wednesday at 10:20, in which errors are twelve times and latency 2.2 times the
@@ -51,6 +51,8 @@ def answers(file: Path, picture: Path) -> str:
         shown = f"isopleth changes service.csv {options}"
         plot = ["--plot", str(picture)] if number == 0 else []
         result = CliRunner().invoke(program, ["changes", str(file), *options.split(), *plot], prog_name="isopleth")
+        if result.exit_code:
+            raise RuntimeError(f"{shown} failed: {result.stderr}")
         table, _, _ = result.stdout.partition(f"\n\n{'line'}:")
         out.append(f"$ {shown}{' --plot on_call.png' * (number == 0)}\n{table.rstrip()}\n")
     return "\n".join(out)
@@ -59,7 +61,7 @@ def answers(file: Path, picture: Path) -> str:
 def main() -> None:
     """Write the week, and print what the commands answer."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--picture", type=Path, default=Path("docs/images/on_call.png"))
+    parser.add_argument("--picture", type=Path, default=Path("on_call.png"))
     parser.add_argument("--file", type=Path)
     given = parser.parse_args()
     with TemporaryDirectory() as folder:
