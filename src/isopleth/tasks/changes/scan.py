@@ -43,8 +43,9 @@ _CHUNKS, _MOST_ALIKE = 4, 2.0
 # cheaper.
 _MEMORIES = np.array([(0.0, 0.0), *product((0.3, 0.6, 0.8, 0.9, 0.95, 0.98), (0.0, 0.5, 0.8, 0.9, 0.95))])
 _CLEARLY = 2.0
-# Most changes that are sought at once, and share of the rate at which one is tested; the other half is for more than one.
-_MOST_CHANGES, _SHARE = 8, 0.5
+# Most changes that are sought at once, and shares of the rate at which one is tested, and each larger number of them: these hold
+# much in common, but have alarms of their own.
+_MOST_CHANGES, _OF_ONE, _OF_SEVERAL = 8, 0.5, 0.25
 # Shuffles after which a change is given up if more than so many have larger contrasts.
 _FIRST_RUNS, _TOO_MANY = 19, 2
 _EULER = 0.5772156649
@@ -244,7 +245,8 @@ class ContrastScan:
         white = _whitened(rows[None])[0]
         for places in best_places(white, self._least, _MOST_CHANGES):
             weakest = int(contrasts_at(white, places).argmin())
-            pvalue = min(1.0, self._pvalue_given_others(rows, places, weakest) / _SHARE)
+            share = _OF_ONE if len(places) == 1 else _OF_SEVERAL
+            pvalue = min(1.0, self._pvalue_given_others(rows, places, weakest) / share)
             bounds = [start, *(start + place for place in places), end]
             around = zip(bounds, bounds[1:], bounds[2:], strict=False)
             if pvalue <= rate and (len(places) == 1 or all(self._is_step(*one) for one in around)):
