@@ -146,7 +146,7 @@ def unsplit(name: str, n: int, fits: Iterable[int]) -> Iterator[tuple[float, dic
         detector = AnomalyDetector(novelty=True, fast=True, n_jobs=1, random_state=fit).fit(X, groups=labels)
         far = FAR[fit % len(FAR)]
         new = detector._frame.enter(moved(LAWS[name](rng, NEW_ROWS), rng, X.std(axis=0), far))
-        surprise = detector._rule.surprises(new, np.full(NEW_ROWS, NEW), detector._limits).sum(axis=1)
+        surprise = detector._rule.surprises(new, np.full(NEW_ROWS, NEW), detector._budget).sum(axis=1)
         calibration = -detector.training_scores_[:: 1 if labels is None else GROUP_ROWS]
         yield far, {"unsplit": ours(calibration, surprise, ANOMALIES if far else 0)}
 

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import sys
 import time
 import warnings
 from collections import defaultdict
@@ -377,7 +378,8 @@ def run(options: argparse.Namespace) -> None:
                     continue
                 found = figures(split, method)
                 add([name, k, method, figure, value] for figure, value in found.items())
-                print(name, k, method, {key: round(value, 3) for key, value in found.items()}, flush=True)
+                rounded = {key: round(value, 3) for key, value in found.items()}
+                print(name, k, method, rounded, file=sys.stderr, flush=True)
 
 
 def _wanted(name: str, half: str | None) -> bool:

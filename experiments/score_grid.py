@@ -177,7 +177,7 @@ def oracle_errors(X: np.ndarray, judge: Judge) -> np.ndarray:
 def published_errors(X: np.ndarray, judge: Judge) -> dict[str, np.ndarray]:
     """Return the errors of the paper's estimators, by strength."""
     scale = typical_distance(X)
-    spaces = {name: kind(IMQ(dim=X.shape[1]), n_jobs=1) for name, kind in SPACES.items()}
+    spaces = {name: kind(IMQ(dim=X.shape[1]), budget=Budget(n_jobs=1)) for name, kind in SPACES.items()}
     lambdas = 10.0 ** -np.arange(9.0)
     curl_free = [Tikhonov(float(a), truncated=False) for a in lambdas * scale**2]  # its kernel lacks our factor scale^2
     diagonal = [Tikhonov(float(a)) for a in lambdas]
