@@ -81,11 +81,9 @@ class ScoreMap:
         low, high = int(np.searchsorted(share, _TAIL)), int(np.searchsorted(share, 1.0 - _TAIL, side="right")) - 1
         if high <= low:
             low, high = 0, len(values) - 1
-        least = (
-            _LEAST_SHARE * float(values[low])
-            if _multiplicative(*(x[low : high + 1] for x in (values, scores, counts)))
-            else 0.0
-        )
+        middle = slice(low, high + 1)
+        amounts = _multiplicative(values[middle], scores[middle], counts[middle])
+        least = _LEAST_SHARE * float(values[low]) if amounts else 0.0
         values = _logarithms(values, least)
         unit = float((values[high] - values[low]) / max(scores[high] - scores[low], 1e-3)) or 1.0
         values, scores = values[low : high + 1], scores[low : high + 1]
@@ -109,9 +107,8 @@ def _multiplicative(values: np.ndarray, scores: np.ndarray, counts: np.ndarray) 
         return False
 
     def left(y: np.ndarray) -> float:
-        return 1.0 - float(
-            np.cov(y, scores, fweights=counts)[0, 1] ** 2 / np.prod(np.diag(np.cov(y, scores, fweights=counts)))
-        )
+        covariance = np.cov(y, scores, fweights=counts)
+        return 1.0 - float(covariance[0, 1] ** 2 / np.prod(np.diag(covariance)))
 
     return left(np.log(values)) < _CLEARLY * left(values)
 

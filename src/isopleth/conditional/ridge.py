@@ -65,7 +65,7 @@ class Ridge:
                 return np.inf
             return float(np.median(np.abs(found)) if by_median else share @ found**2)
 
-        penalty = float(min(PENALTIES[::-1], key=loss))
+        penalty = float(min(PENALTIES[::-1], key=loss))  # the largest one if all go through a row
         slopes = Vt.T @ (s / (s**2 + penalty) * projected)
         return cls(center, scale, slopes, mean), residuals(penalty)[0]
 

@@ -120,7 +120,7 @@ class _ChangeCharts:
         ends = pairwise([self._moments[0], *self._borders, self._moments[-1]])
         # One colour, unless a state comes back.
         returns = len(np.unique(states)) < len(states)
-        names = [f"mean, state {state}" if returns else "level of the segment" for state in states]
+        names = [f"level, state {state}" if returns else "level of the segment" for state in states]
         curves: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
         for name, part, (start, stop) in zip(names, parts, ends, strict=True):
             first, last = line_at_ends(part[:, 0])

@@ -161,8 +161,8 @@ class _IncidentSearch:
             before = slice(start - _AROUND, start)
             values, gaps = (np.append(some, some[before][::-1]) for some in (self.values, self.gaps))
             found = replace(self, values=values, gaps=gaps).incidents(rate)
-            if any((one.start, one.end) == (start, n) for one in found):
-                return [one for one in found if one.start == start]
+            if own := [one for one in found if (one.start, one.end) == (start, n)]:
+                return own
         return []
 
     def _beyond_others(self, found: list[Incident], rate: float) -> list[Incident]:

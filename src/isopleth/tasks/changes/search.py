@@ -42,9 +42,8 @@ class Changes:
     states: np.ndarray  # (m + 1,), int: states of the segments
     trend: str = ""  # "line" or "curve" if the series drifts along one
     searched: np.ndarray | None = None  # (n, d): values in which changes were sought, in the units of the series
-    followed_by: dict[str, int] = field(
-        default_factory=dict
-    )  # kinds that were sought, and steps that have to follow them
+    # Kinds that were sought, and steps that have to follow them.
+    followed_by: dict[str, int] = field(default_factory=dict)
     judged: tuple[str, ...] = ()  # how each column was judged given others: "rate" or "residual"
 
     def of_columns(self, numbers: np.ndarray) -> Changes:

@@ -228,9 +228,9 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         centred = ScaledColumns.centred(rows, keep)
         self._frame = centred.scaled(self._column_scale(centred.centre(rows), balance, keep, table.rows))
         # Centres and folds are drawn in an order that is the same however the rows were given.
-        order = in_random_order(np.column_stack([self._frame.enter(rows), labels]), seed)
-        rows, labels = rows[order], labels[order]
         z = self._frame.enter(rows)
+        order = in_random_order(np.column_stack([z, labels]), seed)
+        rows, z, labels = rows[order], z[order], labels[order]
         chosen = balanced_subsample(labels, MOST_ROWS, seed)
         drawn = rows[chosen][balanced_subsample(labels[chosen], self.centers, seed)]
         self.centers_ = merge_equal(drawn, np.ones(len(drawn)))[0]
