@@ -13,8 +13,6 @@ import pytest
 from isopleth import DriftMonitor, InputError
 from isopleth.core.errors import DataWarning
 from isopleth.io import load, save
-from isopleth.tasks.drift.page_watch import Page
-from isopleth.tasks.drift.pages_result import DriftPages
 
 PER_DAY = 48
 
@@ -486,15 +484,6 @@ def test_an_incident_closes_once_and_soon_and_what_began_with_it_has_a_page_when
     spread = next(page for page in pages.pages if page.kind == "spread")
     assert (spread.columns, 400 <= spread.row <= 500, 480 < spread.until <= 510) == ((1,), True, True)
     assert spread.size > 1.2
-
-
-def test_a_spread_is_told_by_its_size_or_without_one():
-    page = Page(9, 5, "spread", (0,), 1, 9, size=1.04)
-    pages = DriftPages(0, 10, (page,), ("requests",), per_day=24)
-    assert "requests is more spread: deviations 4 % larger than usual, since" in pages.words(page)
-    assert "spread: 2.1 times the usual deviations" in pages.words(replace(page, size=2.1))
-    assert "less spread: deviations 60 % smaller" in pages.words(replace(page, size=0.4, direction=-1))
-    assert "is more spread, since" in pages.words(replace(page, size=1.001))
 
 
 def test_times_that_go_back_or_repeat_are_told_and_no_end_is_before_its_start(monitor):

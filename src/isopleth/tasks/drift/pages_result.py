@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timezone
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -419,10 +420,8 @@ def _number(value: float) -> str:
 def joined_pages(parts: list[DriftPages]) -> DriftPages:
     """Return the pages of consecutive rows of a stream as one result."""
     events = tuple(event for part in parts for event in part.events)
-    stream = parts[0].stream
-    for part in parts[1:] if stream is not None else ():
-        stream = part.stream if stream is None else stream.then(part.stream) if part.stream is not None else stream
-    stream = None if stream is None else stream.last(_MOST_ROWS)
+    streams = [part.stream for part in parts if part.stream is not None]
+    stream = reduce(StreamRows.then, streams).last(_MOST_ROWS) if streams else None
     n_rows = sum(part.n_rows for part in parts)
     late = tuple(row for part in parts for row in part.late)
     absent = tuple(absence for part in parts for absence in part.absent)
