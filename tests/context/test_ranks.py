@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from isopleth.context.ranks import ContextRanks, RowContexts
+from isopleth.context.ranks import ContextRanks, RowContexts, _law
 
 
 def days(count, seed=0, per_day=48):
@@ -117,3 +117,62 @@ def test_an_incident_in_the_reference_does_not_tilt_the_line():
         for each in (rows, spoilt)
     )
     assert np.abs(one - two)[np.abs(one) < 1.5].max() < 0.25
+
+
+@pytest.mark.parametrize(
+    ("cells", "unit"),
+    [
+        (ndtri((np.arange(4001) + 0.5) / 4001), 1.0),  # a normal law has the unit of its deviation
+        (np.repeat([-1.0, 0.0, 1.0], [150, 100, 150]), 2.0 / 1.35),  # quartiles are wider than tenths
+        (np.r_[np.zeros(60), np.linspace(0.0, 5.0, 41)], 3.75 / 1.28),  # one tail
+        (-np.r_[np.zeros(60), np.linspace(0.0, 5.0, 41)], 3.75 / 1.28),
+    ],
+)
+def test_the_unit_beyond_all_cells_is_the_largest_of_three(cells, unit):
+    law = _law(cells, np.ones(len(cells)), np.zeros((len(cells), 2)), np.zeros(len(cells)), np.full(2, np.inf))
+    assert law.unit() == pytest.approx(unit, rel=0.02)
+    assert law.mean() == pytest.approx(cells.mean())
+    assert law.middle() == pytest.approx(np.median(cells))
+    twice = _law(
+        2.0 * cells[::-1], np.ones(len(cells)), np.zeros((len(cells), 2)), np.zeros(len(cells)), np.full(2, np.inf)
+    )
+    assert twice.unit() == pytest.approx(2.0 * law.unit())
+
+
+def test_weights_of_a_law_are_repeated_cells():
+    rng = np.random.default_rng(0)
+    cells, counts = rng.normal(size=30), rng.integers(1, 5, 30)
+
+    def law(cells, weights):
+        return _law(cells, weights, np.zeros((len(cells), 2)), np.zeros(len(cells)), np.full(2, np.inf))
+
+    weighted, repeated = law(cells, counts.astype(float)), law(np.repeat(cells, counts), np.ones(counts.sum()))
+    for name in ("unit", "mean", "middle"):
+        assert getattr(weighted, name)() == pytest.approx(getattr(repeated, name)())
+    asked = np.r_[cells[:5], 0.123, 9.0, -9.0]
+    # Half a row is the least share, and rows of unequal weights are fewer.
+    found, expected = (each.scores(asked, np.full(8, 0.5), 0.0, None) for each in (weighted, repeated))
+    np.testing.assert_allclose(found[:6], expected[:6], atol=1e-9)
+    assert (np.sign(found[6:]) == [1.0, -1.0]).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_units_of_a_column_change_no_score(ranks, reference, seed):
+    rows, contexts = reference
+    scale = np.array([3.0, 0.25])
+    moved = ContextRanks(
+        rows * scale + 7.0,
+        contexts.hour,
+        contexts.kind,
+        contexts.day,
+        ranks.groups,
+        ranks.width,
+        ranks.unit * scale,
+        ranks.least * scale,
+    )
+    asked, when = days(2, 5 + seed)
+    asked[:4] *= 9.0
+    keys = np.arange(len(asked), dtype=np.uint64)
+    found, turned = ranks.judge(asked, when, keys=keys), moved.judge(asked * scale + 7.0, when, keys=keys)
+    np.testing.assert_allclose(turned[0], found[0], atol=1e-6)
+    np.testing.assert_allclose(turned[1], found[1] * scale + 7.0)

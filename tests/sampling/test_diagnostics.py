@@ -10,6 +10,7 @@ import pytest
 
 from isopleth import InputError
 from isopleth.sampling import effective_sample_size, r_hat, tail_effective_sample_size
+from isopleth.sampling.chains import _correlation_time
 
 
 def autoregressive(chains, draws, phi, seed=0):
@@ -111,3 +112,22 @@ def test_constant_and_infinite_draws_have_no_r_hat():
 def test_other_shapes_are_refused(shape):
     with pytest.raises(InputError, match="draws has shape"):
         r_hat(np.zeros(shape))
+
+
+@pytest.mark.parametrize("phi", [-0.9, -0.4, 0.3, 0.6, 0.9])
+def test_the_correlation_time_of_given_correlations_is_their_sum(phi):
+    """1 + 2 (phi + phi^2 + ...), of which nothing positive is left out."""
+    assert _correlation_time(phi ** np.arange(1000.0)) == pytest.approx((1 + phi) / (1 - phi), rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_sum_of_correlations_ends_where_pairs_stop_being_positive_and_pairs_do_not_rise(seed):
+    rng = np.random.default_rng(seed)
+    correlations = np.append(1.0, np.exp(-0.2 * np.arange(1, 40)) + 0.3 * rng.normal(size=39))
+    pairs = correlations.reshape(-1, 2).sum(axis=1)
+    end = int(np.flatnonzero(np.append(pairs[:-1] <= 0.0, True))[0])
+    lower = [min(pairs[: k + 1]) for k in range(end)]
+    even = correlations[2 * end]
+    assert _correlation_time(correlations) == pytest.approx(
+        -1.0 + 2.0 * sum(lower) + max(even, 0.0) * (end < 19) + even * (end == 19)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +11,9 @@ import pytest
 from isopleth import InputError
 from isopleth.tables.amounts import amount_of
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS
-from isopleth.tables.dates import moment_of
+from isopleth.tables.dates import calendar_day, calendar_form, calendar_share, moment_of
 from isopleth.tables.numerals import Numerals, numerals_of
-from isopleth.tables.text_types import looks_like, typed
+from isopleth.tables.text_types import days_of, looks_like, typed
 
 
 def read(cells, numerals=None, **how):
@@ -223,3 +223,45 @@ def test_names_with_numbers_are_no_dates_and_names_of_months_are():
     assert looks_like([f"person {i}" for i in range(20)]) is None
     assert looks_like([f"{i} apples" for i in range(20)]) is None
     assert looks_like(["May 3", "Jun 14", "Juli 2"]) == "dates or times"
+
+
+def whole_numbers(days, others):
+    """Cells of a column of whole numbers, the last of which are no days."""
+    days = [int((datetime(2024, 1, 1) + timedelta(days=k)).strftime("%Y%m%d")) for k in range(days)]
+    return pa.array(days + [20_240_000 + k * 100 + 77 for k in range(others)])
+
+
+@pytest.mark.parametrize(("days", "others", "read"), [(5, 0, True), (4, 0, False), (300, 3, True), (40, 40, False)])
+def test_whole_numbers_are_days_where_nearly_all_are_and_not_too_few(days, others, read):
+    found = days_of("when", whole_numbers(days, others))
+    assert (found is not None) == read
+    if read and others:
+        assert found.unread.rows.tolist() == list(range(days, days + others))
+
+
+def test_half_of_the_first_numbers_have_to_be_days_and_a_month_is_none_of_one_year_only():
+    assert calendar_share([20240131, 7])
+    assert not calendar_share([20240131, 7, 8])
+    assert not calendar_share([])
+    assert calendar_form([202401, 202402, 202403, 202404, 202405, 202501]) == "202401"
+    assert calendar_form([202401, 202402, 202403, 202404, 202405, 202406]) is None
+    assert calendar_form([202401, 202402, 202403, 202404, 202501]) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "day"),
+    [
+        (20240229, date(2024, 2, 29)),
+        (20230229, None),
+        (202412, date(2024, 12, 1)),
+        (202413, None),
+        (18000101, date(1800, 1, 1)),
+        (17991231, None),
+        (22991231, date(2299, 12, 31)),
+        (23000101, None),
+        (229912, date(2299, 12, 1)),
+        (230001, None),
+    ],
+)
+def test_days_and_months_of_five_centuries_are_known(value, day):
+    assert calendar_day(value) == day

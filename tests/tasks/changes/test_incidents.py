@@ -10,7 +10,7 @@ import pytest
 from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.changes.incidents import Incident, apart, sharp_incidents, with_incidents
+from isopleth.tasks.changes.incidents import Incident, apart, odd_cycles, sharp_incidents, with_incidents
 from isopleth.tasks.changes.odd_cycles import OddCycles
 from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.stretches import SkewScale, beyond_others
@@ -269,3 +269,23 @@ def test_the_picture_has_a_band_for_an_incident_which_hides_no_peak():
     low, high = chart.bands[-1]
     assert (low < 2000 and high > 2009, high - low) == (True, pytest.approx(40.0, abs=1.0))
     assert max(chart.series[0].y) == series.max()
+
+
+def test_p_values_of_incidents_allow_for_the_columns_and_for_the_share_of_the_rate():
+    """With a column more, which has none, each p-value is twice as large, and none is beyond the rate."""
+    series, load = _working_days(2, days=30)
+    series[24 * 10 + 8 : 24 * 10 + 18] -= 4.0
+    calm, _ = _working_days(5, days=30)
+    season = load[:, None]
+    (alone,) = odd_cycles((series - load)[:, None], season, (168.0,), 0.05)
+    (beside,) = odd_cycles(np.column_stack([calm - load, series - load]), np.hstack([season, season]), (168.0,), 0.05)
+    assert (alone.start, alone.end, beside.columns) == (beside.start, beside.end, (1,))
+    assert 0.0 < alone.pvalue <= beside.pvalue <= 0.05
+    assert beside.pvalue == pytest.approx(2.0 * alone.pvalue)
+    noise = np.random.default_rng(0).normal(size=(400, 2))
+    noise[200:204, 0] += 30.0
+    missing = np.zeros((400, 2), dtype=bool)
+    (alone,), (beside,) = (sharp_incidents(noise[:, :d], missing[:, :d], (), 0.05) for d in (1, 2))
+    assert (alone.start, alone.end, alone.columns) == (beside.start, beside.end, beside.columns) == (200, 204, (0,))
+    assert 0.0 < alone.pvalue <= beside.pvalue <= 0.05
+    assert beside.pvalue == pytest.approx(2.0 * alone.pvalue)

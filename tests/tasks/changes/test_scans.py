@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
 from isopleth.core.budget import Budget
@@ -24,7 +25,7 @@ from isopleth.tasks.changes.legs import cycles as of_cycles
 from isopleth.tasks.changes.legs.leg import Candidate, one_a_gap
 from isopleth.tasks.changes.legs.location import seen_in_cycles
 from isopleth.tasks.changes.naming import kind_of_location, kind_of_shape
-from isopleth.tasks.changes.preparation import _bridge, filled_gaps
+from isopleth.tasks.changes.preparation import _autoregression, _bridge, filled_gaps
 from isopleth.tasks.changes.scan import (
     ContrastScan,
     _components,
@@ -358,3 +359,11 @@ def test_stretches_of_another_frequency_that_come_back_are_told():
         return all(np.abs(found - place).min(initial=2300) <= 30 for place in (600, 850, 1450, 1700))
 
     assert any(map(told, range(2)))
+
+
+@pytest.mark.parametrize("phi", [-0.5, 0.0, 0.6, 0.9])
+def test_an_autoregression_is_known_beside_changes_of_level(phi):
+    noise = np.random.default_rng(0).normal(0.0, 2.0, size=20_000)
+    series = lfilter([1.0], [1.0, -phi], noise)
+    for levels in (series, series + 50.0 * (np.arange(20_000) // 5000 % 2)):
+        np.testing.assert_allclose(_autoregression(levels), (phi, 2.0), atol=0.06)

@@ -370,3 +370,11 @@ def test_the_advice_for_a_short_reference_can_be_followed():
         DriftMonitor(50, 2000, random_state=0).fit(season)
     window = int(str(error.value).split("a window of ")[1].split()[0])
     DriftMonitor(window, 200, random_state=0).fit(season)
+
+
+def test_of_columns_that_depend_on_nothing_none_moves_given_the_others():
+    fitted, X = monitor(), stream()
+    changes = fitted.update(X).changes()
+    moved = dict(zip(changes["column"], changes["shift_given_others"], strict=True))
+    assert moved["column 0"] > 0.5
+    assert moved["column 1"] == moved["column 2"] == 0.0
