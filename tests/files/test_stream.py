@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isopleth import InputError
-from isopleth.files import delimited, read, stream
+from isopleth.files import read, stream
 from isopleth.files.stream import FileRows
 
 
@@ -69,9 +69,3 @@ def test_a_byte_order_mark_before_the_first_line_of_a_stream_is_no_part_of_a_nam
     rows = stream.RowStream(read.read_table(path))
     found = [table.numbers().tolist() for table, _ in rows.batches(io.BytesIO(b"\xef\xbb\xbfa,b\n5,6\n7,8\n"))]
     assert found == [[[5.0, 6.0], [7.0, 8.0]]]
-
-
-def test_the_last_record_of_a_sample_may_be_cut_and_does_not_count_for_the_delimiter():
-    assert delimited.find_delimiter(["a;b,c\n", "1;2;3,4\n", '"5'], whole=False) == ","
-    assert delimited.find_delimiter(["a;b,c\n", "1,2"], whole=False) == ";"
-    assert delimited.find_delimiter(["a;b,c\n", "1,2"], whole=True) == ","
