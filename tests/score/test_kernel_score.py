@@ -160,6 +160,19 @@ def test_the_augmented_rule_is_the_refit_with_each_row(kernel):
             method(x)
 
 
+def test_weights_are_repeated_rows_where_each_new_row_joins_the_samples_and_smaller_ones_are_shares():
+    X, x = rows(40), rows(9, seed=1)
+    counts = np.random.default_rng(2).integers(1, 4, 40)
+    how = {"alpha": 0.01, "length_scale": 2.0, "out_of_sample": "augmented"}
+    repeated = Stein("gaussian", **how).fit(np.repeat(X, counts, axis=0)).grad_log_density(x)
+    weighted = Stein("gaussian", **how).fit(X, sample_weight=counts.astype(float)).grad_log_density(x)
+    np.testing.assert_allclose(weighted, repeated, atol=1e-9)
+    plain, halved = (
+        Stein("gaussian", **how).fit(X, sample_weight=np.full(40, w)).grad_log_density(x) for w in (1.0, 0.5)
+    )
+    np.testing.assert_allclose(halved, plain, atol=1e-12)
+
+
 def presets():
     """Pairs of a preset and of KernelScore with the arguments that the preset fixes."""
     plain = partial(KernelScore, length_scale="median", base=None, frame="scale")
