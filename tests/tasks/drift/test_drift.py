@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,9 +24,17 @@ def short_simulations(monkeypatch):
 
 
 def monitor(rows=300, dim=3, seed=0, **parameters):
+    """A monitor of its own, of one fit for all tests with these parameters."""
+    return copy(_kept(rows, dim, seed, **parameters))
+
+
+def _fitted(rows, dim, seed, **parameters):
     rng = np.random.default_rng(seed)
     parameters = {"window": 20, "expected_run_length": 2000, "random_state": 0} | parameters
     return DriftMonitor(**parameters).fit(rng.normal(size=(rows, dim)) * np.arange(1, dim + 1))
+
+
+_kept = cache(_fitted)
 
 
 def stream(rows=400, dim=3, seed=1):
@@ -188,7 +199,7 @@ def test_constant_columns_are_left_out():
 )
 def test_refusals(parameters, rows, words):
     with pytest.raises(ValueError, match=words):
-        monitor(rows, **parameters)
+        _fitted(rows, 3, 0, **parameters)
 
 
 def test_rows_that_cannot_be_used_are_not_taken_in():
