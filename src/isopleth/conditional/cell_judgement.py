@@ -100,20 +100,8 @@ class CellJudgement:
         cells: np.ndarray,
         limits: IntervalCells | None = None,
     ) -> None:
-        """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes.
-
-        The density of a cell that says a limit is the probability of its interval over the length.
-        """
-        known = ~np.isnan(cells)
-        density = np.full(len(cells), np.nan)
-        density[known] = law.densities(masses[known], cells[known])
-        where, low, high = (limits or IntervalCells.none(len(cells))).of(j)
-        if len(where):
-            inside = (law.bins.values > low[:, None]) & (law.bins.values < high[:, None])  # type: ignore[union-attr]
-            length = inside @ law.bins.widths
-            found = (masses[where] * inside).sum(axis=1) / np.maximum(length, 1e-300)
-            density[where] = np.where(length > 0.0, np.maximum(found, 1e-300), density[where])
-        self.excess[places, j] = _expected_log(masses, law.bins.widths) - np.log(density)
+        """Write the answers for a column at some rows by the masses of its bins; `cells` are scores or codes."""
+        self.excess[places, j] = excess_of(law, j, masses, cells, limits)
         if self.columns is None:
             self.quantiles[:, places, j] = quantiles_of(law.bins, masses)
 
@@ -121,6 +109,25 @@ class CellJudgement:
         """Write the quantiles of column j as those of the one cell of some rows."""
         assert self.columns is not None
         self.columns[places], self.quantiles[:, places] = j, quantiles_of(law.bins, masses)
+
+
+def excess_of(
+    law: LawOfBins, j: int, masses: np.ndarray, cells: np.ndarray, limits: IntervalCells | None = None
+) -> np.ndarray:
+    """Return how much the cells of column j surprise beyond the expectation, by the masses of the bins.
+
+    The density of a cell that says a limit is the probability of its interval over the length.
+    """
+    known = ~np.isnan(cells)
+    density = np.full(len(cells), np.nan)
+    density[known] = law.densities(masses[known], cells[known])
+    where, low, high = (limits or IntervalCells.none(len(cells))).of(j)
+    if len(where):
+        inside = (law.bins.values > low[:, None]) & (law.bins.values < high[:, None])  # type: ignore[union-attr]
+        length = inside @ law.bins.widths
+        found = (masses[where] * inside).sum(axis=1) / np.maximum(length, 1e-300)
+        density[where] = np.where(length > 0.0, np.maximum(found, 1e-300), density[where])
+    return np.asarray(_expected_log(masses, law.bins.widths) - np.log(density))
 
 
 def quantiles_of(bins: NumberBins | WordBins, masses: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from isopleth.conditional.binned_law import BinnedLaw, NumberBins, ScoreMap, WordBins, in_scores, score_maps
-from isopleth.conditional.cell_judgement import CellJudgement, quantiles_of
+from isopleth.conditional.cell_judgement import CellJudgement, excess_of, quantiles_of
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.related_columns import is_wide, related_columns
 from isopleth.core.budget import ONE_THREAD, Budget
@@ -117,15 +117,60 @@ class ColumnLaws:
         judged: CellJudgement,
         rows: np.ndarray,
         limits: IntervalCells | None = None,
-        asked: np.ndarray | None = None,
     ) -> CellJudgement:
         """Write answers for rows that are not those of the fit to `judged`, and return it."""
         said = IntervalCells.none(len(rows)) if limits is None else limits
         work = Judging(self, rows, said, judged)
         order = alike_together(rows, np.arange(len(rows)), list(self.maps))
         for columns in _groups(rows.shape[1]):
-            work.judge(order, columns, {}, asked)
+            work.judge(order, columns, {})
         return judged
+
+    def excess(
+        self,
+        rows: Callable[[np.ndarray], np.ndarray],
+        limits: IntervalCells,
+        at: np.ndarray,
+        row: np.ndarray,
+        column: np.ndarray,
+    ) -> np.ndarray:
+        """Return the excess of some cells of rows that are not those of the fit, by row and column.
+
+        `rows` returns rows by their numbers, as they may be too many to be held, and `at` has the places of their limits.
+        """
+        out, order = np.full(len(row), np.nan), np.lexsort((row, column))
+        starts = np.searchsorted(column[order], np.arange(len(self.laws) + 1))
+        for columns in _groups(len(self.laws)):
+            laws, maps = self.judging({j: int(starts[j + 1] - starts[j]) for j in columns}), self.maps_of(columns)
+            asked = np.unique(row[order[starts[columns[0]] : starts[columns[-1] + 1]]])
+            for part in (asked[some] for some in slices(len(asked), _BATCH)):
+                scored, of_rows = in_scores(rows(part), maps), limits.take(at[part])
+                for j, (law, masses_at) in laws.items():
+                    check_stopped()
+                    own = order[starts[j] : starts[j + 1]]
+                    own = own[slice(*np.searchsorted(row[own], (part[0], part[-1] + 1)).tolist())]
+                    if len(own):
+                        places = np.searchsorted(part, row[own])
+                        cells = scored[places]
+                        out[own] = excess_of(law, j, masses_at(cells), cells[:, j], of_rows.take(places))
+        return out
+
+    def judging(
+        self, counts: Mapping[int, int], leaves: Mapping[int, Leaves | None] = {}
+    ) -> dict[int, tuple[BinnedLaw, Leaves]]:
+        """Return the laws of some columns, and what gives the masses at some of so many rows each; without those of no rows."""
+        found = {}
+        for j, count in counts.items():
+            if (law := self.laws[j]) is not None and count:
+                # What laws compute once for all rows is kept with them, but for wide tables it would be gigabytes.
+                found[j] = law, (law.copy() if is_wide(len(self.laws)) else law).judging(count, leaves.get(j))
+        return found
+
+    def maps_of(self, columns: Sequence[int]) -> list[ScoreMap | None]:
+        """Return the maps of some columns and of those that their laws have as inputs; None for all others."""
+        laws = [law for j in columns if (law := self.laws[j]) is not None]
+        read = {*columns, *(column.place for law in laws for column in law.inputs.columns)}
+        return [scores if j in read else None for j, scores in enumerate(self.maps)]
 
     def quantiles(self, rows: np.ndarray, j: int) -> np.ndarray:
         """Return the quantiles of column j in rows that are not those of the fit, (3, n); NaN where there is no law."""
@@ -203,12 +248,9 @@ class Judging:
         """
         if not len(places):
             return
-        at, maps = {}, self._maps_of(columns)
-        for j in columns:
-            count = len(places) if asked is None else int(asked[places, j].sum())
-            if (law := self.laws.laws[j]) is not None and count:
-                # What laws compute once for all rows is kept with them, but for wide tables it would be gigabytes.
-                at[j] = law, (law.copy() if is_wide(len(self.laws.laws)) else law).judging(count + more, leaves.get(j))
+        counts = {j: len(places) if asked is None else int(asked[places, j].sum()) for j in columns}
+        at = self.laws.judging({j: count + more for j, count in counts.items() if count}, leaves)
+        maps = self.laws.maps_of(columns)
 
         def judge_some(part: np.ndarray) -> None:
             scored, kept = in_scores(self.rows[part], maps), {}
@@ -225,12 +267,6 @@ class Judging:
                 self._keep(part, kept)
 
         map_threads(judge_some, np.split(places, np.arange(_BATCH, len(places), _BATCH)), self.budget.threads)
-
-    def _maps_of(self, columns: Sequence[int]) -> list[ScoreMap | None]:
-        """Return the maps of some columns and of those that their laws have as inputs; None for all others."""
-        laws = [law for j in columns if (law := self.laws.laws[j]) is not None]
-        read = {*columns, *(column.place for law in laws for column in law.inputs.columns)}
-        return [scores if j in read else None for j, scores in enumerate(self.laws.maps)]
 
     def _keep(self, part: np.ndarray, masses: Mapping[int, np.ndarray]) -> None:
         """Keep the quantiles of one cell of each of some rows."""

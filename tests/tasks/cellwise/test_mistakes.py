@@ -169,10 +169,10 @@ def test_cells_are_swapped_only_if_both_gain_by_it(of_second, said):
     scores = np.zeros(rows.shape)
     scores[0, :2] = 12.0, of_second
 
-    def judge(changed, at, asked):
+    def judge(changed, at, row, column):
         # Without the swap of the first two nothing fits.
-        swapped = (changed[:, [0, 1]] == rows[at][:, [1, 0]]).all(axis=1)
-        return np.where(swapped[:, None], 0.0, 12.0) * np.ones(6), np.full(changed.shape, 6.0)
+        swapped = (changed(np.arange(len(at)))[:, [0, 1]] == rows[at][:, [1, 0]]).all(axis=1)
+        return np.where(swapped, 0.0, 12.0)[row], np.full(len(row), 6.0)
 
     def standing(at, asked):
         return scores[at]

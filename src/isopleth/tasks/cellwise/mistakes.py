@@ -7,11 +7,12 @@ mistake names its cells, and what they held before it is known exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Self
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from isopleth.core.steps import recorded_step
 from isopleth.tasks.cellwise.margins import worst_cells
@@ -30,12 +31,16 @@ _BELOW, _USUAL = 2.0, 2.5
 # Share of the numbers of a column at each end that are not of its range if they are farther from the others than these from each
 # other: a year among ages makes no other year an age.
 _FEW = 0.02
-# Cells of rows without a mistake that are held at once, about.
-_CELLS = 2**23
+# Mistakes that are undone at once, about.
+_MOST_TRIED = 2**20
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
 RECORDED = 0.965
 
-Judge = Callable[[np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+# Takes what returns changed rows, by their numbers; the rows of the table that each was; and the row and the column of the cells
+# that are asked for. Returns the scores and the bounds of these cells.
+Judge = Callable[
+    [Callable[[np.ndarray], np.ndarray], np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]
+]
 
 
 @dataclass(frozen=True)
@@ -120,10 +125,9 @@ def found_mistakes(
     numbers : sequence of int
         Columns of numbers.
     judge : function
-        Takes changed rows, the numbers of the rows that they were, and a mask of the cells that are asked for, and returns
-        scores and bounds by laws that know these rows.
+        Takes changed rows and cells of them, and returns their scores and bounds by laws that know these rows.
     standing : function
-        Takes numbers of rows and such a mask, and returns the scores of these rows as they stand, by the laws of `judge`.
+        Takes numbers of rows and a mask of their cells, and returns their scores as they stand, by the laws of `judge`.
     reads : ndarray of shape (d, d), bool
         Whether the score of a cell, in the second column, goes by that in the first one: no others change with it.
     solved : sequence of Mistake
@@ -135,13 +139,16 @@ def found_mistakes(
     doubted = np.flatnonzero(margin > -_NEAR)
     # Most that any mistake can gain: most rows that are nearly flagged have too little for one.
     hopeful = doubted[_surprise(scores[doubted]).sum(axis=1) >= _least_needed(rows[doubted], columns) - _LEAD]
-    tried = [each for i in hopeful.tolist() for each in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns, reads)]
+    going_by = csr_array(reads)
+    tried = [
+        each for i in hopeful.tolist() for each in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns, going_by)
+    ]
     tried += [each for each in solved if margin[each.row] > 0.0]
     tried.sort(key=lambda each: each.row)
-    out = FoundMistakes({}, {})
-    for some in _in_blocks(tried, _CELLS // rows.shape[1]):
-        out |= _explained(Undone.of(some, rows, scores, bounds, columns, reads), judge, standing)
-    return out
+    found = FoundMistakes({}, {})
+    for some in _in_blocks(tried, _MOST_TRIED):
+        found |= _explained(Undone.of(some, rows, scores, bounds, columns), going_by, judge, standing)
+    return found
 
 
 def _in_blocks(tried: Sequence[Mistake], most: int) -> Iterator[list[Mistake]]:
@@ -156,22 +163,90 @@ def _in_blocks(tried: Sequence[Mistake], most: int) -> Iterator[list[Mistake]]:
         yield block
 
 
-def _explained(found: Undone, judge: Judge, standing: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> FoundMistakes:
+def _explained(
+    found: Undone, reads: csr_array, judge: Judge, standing: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> FoundMistakes:
     """Return the mistakes that explain their rows, among some that are undone."""
     # What is less than the lead below what is needed is not chosen, and is in the way of no other mistake.
-    found = found.take(found.most(found.scores) >= found.needed - _LEAD)
-    after, _ = judge(found.rows, found.at, found.changed)
-    found = found.take(found.most(found.scores, after) >= found.needed - _LEAD)
-    if not found.tried:
-        return FoundMistakes({}, {})
-    before = found.standing(standing)
-    after, bounds_after = judge(found.rows, found.at, found.read)
-    after = np.where(found.read, after, before)
-    gains = found.most(before, np.where(found.changed, after, np.nan))
-    gains -= _surprise(np.where(found.read & ~found.changed, after, np.nan)).sum(axis=1)
-    fits = (after <= np.minimum(bounds_after - _BELOW, _USUAL)) & (found.scores - after >= found.each[:, None])
-    usual = np.asarray((fits | ~found.changed).all(axis=1))
-    return _chosen(found.tried, gains - found.needed, usual, after)
+    found = found.take(found.most(reads) >= found.needed - _LEAD)
+    after, bounds = judge(found.rows, found.at, found.changed.row, found.changed.column)
+    gains, usual = found.most(reads) - found.changed.sums(_surprise(after)) - found.needed, found.usual(after, bounds)
+    kept = gains >= -_LEAD
+    # A row is explained by a mistake that leaves usual cells and gains what is needed: where there is none, the other mistakes
+    # need not be judged.
+    for likely in (usual & (gains >= 0.0), kept):
+        some = kept & likely
+        left = found.take(some)
+        if not left.tried:
+            return FoundMistakes({}, {})
+        gains, without = _judged(left, after[some[found.changed.row]], reads, judge, standing)
+        kept &= np.isin(found.at, left.at[gains >= 0.0])
+    return _chosen(left.tried, gains, usual[some], without)
+
+
+def _judged(
+    found: Undone,
+    after: np.ndarray,
+    reads: csr_array,
+    judge: Judge,
+    standing: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> tuple[np.ndarray, Callable[[int], np.ndarray]]:
+    """Return what undoing mistakes gains beyond what is needed, and what gives the scores of each row then.
+
+    `after` has the scores of the cells of the mistakes then.
+    """
+    read = found.read(reads)
+    own, before, place = read.holds(found.changed), *found.standing(standing, read)
+    new = np.empty(len(own))
+    new[own], new[~own] = after, judge(found.rows, found.at, read.row[~own], read.column[~own])[0]
+    # A law that knows the row as it stands is kinder to it. Cells that change are judged by one that does not, and the others
+    # by the same one before and after.
+    old = np.where(own, found.scores_of(read), before[place[read.row], read.column])
+
+    def without(k: int) -> np.ndarray:
+        cells, here = before[place[k]].copy(), read.of_row(k)
+        cells[read.column[here]] = new[here]
+        return cells
+
+    return read.sums(_surprise(old)) - read.sums(_surprise(new)) - found.needed, without
+
+
+@dataclass(frozen=True)
+class SomeCells:
+    """Some cells of k rows by row and then column: of wide rows these are far fewer than all."""
+
+    row: np.ndarray
+    column: np.ndarray
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, mask: csr_array) -> Self:
+        """Take the cells of a sparse mask."""
+        mask.sort_indices()
+        return cls(np.repeat(np.arange(mask.shape[0]), np.diff(mask.indptr)), mask.indices.astype(np.intp), mask.shape)
+
+    @property
+    def mask(self) -> csr_array:
+        """The cells as a sparse mask."""
+        return csr_array((np.ones(len(self.row), dtype=bool), (self.row, self.column)), shape=self.shape)
+
+    def take(self, kept: np.ndarray) -> Self:
+        """Return the cells of the rows of a mask."""
+        here, number = kept[self.row], np.cumsum(kept) - 1
+        return type(self)(number[self.row[here]], self.column[here], (int(kept.sum()), self.shape[1]))
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Return the sums of values of the cells over each row, (k,)."""
+        return np.bincount(self.row, values, self.shape[0])
+
+    def of_row(self, k: int) -> slice:
+        """Return the places of the cells of a row."""
+        return slice(*np.searchsorted(self.row, (k, k + 1)).tolist())
+
+    def holds(self, other: SomeCells) -> np.ndarray:
+        """Return which of the cells are among others of the same rows."""
+        width = self.shape[1]
+        return np.isin(self.row * width + self.column, other.row * width + other.column)
 
 
 @dataclass(frozen=True)
@@ -180,12 +255,12 @@ class Undone:
 
     tried: list[Mistake]
     at: np.ndarray  # (k,): the rows that they were
-    rows: np.ndarray  # (k, d)
-    changed: np.ndarray  # (k, d): mask of the cells of the mistake
-    read: np.ndarray  # (k, d): mask of the cells whose scores go by these
-    needed: np.ndarray  # (k,): nats that undoing it has to gain
+    changed: SomeCells  # of the mistakes
+    values: np.ndarray  # that these cells held before
+    needed: np.ndarray  # (k,): nats that undoing each has to gain
     each: np.ndarray  # (k,): nats that each of its cells has to gain
-    scores: np.ndarray  # (k, d): of the rows as they stand, by laws that do not know them
+    table: np.ndarray  # (n, d): rows as they stand
+    scores: np.ndarray  # (n, d): of the rows as they stand, by laws that do not know them
 
     @classmethod
     def of(
@@ -195,43 +270,71 @@ class Undone:
         scores: np.ndarray,
         bounds: np.ndarray,
         columns: dict[int, NumberColumn],
-        reads: np.ndarray,
     ) -> Self:
         """Undo mistakes in rows."""
-        at = np.array([each.row for each in tried], dtype=np.intp)
-        undone, changed = rows[at], np.zeros((len(at), rows.shape[1]), dtype=bool)
-        for k, each in enumerate(tried):
-            undone[k, list(each.columns)] = each.values
-            changed[k, list(each.columns)] = True
+        cells = [
+            (k, j, value)
+            for k, each in enumerate(tried)
+            for j, value in sorted(zip(each.columns, each.values, strict=True))
+        ]
+        row, column, values = np.array(cells, dtype=np.float64).reshape(-1, 3).T
+        changed = SomeCells(row.astype(np.intp), column.astype(np.intp), (len(tried), rows.shape[1]))
         needed = np.array([_needed(each, rows[each.row], bounds[each.row], columns) for each in tried])
         # Where one cell is wrong, some other number of its row is likely to fit there, of many columns for sure. That the cell
         # of this number gains by chance, too, has about the probability exp(-gain) for each of them.
         swapped = np.array([len(each.columns) > 1 for each in tried], dtype=bool)
         gain_of_each = np.where(swapped, np.log(max(len(columns) - 1, 1)), -np.inf)
-        return cls(tried, at, undone, changed, changed @ reads, needed, gain_of_each, scores[at])
+        at = np.array([each.row for each in tried], dtype=np.intp)
+        return cls(tried, at, changed, values, needed, gain_of_each, rows, scores)
 
     def take(self, kept: np.ndarray) -> Self:
         """Return some of them."""
-        tried = [each for each, keep in zip(self.tried, kept.tolist(), strict=True) if keep]
-        parts = (self.at, self.rows, self.changed, self.read, self.needed, self.each, self.scores)
-        return type(self)(tried, *(part[kept] for part in parts))
+        return replace(
+            self,
+            tried=[each for each, keep in zip(self.tried, kept.tolist(), strict=True) if keep],
+            at=self.at[kept],
+            changed=self.changed.take(kept),
+            values=self.values[kept[self.changed.row]],
+            needed=self.needed[kept],
+            each=self.each[kept],
+        )
 
-    def standing(self, standing: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return the scores of the rows as they stand, of each row those that a mistake in it changes, (k, d)."""
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """Return some of the rows, which all together may take far more memory than the table."""
+        out = self.table[self.at[places]]
+        first, last = np.searchsorted(self.changed.row, (places, places + 1))
+        counts = last - first
+        here = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        out[np.repeat(np.arange(len(places)), counts), self.changed.column[here]] = self.values[here]
+        return np.asarray(out)
+
+    def read(self, reads: csr_array) -> SomeCells:
+        """Return the cells whose scores go by those of the mistakes, these among them."""
+        return SomeCells.of(self.changed.mask @ reads)
+
+    def scores_of(self, cells: SomeCells) -> np.ndarray:
+        """Return the scores of cells of the rows as they stand."""
+        return np.asarray(self.scores[self.at[cells.row], cells.column])
+
+    def most(self, reads: csr_array) -> np.ndarray:
+        """Return the most that undoing them gains, (k,): if all cells whose scores go by those of a mistake had 0 then."""
+        read = self.read(reads)
+        return read.sums(_surprise(self.scores_of(read)))
+
+    def usual(self, after: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+        """Return whether all cells of each mistake are usual without it, by their scores and bounds then."""
+        cells = self.changed
+        fits = (after <= np.minimum(bounds - _BELOW, _USUAL)) & (self.scores_of(cells) - after >= self.each[cells.row])
+        return cells.sums(~fits) == 0.0
+
+    def standing(
+        self, standing: Callable[[np.ndarray, np.ndarray], np.ndarray], read: SomeCells
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores of the distinct rows as they stand, where mistakes change them, and which one each of these is."""
         at, place = np.unique(self.at, return_inverse=True)
-        asked = np.zeros((len(at), self.rows.shape[1]), dtype=bool)
-        np.logical_or.at(asked, place, self.read)
-        return standing(at, asked)[place]
-
-    def most(self, before: np.ndarray, after: np.ndarray | None = None) -> np.ndarray:
-        """Return the most that undoing them gains by the scores of their changed cells, (k,): without `after`, if these were 0.
-
-        A law that knows the row as it stands is kinder to it. Cells that change are judged by one that does not, and the others,
-        `before`, by the same one before and after.
-        """
-        cells = np.where(self.changed, self.scores, before)
-        standing = _surprise(np.where(self.read, cells, np.nan)).sum(axis=1)
-        return standing if after is None else standing - _surprise(np.where(self.changed, after, np.nan)).sum(axis=1)
+        asked = np.zeros((len(at), read.shape[1]), dtype=bool)
+        asked[place[read.row], read.column] = True
+        return standing(at, asked), place
 
 
 def _least_needed(rows: np.ndarray, columns: dict[int, NumberColumn]) -> np.ndarray:
@@ -250,7 +353,9 @@ def _needed(mistake: Mistake, cells: np.ndarray, bounds: np.ndarray, columns: di
     return (_GAIN_OF_ONE if far else _GAIN_OF_TWO) + max(float(bounds[j]) - _USUAL_BOUND, 0.0)
 
 
-def _chosen(tried: Sequence[Mistake], gains: np.ndarray, usual: np.ndarray, after: np.ndarray) -> FoundMistakes:
+def _chosen(
+    tried: Sequence[Mistake], gains: np.ndarray, usual: np.ndarray, after: Callable[[int], np.ndarray]
+) -> FoundMistakes:
     """Return for each row the mistake that explains it far better than all that lead to other cells, and the scores then."""
     found, scores = {}, {}
     for row, group in groupby(range(len(tried)), key=lambda k: tried[k].row):
@@ -259,7 +364,7 @@ def _chosen(tried: Sequence[Mistake], gains: np.ndarray, usual: np.ndarray, afte
         others = [k for k in places[1:] if not _same(tried[k], best)]
         lead = gains[places[0]] - gains[others[0]] if others else np.inf
         if usual[places[0]] and gains[places[0]] >= 0.0 and lead >= _LEAD:
-            found[row], scores[row] = best, after[places[0]]
+            found[row], scores[row] = best, after(places[0])
     return FoundMistakes(found, scores)
 
 
@@ -274,7 +379,7 @@ def _surprise(scores: np.ndarray) -> np.ndarray:
 
 
 def _of_row(
-    i: int, cells: np.ndarray, scores: np.ndarray, columns: dict[int, NumberColumn], reads: np.ndarray
+    i: int, cells: np.ndarray, scores: np.ndarray, columns: dict[int, NumberColumn], reads: csr_array
 ) -> Iterator[Mistake]:
     """Yield the mistakes that may be behind the most surprising numbers of a row."""
     known = sorted((j for j in columns if not np.isnan(cells[j])), key=lambda j: -scores[j])

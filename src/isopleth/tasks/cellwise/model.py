@@ -75,10 +75,10 @@ class CellModel:
         """Return a table with points in its intervals."""
         return replace(table, rows=self.points(table.rows, table.limits))
 
-    def judged(self, table: CheckedRows, asked: np.ndarray | None = None) -> CellJudgement:
-        """Judge rows that are not those of the fit, or some of their cells by a mask of the encoded rows."""
+    def judged(self, table: CheckedRows) -> CellJudgement:
+        """Judge rows that are not those of the fit."""
         rows = self.evidence.without_absent(table, table.rows)
-        return self.laws.judge_to(empty_judgement(*rows.shape), rows, table.limits, asked)
+        return self.laws.judge_to(empty_judgement(*rows.shape), rows, table.limits)
 
     def bounds_at(self, table: CheckedRows) -> np.ndarray:
         """Return the bound of each cell, (n, d), in the order of the table."""

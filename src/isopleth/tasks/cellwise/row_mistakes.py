@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from isopleth.core.steps import recorded_step
+from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.rules import Equation
 from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
 from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
 from isopleth.tasks.cellwise.model import CellModel
+
+# Cells of changed rows that are held at once, about.
+_CELLS = 2**21
 
 
 def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known: np.ndarray) -> FoundMistakes:
@@ -27,8 +32,8 @@ def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known:
     def standing(at: np.ndarray, asked: np.ndarray) -> np.ndarray:
         out, own = np.where(np.isnan(table.rows[at]), np.nan, found[at]), known[at]
         if own.any():  # the scores of all other rows are by the same laws
-            new = judge(table.rows[at[own]], at[own], asked[own])[0]
-            out[own] = np.where(asked[own], new, out[own])
+            known_rows, (row, column) = table.rows[at[own]], np.nonzero(asked[own])
+            out[np.flatnonzero(own)[row], column] = judge(lambda places: known_rows[places], at[own], row, column)[0]
         return out
 
     bounds, solved = in_encoded_order(table, model.bounds_at(table)), _solved(model.evidence, table)
@@ -51,10 +56,25 @@ class _Judge:
     model: CellModel
     table: CheckedRows
 
-    def __call__(self, rows: np.ndarray, at: np.ndarray, asked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        table = replace(self.table, rows=rows, weights=np.ones(len(rows)), limits=self.table.limits.take(at))
-        found = self.model.evidence.scores(table, self.model.judged(table, asked).excess, {})
-        return in_encoded_order(table, found), in_encoded_order(table, self.model.bounds_at(table))
+    def __call__(
+        self, rows: Callable[[np.ndarray], np.ndarray], at: np.ndarray, row: np.ndarray, column: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        model, table = self.model, self.table
+        excess = model.laws.excess(
+            lambda places: model.evidence.without_absent(table, rows(places)), table.limits, at, row, column
+        )
+        scores, bounds = np.empty(len(row)), np.empty(len(row))
+        order = np.argsort(row, kind="stable")
+        for part in slices(len(at), _CELLS / table.rows.shape[1]):
+            first, last = np.searchsorted(row[order], (part.start, part.stop))
+            here = order[first:last]
+            places, cells = np.arange(part.start, part.stop), (row[here] - part.start, column[here])
+            some = replace(table, rows=rows(places), weights=np.ones(len(places)), limits=table.limits.take(at[part]))
+            asked = np.full(some.rows.shape, np.nan)
+            asked[cells] = excess[here]
+            scores[here] = in_encoded_order(table, model.evidence.scores(some, asked, {}))[cells]
+            bounds[here] = in_encoded_order(table, model.bounds_at(some))[cells]
+        return scores, bounds
 
 
 def _solved(evidence: CellEvidence, table: CheckedRows) -> list[Mistake]:
