@@ -55,6 +55,15 @@ def run_in_terminal(command: list[str], columns: int, stream: str | None, folder
     return process.wait(), received.decode()
 
 
+def test_a_bar_is_there_before_the_imports_of_a_command(folder, monkeypatch):
+    def missing(name):
+        raise SystemExit(f"importing {name}")
+
+    monkeypatch.setattr("isopleth.cli.command.import_module", missing)
+    received = run_in_terminal(["describe", str(folder / "rows.csv")], COLUMNS, None)[1]
+    assert received.startswith("\r\x1b[K[--] starting")
+
+
 def lines_of(received: str) -> list[str]:
     """Lines as they stand on the terminal in the end: a carriage return and the code that erases begin a line anew."""
     return [re.split(r"\r\x1b\[K|\r", line)[-1] for line in received.replace("\r\n", "\n").split("\n")]

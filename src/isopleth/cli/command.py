@@ -17,9 +17,12 @@ from typing import Any
 import click
 
 from isopleth.cli.process import collect_garbage, leaving_at_once
-from isopleth.cli.program import QUIET, worded_for_the_shell
+from isopleth.cli.program import QUIET, Stages, worded_for_the_shell
 from isopleth.core.errors import InputError
 from isopleth.io.input_files import check_source
+
+# What the bar says until the stages of the command begin.
+_STARTING = "starting"
 
 
 class Command(click.Command):
@@ -56,18 +59,22 @@ class Command(click.Command):
         for parameter, kind in self._reads.items():
             if ctx.params[parameter] is not None:
                 check_source(ctx.params[parameter], kind)
-        with leaving_at_once():
-            function = getattr(import_module(f"isopleth.cli.{self.name}"), str(self.name))
-            runs = import_module("isopleth.cli.run")
-        collect_garbage()
-        with worded_for_the_shell():
-            run, own = runs.Run.of(ctx, self._reads, self._stages, self._writes)
-            try:
-                return function(run, **own)
-            except InputError as error:
-                raise run.located(error) from error
-            finally:
-                run.stage.end()
+        stage = Stages(self._stages)
+        try:
+            if self._stages:
+                stage(_STARTING)  # imports take seconds on a busy machine
+            with leaving_at_once():
+                function = getattr(import_module(f"isopleth.cli.{self.name}"), str(self.name))
+                runs = import_module("isopleth.cli.run")
+            collect_garbage()
+            with worded_for_the_shell():
+                run, own = runs.Run.of(ctx, self._reads, stage, self._writes)
+                try:
+                    return function(run, **own)
+                except InputError as error:
+                    raise run.located(error) from error
+        finally:
+            stage.end()
 
 
 def _quiet_option() -> click.Option:

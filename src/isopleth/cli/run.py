@@ -60,7 +60,7 @@ class Run:
     )  # tables, by the parameter of an estimator that takes them
 
     @classmethod
-    def of(cls, ctx: click.Context, reads: Mapping[str, str], stages: Sequence[str], writes: str) -> tuple[Self, dict]:
+    def of(cls, ctx: click.Context, reads: Mapping[str, str], stage: Stages, writes: str) -> tuple[Self, dict]:
         """Return the run of a command, whose outputs are checked, and the options that are its own."""
         own = dict(ctx.params)
         how = {name: own.pop(name) for name in [part.name for part in fields(Reading)] if name in own}
@@ -72,7 +72,7 @@ class Run:
         reading = Reading(**{name: value for name, value in how.items() if value is not None})
         if sum(kind in ("file", "files") and ctx.params[name] is not None for name, kind in reads.items()) > 1:
             reading = replace(reading, rename_each=False)
-        run = cls([str(ctx.command.name), *ctx.obj], inputs, Stages(stages), writes, reading, **shared)
+        run = cls([str(ctx.command.name), *ctx.obj], inputs, stage, writes, reading, **shared)
         run.check()
         return run, own
 
