@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from scipy.special import log_ndtr
 from scipy.stats import CensoredData, norm, truncnorm
 
 from isopleth.core.interval_cells import Coarsening, IntervalCells, coarsened, coarsened_as
 from isopleth.core.interval_laws import (
-    CensoredRegression,
     IntervalPoints,
     PowerNormal,
     log_mass,
@@ -70,32 +67,6 @@ def test_what_is_below_a_limit_goes_on_as_what_is_above():
         np.testing.assert_allclose(
             other.means(1000.0 * low[:1], 1000.0 * high[:1]), 1000.0 * law.means(low[:1], high[:1]), rtol=1e-5
         )
-
-
-def test_the_censored_regression_is_the_likeliest_one():
-    rng = np.random.default_rng(2)
-    A = rng.normal(size=(400, 2))
-    y = 1.0 + A @ [1.5, -0.5] + rng.normal(size=400)
-    low, high = limited(y, 0.0)
-    low[:3], high[:3] = -INF, [0.5, 1.0, 2.0]
-    law = CensoredRegression.fit(A, low, high, np.ones(400))
-    a, b = law.law.judged(low, high, np.ones(400))
-
-    def loss(theta):
-        mean, deviation = theta[0] + A @ theta[1:3], np.exp(theta[3])
-        t, u = (a - mean) / deviation, (b - mean) / deviation
-        known = a == b
-        left = log_ndtr(np.where(np.isinf(a), u, -t))
-        return -np.where(known, -0.5 * np.where(known, t, 0.0) ** 2 - theta[3], left).sum()
-
-    best = minimize(loss, [0.0, 0.0, 0.0, 0.0], method="BFGS").x
-    found = law.law.unit * np.array([law.intercept, *law.slopes / law.scale]) - [
-        law.law.unit * law.centre @ (law.slopes / law.scale),
-        0,
-        0,
-    ]
-    np.testing.assert_allclose(found, best[:3], atol=0.02)
-    np.testing.assert_allclose(law.law.unit * law.law.deviation, np.exp(best[3]), rtol=0.02)
 
 
 def test_weights_are_repeated_rows_and_few_numbers_are_enough():

@@ -10,10 +10,11 @@ import numpy as np
 
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.inputs import Sample
-from isopleth.conditional.number_law import FOLLOWS, LAWS, NumberLaw, interpolated
+from isopleth.conditional.number_law import FOLLOWS, LAWS, NumberLaw
 from isopleth.conditional.target import target_step
 from isopleth.conditional.word_law import WordLaw
 from isopleth.core.budget import Budget
+from isopleth.core.laws import interpolated
 from isopleth.core.progress import unheard
 from isopleth.core.threads import map_threads
 from isopleth.tables.kinds import Column

@@ -13,7 +13,8 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from isopleth.core.interval_laws import LEVELS, CensoredRegression
+from isopleth.core.censored_regression import CensoredRegression
+from isopleth.core.interval_laws import LEVELS
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class WeightedTarget:
         if not len(some):
             return cls(low, weights, np.arange(m), np.ones(m, dtype=bool), None)
         law = CensoredRegression.fit(A, low, high, weights)
-        points = law.between(A[some], low[some], high[some])
+        points = law.between(A[some], low[some], high[some], LEVELS)
         values, mass = low.copy(), weights.copy()
         values[some], mass[some] = points[:, 0], weights[some] / len(LEVELS)
         origin = np.concatenate([np.arange(m), np.tile(some, len(LEVELS) - 1)])

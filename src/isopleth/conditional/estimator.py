@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.conditional.cell_law import CellLaw, means, medians, modes
 from isopleth.conditional.forest import Growth
-from isopleth.conditional.number_law import interpolated
 from isopleth.conditional.target import classes, decoded_target, target_cells, target_column, target_ends
 from isopleth.core.arrays import NUMPY, Backend
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, probability, whole_number
 from isopleth.core.interval_laws import IntervalPoints
+from isopleth.core.laws import interpolated
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import TakesKinds, enter

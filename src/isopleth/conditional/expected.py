@@ -15,11 +15,11 @@ from isopleth.conditional.estimator import ConditionalDensity
 from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.imputer import KnownRange, schema_of
-from isopleth.conditional.number_law import interpolated
 from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, meant, probability, quoted, warn_user
 from isopleth.core.interval_laws import IntervalPoints
+from isopleth.core.laws import interpolated
 from isopleth.core.progress import AtMost, Progress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.results.charts import Chart, Series

@@ -18,11 +18,11 @@ from isopleth.conditional.cell_law import CellLaw, Cut, means, medians
 from isopleth.conditional.exact import ExactCells
 from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
-from isopleth.conditional.number_law import interpolated
 from isopleth.core.budget import Budget
 from isopleth.core.errors import probability
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.interval_laws import IntervalPoints, is_positive
+from isopleth.core.laws import interpolated
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names

@@ -21,8 +21,8 @@ from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.kernel_ridge import KernelRidge
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
-from isopleth.core.interval_laws import CensoredRegression
-from isopleth.core.laws import EmpiricalLaw, logarithmic_beyond_one
+from isopleth.core.censored_regression import CensoredRegression
+from isopleth.core.laws import EmpiricalLaw, interpolated, logarithmic_beyond_one
 from isopleth.core.threads import check_stopped
 from isopleth.frames.marginal import Marginal, MarginalMap
 
@@ -639,17 +639,3 @@ def _on_nodes(W: csr_array, group: Group) -> np.ndarray:
     row = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     Q = len(group.nodes)
     return np.bincount(row * Q + group.node[W.indices], W.data, W.shape[0] * Q).reshape(-1, Q)
-
-
-def interpolated(at: np.ndarray, x: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return for each row the values at `at`, linear between increasing x in [0, 1]; one call for all rows.
-
-    Numbers of 40 bits keep all of them beside the number of the row, and the ends of a row have one value each, so that the
-    answer for a row does not depend on those beside it.
-    """
-    rows, line = 2.0 * np.arange(len(x))[:, None], np.arange(len(x))
-    at, x = (np.rint(part * 2.0**40) * 2.0**-40 for part in (at, np.maximum.accumulate(x, axis=1)))
-    found = np.interp((at + rows).ravel(), (x + rows).ravel(), values.ravel()).reshape(at.shape)
-    first, last = (x > x[:, :1]).argmax(axis=1) - 1, (x == x[:, -1:]).argmax(axis=1)
-    lowest, highest = values[line, np.maximum(first, 0)][:, None], values[line, last][:, None]
-    return np.where(at >= x[:, -1:], highest, np.where(at <= x[:, :1], lowest, found))

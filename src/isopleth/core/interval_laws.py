@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.linalg import svd
 from scipy.optimize import minimize
 from scipy.special import log_ndtr, ndtr, ndtri
 
@@ -26,10 +25,6 @@ _FAR_TAIL, _FEWEST_WITH_TAIL = 0.25, 20
 _FEWEST_NUMBERS, _MOST_NUMBERS = 3, 2000
 # Levels, in the middle of parts of equal probability, at which cells are completed, and whose mean is that of an interval.
 LEVELS, _FINE_LEVELS = (np.arange(4) + 0.5) / 4, (np.arange(64) + 0.5) / 64
-# Steps of EM of the regression, and its penalties, in numbers of rows.
-_STEPS, _PENALTIES = 60, np.geomspace(1e-4, 30.0, 12)
-# New rows count as at most so many deviations from the mean of an input.
-_FARTHEST = 8.0
 
 
 def is_positive(low: np.ndarray, high: np.ndarray) -> bool:
@@ -37,6 +32,11 @@ def is_positive(low: np.ndarray, high: np.ndarray) -> bool:
     limits, ends = high[low != high], np.concatenate([low, high])
     ends = ends[np.isfinite(ends)]
     return bool(len(ends)) and bool((ends >= 0.0).all() and (ends > 0.0).any() and (limits > 0.0).all())
+
+
+def has_few_numbers(low: np.ndarray, high: np.ndarray) -> bool:
+    """Tell whether too few distinct numbers are known for a law to be fitted to cells."""
+    return len(np.unique(low[low == high])) < _FEWEST_NUMBERS
 
 
 def log_mass(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -68,8 +68,8 @@ def normal_moments(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.nd
         f, g = (np.exp(-0.5 * end * end - mass) / np.sqrt(2.0 * np.pi) for end in (low, high))
         mean = np.where(np.isfinite(mass), f - g, 0.0)
         ends = np.where(np.isfinite(low), low, 0.0) * f - np.where(np.isfinite(high), high, 0.0) * g
-    middle = truncated_normal_quantile(np.full(len(low), 0.5), low, high)
-    mean = np.where(np.isfinite(mean), np.clip(mean, low, high), middle)
+    mean, lost = np.clip(mean, low, high), ~np.isfinite(mean)
+    mean[lost] = truncated_normal_quantile(np.full(int(lost.sum()), 0.5), low[lost], high[lost])
     square = np.where(np.isfinite(ends), 1.0 + ends - mean**2, 0.0)
     return mean, np.clip(square, 0.0, 1.0)
 
@@ -87,19 +87,27 @@ class PowerNormal:
     @classmethod
     def fit(cls, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> Self:
         """Fit by the likelihood of cells from `low` to `high`, which are equal for known numbers."""
+        law = cls.unfitted(low, high)
+        if has_few_numbers(low, high):
+            return law
+        return law._fitted(*_thinned(*law.judged(low, high, weights), weights))
+
+    @classmethod
+    def unfitted(cls, low: np.ndarray, high: np.ndarray) -> Self:
+        """Return the law of few numbers: about the limits, and as wide as they are large."""
         known = low == high
         ends = np.concatenate([low[known], low[~known], high[~known]])
         ends = ends[np.isfinite(ends)]
         positive = is_positive(low, high)
         unit = float(np.median(np.abs(ends[ends != 0.0]))) if (ends != 0.0).any() else 1.0
         law = cls(1.0, unit, positive, 0.0, 1.0)
-        if len(np.unique(low[known])) < _FEWEST_NUMBERS:  # about the limits, and as wide as they are large
-            values = law.forward(ends) if len(ends) else np.zeros(1)
-            width = float(np.ptp(values)) or float(np.abs(values).max()) or 1.0
-            return replace(law, mean=float(np.median(values)), deviation=width)
-        return law._fitted(*_thinned(*law.judged(low, high, weights), weights))
+        values = law.forward(ends) if len(ends) else np.zeros(1)
+        width = float(np.ptp(values)) or float(np.abs(values).max()) or 1.0
+        return replace(law, mean=float(np.median(values)), deviation=width)
 
-    def judged(self, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def judged(
+        self, low: np.ndarray, high: np.ndarray, weights: np.ndarray, far: float = _FAR_TAIL
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the cells as the likelihood takes them: zeros of a positive number, and the far tail, are intervals."""
         low, high = low.copy(), high.copy()
         known = low == high
@@ -111,7 +119,7 @@ class PowerNormal:
         values, order = low[known], np.argsort(low[known], kind="stable")
         share = np.cumsum(weights[known][order]) / max(float(weights[known].sum()), 1e-300)
         if len(values) >= _FEWEST_WITH_TAIL and above != below:
-            level = 1.0 - _FAR_TAIL if below > above else _FAR_TAIL
+            level = 1.0 - far if below > above else far
             end = np.interp(level, share, values[order])
             if below > above:
                 low[known & (low > end)], high[known & (high > end)] = end, np.inf
@@ -202,78 +210,6 @@ def _thinned(low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> tuple[np
     others = np.setdiff1d(np.arange(len(pairs)), known)
     ends = [np.concatenate([values, pairs[others, side]]) for side in (0, 1)]
     return ends[0], ends[1], np.concatenate([total, mass[others]])
-
-
-@dataclass(frozen=True)
-class CensoredRegression:
-    """Linear law of a number of which some are known as intervals: the mean of a power, and its deviation."""
-
-    law: PowerNormal  # with the deviation of the residuals
-    centre: np.ndarray  # (p,): mean of each input
-    scale: np.ndarray  # (p,): its deviation
-    slopes: np.ndarray  # (p,): in units of the deviations
-    intercept: float
-
-    @classmethod
-    def fit(cls, A: np.ndarray, low: np.ndarray, high: np.ndarray, weights: np.ndarray) -> Self:
-        r"""Fit a ridge regression by EM to rows A, (n, p), without gaps.
-
-        Each step takes the mean and variance of the interval under the law of the step before. The penalty of a step has the
-        least generalised cross-validation.
-        """
-        law = PowerNormal.fit(low, high, weights)
-        a, b = (law.forward(end) for end in law.judged(low, high, weights))
-        system = _RidgeSystem.of(A, weights)
-        mean, deviation, known = np.full(len(a), law.mean), law.deviation, a == b
-        for _ in range(_STEPS):
-            moments = normal_moments((a - mean) / deviation, (b - mean) / deviation)
-            z, doubt = (
-                np.where(known, a, mean + deviation * moments[0]),
-                np.where(known, 0.0, deviation**2 * moments[1]),
-            )
-            slopes, intercept, mean, left = system.solve(z)
-            spread = float(system.share @ ((z - mean) ** 2 + doubt)) / left
-            deviation = max(float(np.sqrt(spread)), 1e-9 * law.deviation)
-        return cls(replace(law, deviation=deviation), system.centre, system.scale, slopes, intercept)
-
-    def between(self, A: np.ndarray, low: np.ndarray, high: np.ndarray, levels: np.ndarray = LEVELS) -> np.ndarray:
-        """Return quantiles within the intervals of rows, (n, k)."""
-        inputs = np.clip((A - self.centre) / self.scale, -_FARTHEST, _FARTHEST)
-        return self.law.between(low, high, levels, self.intercept + inputs @ self.slopes)
-
-
-@dataclass(frozen=True)
-class _RidgeSystem:
-    """Singular values of standardised rows, by which many targets are solved."""
-
-    centre: np.ndarray
-    scale: np.ndarray
-    share: np.ndarray  # (n,): weights of the rows, of sum 1
-    U: np.ndarray
-    s: np.ndarray
-    Vt: np.ndarray
-
-    @classmethod
-    def of(cls, A: np.ndarray, weights: np.ndarray) -> Self:
-        share = weights / weights.sum()
-        centre = share @ A
-        scale = np.sqrt(share @ (A - centre) ** 2)
-        scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
-        rows = np.sqrt(share)[:, None] * ((A - centre) / scale)
-        return cls(centre, scale, share, *svd(rows, full_matrices=False, lapack_driver="gesvd"))
-
-    def solve(self, z: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, float]:
-        """Return slopes, intercept, fitted values, and the share of the degrees of freedom that is left."""
-        n, root, intercept = len(z), np.sqrt(self.share), float(self.share @ z)
-        target = root * (z - intercept)
-        projected = self.U.T @ target
-        rest = max(float(target @ target - projected @ projected), 0.0)
-        shrunk = self.s**2 / (self.s**2 + _PENALTIES[:, None] / n)
-        left = np.maximum(1.0 - (1.0 + shrunk.sum(axis=1)) / n, 0.1)
-        best = int(np.argmin((rest + (((1.0 - shrunk) * projected) ** 2).sum(axis=1)) / left**2))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inner = np.where(self.s > 0.0, shrunk[best] * projected / self.s, 0.0)
-        return self.Vt.T @ inner, intercept, intercept + self.U @ (shrunk[best] * projected) / root, float(left[best])
 
 
 @dataclass(frozen=True)

@@ -200,3 +200,17 @@ def logarithmic_beyond_one(t: np.ndarray) -> np.ndarray:
     """Return distances as they are up to 1, and beyond as 1 plus their logarithm; negative ones and NaN are 0."""
     t = np.fmin(np.fmax(t, 0.0), np.finfo(float).max)
     return np.where(t <= 1.0, t, 1.0 + np.log(np.maximum(t, 1.0)))
+
+
+def interpolated(at: np.ndarray, x: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return for each row the values at `at`, linear between increasing x in [0, 1]; one call for all rows.
+
+    Numbers of 40 bits keep all of them beside the number of the row, and the ends of a row have one value each, so that the
+    answer for a row does not depend on those beside it.
+    """
+    rows, line = 2.0 * np.arange(len(x))[:, None], np.arange(len(x))
+    at, x = (np.rint(part * 2.0**40) * 2.0**-40 for part in (at, np.maximum.accumulate(x, axis=1)))
+    found = np.interp((at + rows).ravel(), (x + rows).ravel(), values.ravel()).reshape(at.shape)
+    first, last = (x > x[:, :1]).argmax(axis=1) - 1, (x == x[:, -1:]).argmax(axis=1)
+    lowest, highest = values[line, np.maximum(first, 0)][:, None], values[line, last][:, None]
+    return np.where(at >= x[:, -1:], highest, np.where(at <= x[:, :1], lowest, found))

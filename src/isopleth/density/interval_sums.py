@@ -2,7 +2,7 @@ r"""Joint densities at rows with cells of which an interval is known, and centre
 
 The density of a row whose cell j is in (a, b) is :math:`\int_a^b p(x)\,dx_j`, by Gauss-Legendre nodes; with three such cells and
 more by a fixed Sobol sequence. A half-line (a, oo) has the nodes :math:`a + s\,u/(1 - u)` with the deviation s of the column.
-A row of the fit gets a point in the interval, by a censored regression on its other cells (``core/interval_laws.py``).
+A row of the fit gets a point in the interval, by a censored regression on its other cells (``core/censored_regression.py``).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import qmc
 
+from isopleth.core.censored_regression import CensoredRegression
 from isopleth.core.interval_cells import IntervalCells
-from isopleth.core.interval_laws import CensoredRegression, IntervalPoints
+from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.threads import check_stopped
 from isopleth.tables.checks import CheckedRows
 
