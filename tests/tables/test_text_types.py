@@ -265,3 +265,14 @@ def test_half_of_the_first_numbers_have_to_be_days_and_a_month_is_none_of_one_ye
 )
 def test_days_and_months_of_five_centuries_are_known(value, day):
     assert calendar_day(value) == day
+
+
+def test_a_stray_unit_in_a_column_of_plain_numbers_is_assumed_to_be_that_of_all():
+    plain = [str(60 + i % 40) for i in range(100)]
+    for text in ("84 mmHg", "$84"):
+        found = read([*plain[:17], text, *plain[17:]])
+        assert found.values.to_pylist()[17] == 84
+        assert found.unread is None
+        assert "on the assumption that the numbers without a unit are in" in str(found.notes[0])
+    for stray in (["184 mmHg"], ["84 %"], ["84 mmHg", "84 kPa"]):  # not usual there, another number, and two units
+        assert len(read([*plain, *stray]).unread) == len(stray)

@@ -44,6 +44,8 @@ _LOOKED_AT, _LIKELY = 500, 0.5
 FEW_WORDS = 20  # distinct cells up to which words that repeat among numbers, as in 0, 1, 2 and 3+, are words like them
 _RARE = 0.95  # least share of numbers beside which such words are rare, and said
 _FEWEST_NUMBERS = 5  # distinct numbers beside limits such as <0.5; with fewer of them these are classes
+# Quantiles of the plain numbers between which one with a unit is as usual as they are, and units that say another number.
+_USUAL, _SCALES = (0.05, 0.95), {"%", "\u2030"}
 _CODE = re.compile(r"[-+]?0[0-9]")
 
 
@@ -305,6 +307,8 @@ def _amounts(column: _Column) -> TypedCells | None:
             return None
         if few:
             return _as_words(column, strange, share)
+    stray = _with_a_stray_unit(amounts, read & ~limits, unit)
+    read |= stray
     values, notes = _values(column, amounts, read & ~limits, unit)
     values = without_codes(values, column.missing)
     found = _as_days(column.name, values, "numeric" if column.asked or unit != ("", "") else None)
@@ -355,6 +359,22 @@ def _is_of(amount: Amount, unit: tuple[str, str]) -> bool:
     return amount.unit == unit or (amount.unit == ("", "") and (bool(amount.side) or amount.value == 0.0))
 
 
+def _with_a_stray_unit(amounts: Sequence[Amount | None], read: np.ndarray, unit: tuple[str, str]) -> np.ndarray:
+    """Return a mask of the words of a column of plain numbers whose number is read without its unit.
+
+    No other unit is in the column, and the number is in the middle of the plain ones, as it would not be in another unit.
+    """
+    units = [None if amount is None or amount.side else amount.unit for amount in amounts]
+    stray = np.array([each not in (None, unit) for each in units], dtype=bool) & ~read
+    known = [amount.value for amount, plain in zip(amounts, read, strict=True) if plain and amount is not None]
+    others = {units[i] for i in np.flatnonzero(stray).tolist()}
+    if unit != ("", "") or len(others) != 1 or _SCALES & set(*others) or len(known) < _FEWEST_NUMBERS:
+        return np.zeros(len(read), dtype=bool)
+    low, high = np.quantile(known, _USUAL)
+    inside = [amount is not None and low <= amount.value <= high for amount in amounts]
+    return stray & np.array(inside, dtype=bool)
+
+
 def _values(
     column: _Column, amounts: Sequence[Amount | None], read: np.ndarray, unit: tuple[str, str]
 ) -> tuple[Any, list[Message]]:
@@ -375,9 +395,14 @@ def _values(
     odd = next((i for i in np.flatnonzero(read).tolist() if _is_decorated(texts.words[i], column.numerals)), None)
     if odd is None:
         return values, []
-    shown = values[odd].as_py()
+    shown, amount = values[odd].as_py(), amounts[odd]
+    stray = [] if amount is None or any(unit) else [each for each in amount.unit if each]
     text = f"{{column}}: {{value}} is read as the number {shown!r}" + (
-        f", without {quoted([u for u in unit if u])}." if any(unit) else "."
+        f", without {quoted([u for u in unit if u])}."
+        if any(unit)
+        else f", on the assumption that the numbers without a unit are in {quoted(stray)}, too."
+        if stray
+        else "."
     )
     return values, [Message(text, column=column.name, row=texts.first_row(odd), value=texts.words[odd])]
 
