@@ -223,6 +223,8 @@ def test_lists_in_sentences():
     ("cell", "text"),
     [
         (3_000_000.0, "3000000"),
+        (-999_999_999_999_999.0, "-999999999999999"),
+        (1e15, "1e+15"),  # not all digits of larger numbers are known
         (0.123456789, "0.123457"),
         (math.nan, ""),
         (None, ""),
