@@ -15,6 +15,7 @@ from isopleth.core.errors import InputError
 from isopleth.core.steps import recorded_step
 from isopleth.tables.relations import Relation, nearly_all
 from isopleth.tables.spelling import case_forms, meant_words, misspelt
+from isopleth.tables.sums import Sum, sums_of
 
 # Share of the rows that may break a rule, by its kind, and fewest rows that must keep it.
 _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
@@ -102,8 +103,21 @@ class Rule(ABC):
         return {"rule": self.kind, **asdict(self)}  # type: ignore[call-overload]
 
 
+class Exact(Rule):
+    """Rule that says the number of a cell by the others of its row."""
+
+    @property
+    @abstractmethod
+    def result(self) -> str | None:
+        """Column that is computed from the others; None where none is."""
+
+    @abstractmethod
+    def solved_for(self, name: str, cells: Cells) -> np.ndarray:
+        """Return what it says of one of its columns, not finite where the others do not tell."""
+
+
 @dataclass(frozen=True)
-class Equation(Rule):
+class Equation(Exact):
     """Sum, product or product with a discount of columns of numbers."""
 
     relation: Relation
@@ -124,6 +138,48 @@ class Equation(Rule):
     def breaks(self, cells: Cells) -> np.ndarray:
         """Return a mask of the rows that break it by more than the rounding of the result."""
         return self.relation.breaks(cells)
+
+    @property
+    def result(self) -> str:
+        """Column that is computed from the others."""
+        return self.relation.result
+
+    def solved_for(self, name: str, cells: Cells) -> np.ndarray:
+        """Return what it says of one of its columns, not finite where the others do not tell."""
+        return self.relation.solved_for(name, cells)
+
+
+@dataclass(frozen=True)
+class AddsUp(Exact):
+    """Parts that add up to a constant, or three and more that add up to another column."""
+
+    sum: Sum
+    kind: ClassVar[str] = "sum"
+
+    def __str__(self) -> str:
+        return str(self.sum)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it speaks about."""
+        return self.sum.columns
+
+    @property
+    def result(self) -> str | None:
+        """Column that is the sum of the others; None for a constant."""
+        return self.sum.result
+
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows whose cells it needs are known."""
+        return ~np.isnan(self.sum.excess(cells))
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows that break it by more than the rounding of the numbers."""
+        return self.sum.breaks(cells)
+
+    def solved_for(self, name: str, cells: Cells) -> np.ndarray:
+        """Return what the other columns say of one."""
+        return self.sum.solved_for(name, cells)
 
 
 @dataclass(frozen=True)
@@ -267,15 +323,25 @@ def find_rules(cells: Cells, *, several: bool = False) -> list[FoundRule]:
     return found
 
 
-def _equations(numbers: Cells) -> Iterator[Equation]:
-    """Yield equations that nearly all rows keep, and that are not kept by chance."""
+def _equations(numbers: Cells) -> Iterator[Exact]:
+    """Yield equations and sums that nearly all rows keep, and that are not kept by chance."""
+    computed = set()
     for relation, _ in nearly_all(numbers, _EQUATION):
         rule = Equation(relation)
-        places = np.flatnonzero(rule.judged(numbers))
-        mixed = numbers[relation.result].copy()
-        mixed[places] = np.roll(mixed[places], max(len(places) // 3, 1))
-        if rule.breaks({**numbers, relation.result: mixed})[places].mean() > 1.0 - _BY_CHANCE:
+        if not _is_by_chance(rule, relation.result, numbers):
+            computed.add(relation.result)
             yield rule
+    for found in sums_of(numbers, _EQUATION, frozenset(computed)):
+        if not _is_by_chance(AddsUp(found), found.parts[0], numbers):
+            yield AddsUp(found)
+
+
+def _is_by_chance(rule: Exact, name: str, numbers: Cells) -> bool:
+    """Tell whether many rows keep a rule with the numbers of other rows in one of its columns."""
+    places = np.flatnonzero(rule.judged(numbers))
+    mixed = numbers[name].copy()
+    mixed[places] = np.roll(mixed[places], max(len(places) // 3, 1))
+    return bool(rule.breaks({**numbers, name: mixed})[places].mean() <= 1.0 - _BY_CHANCE)
 
 
 def _plain(numbers: Cells) -> Iterator[Rule]:
@@ -411,7 +477,9 @@ def _told_by(first: str, second: str, words: Mapping[str, Words]) -> Determines 
     return Determines(first, second, {one.levels[i]: two.levels[j] for i, j in zip(at[best], to[best], strict=True)})
 
 
-_KINDS: dict[str, type] = {each.kind: each for each in (Equation, Determines, NotNegative, NotZero, Whole, OneOf)}
+_KINDS: dict[str, type] = {
+    each.kind: each for each in (Equation, AddsUp, Determines, NotNegative, NotZero, Whole, OneOf)
+}
 
 
 def rules_to_json(found: Sequence[FoundRule]) -> str:
@@ -430,6 +498,8 @@ def rules_of_json(text: str, source: str) -> list[Rule]:
                 fields["words"] = tuple(fields["words"])
             if entry["rule"] == Equation.kind:
                 fields["relation"] = Relation(**fields["relation"])
+            if entry["rule"] == AddsUp.kind:
+                fields["sum"] = Sum(**fields["sum"] | {"parts": tuple(fields["sum"]["parts"])})
             found.append(_KINDS[entry["rule"]](**fields))
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(

@@ -179,6 +179,10 @@ def test_cells_are_swapped_only_if_both_gain_by_it(of_second, said):
 
     found = found_mistakes(rows, scores, np.full(rows.shape, 6.0), range(6), judge, standing, np.eye(6, dtype=bool))
     assert {row: each.columns for row, each in found.found.items()} == said
+    assert found.swappable == {
+        (0, 0),
+        (0, 1),
+    }  # it is possible all the same: what is usual in the first need not be right
 
 
 def test_few_numbers_far_from_all_others_are_not_in_the_range_of_a_column():
@@ -201,3 +205,28 @@ def test_two_wrong_cells_among_many_that_are_at_home_are_no_shift():
     flagged = np.zeros(values.shape, dtype=bool)
     flagged[3, 1:3] = True
     assert not shifted_rows(list("abcdef"), values, flagged)
+
+
+def test_a_date_is_repaired_by_the_digit_that_makes_it_usual_in_its_row_and_by_nothing_else():
+    rng = np.random.default_rng(4)
+    ordered = np.datetime64("2025-01-06") + np.sort(rng.integers(0, 240, 400)).astype("timedelta64[D]")
+    due = ordered + rng.integers(10, 40, 400).astype("timedelta64[D]")
+    right = pd.DataFrame(
+        {"ordered": pd.to_datetime(ordered), "due": pd.to_datetime(due), "pieces": rng.poisson(9.0, 400)}
+    )
+    table = right.copy()
+    planted = {
+        (11, "ordered"): ({"years": -10}, "a digit of the year of ordered is wrong"),
+        (50, "ordered"): ({"years": -100}, "the century of ordered is wrong"),
+        (200, "due"): ({"years": 10}, "a digit of the year of due is wrong"),
+        (320, "due"): ({"years": -179}, None),
+    }
+    for cell, (moved, _) in planted.items():
+        table.loc[cell] = table.loc[cell] + pd.DateOffset(**moved)
+    detector = CellwiseDetector(random_state=0, n_estimators=30).fit(table)
+    found, repaired = detector.cells(), detector.repaired(table)
+    reasons = {(i, found.names[j]): why for (i, j), why in found.repairs.items()}
+    assert reasons == {cell: said for cell, (_, said) in planted.items() if said}
+    assert found.flagged[320, 1]
+    for cell, (_, said) in planted.items():
+        assert repaired.loc[cell] == (right if said else table).loc[cell]

@@ -333,7 +333,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
         A flagged cell is replaced where something else than its law says that it is wrong, and what is right: a mistake that is
         undone, an equation, a word that it looks like or that another word tells, a 0 that stands for a missing cell, a cell that
-        cannot be read, a number beyond all others of its column. A number that is only rare beside the others of its row stays.
+        cannot be read, a number beyond all others of its column. A number that is only rare beside the others of its row stays,
+        and so does a date of which no single wrong digit or century explains it.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.rules import Equation, FoundRule, NotZero, Words, find_rules
+from isopleth.tables.rules import Exact, FoundRule, NotZero, Words, find_rules
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.word_forms import WordForms
 
@@ -52,9 +52,9 @@ class CellEvidence:
         return columns_of_rules(self.names, table)
 
     @property
-    def equations(self) -> list[Equation]:
+    def equations(self) -> list[Exact]:
         """Rules that are equations."""
-        return [each.rule for each in self.rules if isinstance(each.rule, Equation)]
+        return [each.rule for each in self.rules if isinstance(each.rule, Exact)]
 
     def place(self, table: CheckedRows, name: str) -> int:
         """Return the place of a column among the encoded ones."""
@@ -83,7 +83,9 @@ class CellEvidence:
         """Return the excess of cells, in the order of the table; a result that an equation tells exactly has none."""
         excess, cells = in_table_order(table, encoded), self.columns(table)
         for rule in self.equations:
-            kept, j = rule.judged(cells) & ~rule.breaks(cells), self.names.index(rule.relation.result)
+            if rule.result is None:
+                continue
+            kept, j = rule.judged(cells) & ~rule.breaks(cells), self.names.index(rule.result)
             excess[kept, j] = np.minimum(excess[kept, j], 0.0)
         excess[self.absent(table)] = np.nan  # the rule alone speaks against them
         return excess
@@ -124,6 +126,8 @@ class CellEvidence:
         """Return the encoded columns that equations compute from each one; of equations of the same columns the first counts."""
         found: dict[int, set[int]] = {}
         for rule in self.equations:
+            if rule.result is None:
+                continue
             result, *parts = (self.place(table, name) for name in rule.columns)
             if not any(part in found.get(result, ()) for part in parts):
                 for part in parts:

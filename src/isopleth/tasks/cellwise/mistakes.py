@@ -1,4 +1,4 @@
-"""Mistakes that explain the strange cells of a row at once: a decimal point, a sign, two cells in each other's place.
+"""Mistakes that explain the strange cells of a row at once: a decimal point, a sign, a digit of a date, two swapped cells.
 
 A mistake is undone on paper, and the row is judged again. Where the undone row is as usual and the row as it stands is not, the
 mistake names its cells, and what they held before it is known exactly.
@@ -6,8 +6,9 @@ mistake names its cells, and what they held before it is known exactly.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
 from itertools import groupby
 from typing import Self
 
@@ -33,6 +34,7 @@ _BELOW, _USUAL = 2.0, 2.5
 _FEW = 0.02
 # Mistakes that are undone at once, about.
 _MOST_TRIED = 2**20
+_DAY = 86_400.0
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
 RECORDED = 0.965
 
@@ -59,10 +61,12 @@ class FoundMistakes:
 
     found: dict[int, Mistake]
     scores: dict[int, np.ndarray]  # of the cells of the row without the mistake, (d,)
+    # Cells that may be swapped with another one of their row, which is as usual then, though nothing shows it: row and column.
+    swappable: set[tuple[int, int]] = field(default_factory=set)
 
     def __or__(self, other: FoundMistakes) -> FoundMistakes:
         """Return both."""
-        return FoundMistakes(self.found | other.found, self.scores | other.scores)
+        return FoundMistakes(self.found | other.found, self.scores | other.scores, self.swappable | other.swappable)
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,7 @@ def found_mistakes(
     standing: Callable[[np.ndarray, np.ndarray], np.ndarray],
     reads: np.ndarray,
     solved: Sequence[Mistake] = (),
+    dates: Mapping[int, float] | None = None,
 ) -> FoundMistakes:
     """Return the mistake of each row that one explains, and the scores of the row without it.
 
@@ -132,22 +137,30 @@ def found_mistakes(
         Whether the score of a cell, in the second column, goes by that in the first one: no others change with it.
     solved : sequence of Mistake
         Further mistakes that may explain a row, such as a cell that does not keep an equation.
+    dates : mapping of int to float, optional
+        Columns of dates and times, and the seconds since 1970 from which their cells count.
     """
     _, margin = worst_cells(scores, bounds)
     calm = margin <= 0.0
-    columns = {j: NumberColumn.of(rows[calm, j]) for j in numbers}
+    columns = {j: NumberColumn.of(rows[calm, j]) for j in (*numbers, *(dates or ()))}
     doubted = np.flatnonzero(margin > -_NEAR)
     # Most that any mistake can gain: most rows that are nearly flagged have too little for one.
     hopeful = doubted[_surprise(scores[doubted]).sum(axis=1) >= _least_needed(rows[doubted], columns) - _LEAD]
-    going_by = csr_array(reads)
+    going_by, of_numbers = csr_array(reads), {j: columns[j] for j in numbers}
     tried = [
-        each for i in hopeful.tolist() for each in _of_row(i, rows[i], np.nan_to_num(scores[i]), columns, going_by)
+        each for i in hopeful.tolist() for each in _of_row(i, rows[i], np.nan_to_num(scores[i]), of_numbers, going_by)
+    ]
+    tried += [
+        each
+        for j, origin in (dates or {}).items()
+        for i in hopeful[margin[hopeful] > 0.0].tolist()
+        for each in _of_date(i, j, float(rows[i, j]), origin, columns[j])
     ]
     tried += [each for each in solved if margin[each.row] > 0.0]
     tried.sort(key=lambda each: each.row)
     found = FoundMistakes({}, {})
     for some in _in_blocks(tried, _MOST_TRIED):
-        found |= _explained(Undone.of(some, rows, scores, bounds, columns), going_by, judge, standing)
+        found |= _explained(Undone.of(some, rows, scores, bounds, columns, len(numbers)), going_by, judge, standing)
     return found
 
 
@@ -171,17 +184,17 @@ def _explained(
     found = found.take(found.most(reads) >= found.needed - _LEAD)
     after, bounds = judge(found.rows, found.at, found.changed.row, found.changed.column)
     gains, usual = found.most(reads) - found.changed.sums(_surprise(after)) - found.needed, found.usual(after, bounds)
-    kept = gains >= -_LEAD
+    kept, swappable = gains >= -_LEAD, found.swappable(after, bounds)
     # A row is explained by a mistake that leaves usual cells and gains what is needed: where there is none, the other mistakes
     # need not be judged.
     for likely in (usual & (gains >= 0.0), kept):
         some = kept & likely
         left = found.take(some)
         if not left.tried:
-            return FoundMistakes({}, {})
+            return FoundMistakes({}, {}, swappable)
         gains, without = _judged(left, after[some[found.changed.row]], reads, judge, standing)
         kept &= np.isin(found.at, left.at[gains >= 0.0])
-    return _chosen(left.tried, gains, usual[some], without)
+    return replace(_chosen(left.tried, gains, usual[some], without), swappable=swappable)
 
 
 def _judged(
@@ -270,6 +283,7 @@ class Undone:
         scores: np.ndarray,
         bounds: np.ndarray,
         columns: dict[int, NumberColumn],
+        numbers: int,
     ) -> Self:
         """Undo mistakes in rows."""
         cells = [
@@ -283,7 +297,7 @@ class Undone:
         # Where one cell is wrong, some other number of its row is likely to fit there, of many columns for sure. That the cell
         # of this number gains by chance, too, has about the probability exp(-gain) for each of them.
         swapped = np.array([len(each.columns) > 1 for each in tried], dtype=bool)
-        gain_of_each = np.where(swapped, np.log(max(len(columns) - 1, 1)), -np.inf)
+        gain_of_each = np.where(swapped, np.log(max(numbers - 1, 1)), -np.inf)
         at = np.array([each.row for each in tried], dtype=np.intp)
         return cls(tried, at, changed, values, needed, gain_of_each, rows, scores)
 
@@ -320,6 +334,12 @@ class Undone:
         """Return the most that undoing them gains, (k,): if all cells whose scores go by those of a mistake had 0 then."""
         read = self.read(reads)
         return read.sums(_surprise(self.scores_of(read)))
+
+    def swappable(self, after: np.ndarray, bounds: np.ndarray) -> set[tuple[int, int]]:
+        """Return the cells, by row and column, of swaps without which all their cells are usual, whatever each gains."""
+        fits = self.changed.sums(after > np.minimum(bounds - _BELOW, _USUAL)) == 0.0
+        swaps = [each for each, usual in zip(self.tried, fits.tolist(), strict=True) if usual and len(each.columns) > 1]
+        return {(each.row, j) for each in swaps for j in each.columns}
 
     def usual(self, after: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """Return whether all cells of each mistake are usual without it, by their scores and bounds then."""
@@ -405,3 +425,32 @@ def _misread(value: float, column: NumberColumn) -> Iterator[tuple[float, str]]:
             yield float(f"{value * factor:.15g}"), f"{{}} is {factor:,.0f} times too small"
     if value < min(column.low, 0.0):
         yield -value, "{} has a wrong sign"
+
+
+def _of_date(i: int, j: int, value: float, origin: float, column: NumberColumn) -> Iterator[Mistake]:
+    """Yield the dates of which one wrong digit of the year or month, or another century, makes this one."""
+    if np.isnan(value):
+        return
+    start, seconds = date(1970, 1, 1), value + origin
+    try:
+        day = start + timedelta(days=float(np.floor(seconds / _DAY)))
+    except OverflowError:
+        return
+    for other, said in _misread_days(f"{day.year:04d}{day.month:02d}"):
+        try:
+            changed = day.replace(int(other[:4]), int(other[4:]))
+        except ValueError:
+            continue
+        moved = value + (changed - day).days * _DAY
+        if column.low <= moved <= column.high:
+            yield Mistake(i, (j,), (moved,), said)
+
+
+def _misread_days(text: str) -> Iterator[tuple[str, str]]:
+    """Yield other years and months, in six digits, and what is wrong in these if they are right."""
+    for place, old in enumerate(text):
+        for digit in "0123456789".replace(old, ""):
+            part = "year" if place < 4 else "month"
+            yield text[:place] + digit + text[place + 1 :], f"a digit of the {part} of {{}} is wrong"
+    if text[:2] in ("19", "20"):
+        yield {"19": "20", "20": "19"}[text[:2]] + text[2:], "the century of {} is wrong"

@@ -29,8 +29,15 @@ def repairs_of(model: CellModel, rows: JudgedTable, mistakes: FoundMistakes) -> 
     for j, cells in rows.unread.items():
         reasons.add(cells.rows, "cannot be read", j)
     _reasons_of_words(model, rows, reasons)
+    swappable = np.zeros(table.rows.shape, dtype=bool)
+    for cell in mistakes.swappable:
+        swappable[cell] = True
     for k in range(table.n_numeric):
-        reasons.of_far_numbers(int(table.order[k]), table.rows[:, k], flagged, bounds)
+        j = int(table.order[k])
+        if (
+            table.columns is None or table.columns.columns[j].kind != "time"
+        ):  # what is usual is no date that stood there
+            reasons.of_far_numbers(j, table.rows[:, k], flagged, bounds, swappable[:, k])
     return replace(told, repairs=reasons.found)
 
 

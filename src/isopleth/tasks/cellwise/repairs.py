@@ -94,11 +94,16 @@ class RepairReasons:
         for i, mistake in self._cells.mistakes.items():
             self.found |= {(i, int(order[k])): said(mistake) for k in mistake.columns}
 
-    def of_far_numbers(self, j: int, numbers: np.ndarray, flagged: np.ndarray, bounds: np.ndarray) -> None:
-        """Give the reason of numbers far beyond all those of rows without a flag, which their law alone condemns."""
+    def of_far_numbers(
+        self, j: int, numbers: np.ndarray, flagged: np.ndarray, bounds: np.ndarray, swappable: np.ndarray
+    ) -> None:
+        """Give the reason of numbers far beyond all those of rows without a flag, which their law alone condemns.
+
+        What may stand in the place of another cell of its row is left: that cell may hold what should stand here.
+        """
         others = numbers[~flagged.any(axis=1) & ~np.isnan(numbers)]
         if len(others):
             alone = np.nan_to_num(self._cells.excess[:, j]) > bounds[:, j]
             low, high = others.min(), others.max()
             beyond = np.maximum(numbers - high, low - numbers)
-            self.add((beyond > _FAR * (high - low)) & alone, "far beyond all others of its column", j)
+            self.add((beyond > _FAR * (high - low)) & alone & ~swappable, "far beyond all others of its column", j)

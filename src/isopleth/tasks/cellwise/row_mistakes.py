@@ -11,7 +11,7 @@ import numpy as np
 from isopleth.core.steps import recorded_step
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.rules import Equation
+from isopleth.tables.rules import Exact
 from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
 from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
 from isopleth.tasks.cellwise.model import CellModel
@@ -26,6 +26,13 @@ def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known:
     numbers = [
         k for k in range(table.n_numeric) if k not in table.limits.columns and (kinds is None or kinds[k] == "numeric")
     ]
+    schema = [] if table.columns is None else [table.columns.columns[place] for place in table.order]
+    # Where a time has a zone its digits are not those of the seconds.
+    dates = {
+        k: column.origin
+        for k, column in enumerate(schema)
+        if column.kind == "time" and column.zone is None and not column.clock
+    }
     judge = _Judge(model, table)
     found = in_encoded_order(table, scores)
 
@@ -37,7 +44,7 @@ def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known:
         return out
 
     bounds, solved = in_encoded_order(table, model.bounds_at(table)), _solved(model.evidence, table)
-    return found_mistakes(table.rows, found, bounds, numbers, judge, standing, _reads(model, table), solved)
+    return found_mistakes(table.rows, found, bounds, numbers, judge, standing, _reads(model, table), solved, dates)
 
 
 def _reads(model: CellModel, table: CheckedRows) -> np.ndarray:
@@ -88,8 +95,8 @@ def _solved(evidence: CellEvidence, table: CheckedRows) -> list[Mistake]:
     return found
 
 
-def solved_for(rule: Equation, name: str, cells: dict[str, Any]) -> np.ndarray:
+def solved_for(rule: Exact, name: str, cells: dict[str, Any]) -> np.ndarray:
     """Return what an equation says of one of its columns, in the step in which this is recorded."""
-    said = rule.relation.solved_for(name, cells)
+    said = rule.solved_for(name, cells)
     step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=RECORDED)
     return np.round(np.rint(said / step) * step, 9) if step else said
