@@ -45,13 +45,11 @@ class JsonKeys(Directive):
             section += nodes.title(text=f"{name} --json")
             section += _table(keys)
             if row:
-                of_table = (
-                    "Each object in its table has:"
-                    if "table" in keys
-                    else "With a context each object is one of these:"
-                )
-                section += nodes.paragraph(text=of_table)
+                section += nodes.paragraph(text="Each object in its table has:")
                 section += _table(row)
+            for kind, others in printed.others.items():
+                section += nodes.paragraph(text=f"An object of the kind {kind} has:")
+                section += _table(others)
             sections.append(section)
         return sections
 

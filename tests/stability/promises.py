@@ -114,7 +114,7 @@ def json_keys() -> dict[str, dict[str, str]]:
     for command, printed in SCHEMAS.items():
         keys = {name: key.kind for name, key in printed.keys.items()}
         inside = {name: fact.items for name, fact in printed.facts.items() if fact.items} | {"table": printed.row_keys}
-        found[f"isopleth {command} --json"] = keys | _dotted(inside)
+        found[f"isopleth {command} --json"] = keys | _dotted(inside | printed.others)
     for result in _results():
         facts = {name: fact.kind for name, fact in result.facts.items()}
         inside = {name: fact.items for name, fact in result.facts.items() if fact.items} | {"table": result.row_keys}

@@ -15,6 +15,7 @@ from isopleth.results.result import Result
 # Keys of every object, and of every result.
 _COMMON = {"result": Key("string", "kind of the result"), "isopleth": Key("string", "version")}
 _NO_KEYS: dict[str, Key] = {}
+_NO_OTHERS: dict[str, dict[str, Key]] = {}
 _SUMMARY = {"summary": Key("list of string", "the finding in sentences")}
 
 
@@ -25,6 +26,9 @@ class Printed(NamedTuple):
     more: dict[str, Key] = _NO_KEYS
     more_of_rows: dict[str, Key] = _NO_KEYS
     rows: str = ""
+    others: dict[str, dict[str, Key]] = (
+        _NO_OTHERS  # by kind, keys of further objects of a command that prints an object a line
+    )
 
     @property
     def declared(self) -> type[Result]:
@@ -148,7 +152,7 @@ SCHEMAS = {
         rows="one object for each column",
     ),
     "fit": Printed(more=_MODEL),
-    "monitor": Printed(more=_ALARM, more_of_rows=_PAGE),
+    "monitor": Printed(more=_ALARM, others={"page": _PAGE, "absence": _ABSENCE}),
     "prior": Printed("class_prior.result.ClassPriors", rows="one object for each class"),
     "sample": Printed("made_rows.result.MadeRows", _FILE, rows="empty: the rows are in the file"),
     "score": Printed(more=_SCORED),
@@ -158,8 +162,8 @@ SCHEMAS = {
 def json_schema(command: str) -> dict[str, Any]:
     """Return the JSON Schema of the object that a command prints with --json; `monitor` prints one object a line."""
     printed = SCHEMAS[command]
-    if command == "monitor":  # an object of one kind or of the other
-        schema: dict[str, Any] = {"anyOf": [schema_of(each) for each in (_ALARM, _PAGE, _ABSENCE)]}
+    if printed.others:
+        schema: dict[str, Any] = {"anyOf": [schema_of(each) for each in (printed.more, *printed.others.values())]}
     else:
         schema = schema_of(
             printed.keys, {name: fact.items for name, fact in printed.facts.items()} | {"table": printed.row_keys}
