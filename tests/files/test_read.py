@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import json
 import warnings
 from datetime import UTC, datetime
@@ -213,3 +215,38 @@ def test_a_name_that_looks_like_a_column_is_offered():
     for model in (KDE(bounds={"sped": (0.0, None)}), KDE(frame="whitn")):
         with pytest.raises(InputError, match=r"perhaps '(speed|whiten)' is meant"):
             model.fit(frame)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["7.7", "5.841", "656"],  # as programs write decimals
+        ["7.700", "5.841", "656.000"],
+        ["7.741", "5.841", "656"],
+        ["7.700", "5.841", "6566"],
+        ["0.700", "5.841", "656"],
+    ],
+)
+def test_points_that_separate_no_thousands_are_decimal(tmp_path, cells):
+    (tmp_path / "t.csv").write_text("a;b\n" + "".join(f"{cell};{i}\n" for i, cell in enumerate(cells)))
+    assert read_table(tmp_path / "t.csv").numbers()[:, 0].tolist() == [float(cell) for cell in cells]
+
+
+def test_errors_of_spreadsheets_are_missing_cells(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n#N/A,red\n" + "1.5,#REF!\n2.5,blue\n" * 4 + "#DIV/0!,red\n")
+    table = read_table(tmp_path / "t.csv")
+    assert np.isnan(table.numbers()).sum() == 2
+    assert table.schema.columns[1].levels == ("blue", "red")
+
+
+def test_files_are_closed_once_they_are_read(tmp_path):
+    text = "a,b\n" + "1.5,x\n2.5,y\n" * 6
+    (tmp_path / "t.csv").write_text(text)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (tmp_path / "16.csv").write_bytes(text.encode("utf-16"))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        for name in ("t.csv", "t.csv.gz", "16.csv"):
+            read_table(tmp_path / name)
+        gc.collect()
+    assert not [each for each in heard if each.category is ResourceWarning and str(tmp_path) in str(each.message)]

@@ -75,6 +75,11 @@ REFUSED = {
     "header again, by blanks": ("a b\n1 2\n" * 600, ["line 3 repeats the header of line 1"], {}),
     "two signs": ("a;b\n1,5;2\n3;4\n1,234.5;2\n", ["line 2 has '1,5' and line 4 has '1,234.5'"], {}),
     "either sign": ("a;b\n1,234;2\n2,345;3\n", ["line 2: '1,234' may be 1234 or 1.234"], {"value": "1,234"}),
+    "points of thousands": (
+        "a;b\n7.700;77\n5.841;58\n656;6\n",
+        ["line 2: '7.700' may be 7700 or 7.700"],
+        {"value": "7.700"},
+    ),
     "two dates": ("a,d\n1,2024-01-31\n2,01.02.2024\n", ["'d'", "two formats", "line 2", "line 3"], {}),
     "days or months first": ("d\n31/01/2024\n02/28/2024\n", ["'d'", "two formats", "line 2", "line 3"], {}),
     "zone or none": ("d\n2024-01-31 12:00Z\n2024-01-31 12:00\n", ["two formats", "line 2", "line 3"], {}),

@@ -121,6 +121,8 @@ def test_a_column_of_amounts_has_one_unit():
     assert found.unread.texts == ("7 EUR",)
     assert "'$1,200' is read as the number 1200.0, without '$'" in str(found.notes[0])
     assert str(read(["5 cm", "2 in"] * 10).values.type) == "string"
+    assert "look like numbers with a sign or unit, such as 'EUR 38'" in str(read(["EUR 38", "USD 3"] * 10).notes[0])
+    assert "look like lengths of time, such as '25:10'" in str(read(["25:10", "3:05", "101:59"] * 10).notes[0])
     german = read(["1.234,50 \u20ac", "17,20 \u20ac"] * 10)
     assert german.values.to_pylist()[:2] == [1234.5, 17.2]
 

@@ -22,6 +22,7 @@ import pyarrow.csv as arrow_csv
 
 from isopleth.core.errors import Hint, InputError
 from isopleth.files.source import Source, likely_encoding
+from isopleth.tables.cells import SPREADSHEET_ERRORS
 from isopleth.tables.numerals import Numerals, numerals_of
 
 _PIECE = 2**20  # bytes that are read, scanned and parsed at a time: their positions of quotes stay in the cache
@@ -33,7 +34,7 @@ _DELIMITERS = ("\t", ";", "|", ",")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _SEPARATOR = re.compile(r'"?sep=(.)"?')
 _NEWLINE, _RETURN, _QUOTE, _COMMENT, _BLANK = 10, 13, 34, 35, 32
-_MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_MISSING = {word.lower() for word in SPREADSHEET_ERRORS} | {"", "na", "n/a", "nan", "null", "none", "?"}
 
 
 class Place(NamedTuple):

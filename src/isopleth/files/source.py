@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 import tempfile
+import weakref
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,6 +40,9 @@ class Source:
     suffix: str
     limit: int = MAX_UNPACKED
     encoding: str = "utf-8"  # that the text had before it was transcoded
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, self.file.close)  # with it and not some time later, which Python warns of
 
     def __str__(self) -> str:
         return str(self.shown)
@@ -101,23 +105,22 @@ def opened(path: str | os.PathLike[str], max_unpacked: int | None = None) -> Sou
     source = Source(file, shown, shown.suffix.lower(), limit)
     if source.suffix not in _PACKINGS:
         return source
-    if not _beginning(source).startswith(_PACKINGS[source.suffix][0]):
+    if not _beginning(file).startswith(_PACKINGS[source.suffix][0]):
         raise InputError(f"{shown} is named {source.suffix} but its content is not; rename it or save it again.")
-    return _unpacked(source, source.suffix, shown.with_suffix("").suffix.lower())
+    return Source(_unpacked(source, source.suffix), shown, shown.with_suffix("").suffix.lower(), limit)
 
 
-def _unpacked(packed: Source, packing: str, suffix: str) -> Source:
+def _unpacked(packed: Source, packing: str) -> BinaryIO:
     """Unpack a compressed file to a temporary one."""
     import pyarrow
 
     try:
         with _PACKINGS[packing][1](packed.file) as file:
-            copy = _copied(iter(lambda: file.read(_PIECE), b""), packed)
+            return _copied(iter(lambda: file.read(_PIECE), b""), packed)
     except (EOFError, zlib.error, lzma.LZMAError, pyarrow.ArrowException, OSError) as error:
         if getattr(error, "errno", None) is not None:
             raise
         raise InputError(f"{packed} is damaged or cut short; compress it again.") from None
-    return Source(copy, packed.shown, suffix, packed.limit)
 
 
 def _copied(pieces: Iterator[bytes], source: Source) -> BinaryIO:
@@ -133,21 +136,19 @@ def _copied(pieces: Iterator[bytes], source: Source) -> BinaryIO:
 
 def _standard_input(limit: int) -> Source:
     """Copy standard input; its first bytes say the format."""
-    copy = tempfile.TemporaryFile(prefix="isopleth-")  # noqa: SIM115
-    shutil.copyfileobj(sys.stdin.buffer, copy, _PIECE)
-    copy.seek(0)
-    source = Source(cast(BinaryIO, copy), _SHOWN, "", limit)
-    beginning = _beginning(source)
+    file = cast(BinaryIO, tempfile.TemporaryFile(prefix="isopleth-"))  # noqa: SIM115
+    shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
+    beginning = _beginning(file)
     for packing, (magic, _) in _PACKINGS.items():
         if beginning.startswith(magic):
-            source = _unpacked(source, packing, "")
-    return Source(source.file, _SHOWN, _suffix_by_content(source), limit)
+            file = _unpacked(Source(file, _SHOWN, "", limit), packing)
+    return Source(file, _SHOWN, _suffix_by_content(file), limit)
 
 
-def _beginning(source: Source, size: int = 64) -> bytes:
-    source.file.seek(0)
-    found = source.file.read(size)
-    source.file.seek(0)
+def _beginning(file: BinaryIO, size: int = 64) -> bytes:
+    file.seek(0)
+    found = file.read(size)
+    file.seek(0)
     return found
 
 
@@ -164,25 +165,25 @@ _BINARY = {
 }
 
 
-def _suffix_by_content(source: Source) -> str:
+def _suffix_by_content(file: BinaryIO) -> str:
     """Return the suffix of a file by its first bytes."""
     from zipfile import BadZipFile, ZipFile
 
-    beginning = _beginning(source)
+    beginning = _beginning(file)
     suffix = next((suffix for magic, (suffix, _) in _BINARY.items() if beginning.startswith(magic)), "")
     if suffix == ".xlsx":
         try:
-            with ZipFile(source.file) as archive:
+            with ZipFile(file) as archive:
                 suffix = ".npz" if any(name.endswith(".npy") for name in archive.namelist()) else ".xlsx"
         except BadZipFile:
             suffix = ".npz"
-        source.file.seek(0)
+        file.seek(0)
     return suffix or (".jsonl" if beginning.lstrip().startswith(b"{") else ".csv")
 
 
 def check_beginning(source: Source, magic: tuple[bytes, ...]) -> None:
     """Refuse a file whose first bytes are of another format than its suffix."""
-    beginning = _beginning(source)
+    beginning = _beginning(source.file)
     if not beginning:
         raise InputError(f"{source} is empty; a table is needed.")
     if magic and beginning.startswith(magic):
@@ -203,7 +204,7 @@ _WESTERN, _ALIKE = "cp1252", 0.01
 
 def as_utf8(source: Source, encoding: str | None) -> Source:
     """Return the text of a file in UTF-8; without `encoding` it is UTF-8 already, or begins with the mark of UTF-16."""
-    if encoding is None and not _MARKS.match(_beginning(source)):
+    if encoding is None and not _MARKS.match(_beginning(source.file)):
         return source
     name = "utf-16" if encoding is None else likely_encoding(source) if encoding == "auto" else encoding
     decoder = decoder_of(name or "utf-8")
@@ -239,7 +240,7 @@ def likely_encoding(source: Source) -> str | None:
     """Return the encoding that the first bytes of a text have most likely; None if none fits."""
     from charset_normalizer import from_bytes
 
-    found = from_bytes(_beginning(source, _GUESSED))
+    found = from_bytes(_beginning(source.file, _GUESSED))
     best = found.best()
     if best is None:
         return None

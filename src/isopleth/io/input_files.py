@@ -22,11 +22,11 @@ def is_pattern(path: Path) -> bool:
 
 def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
     """Check before any work that a file can be read; `what` is "files" where a pattern may stand for many."""
-    source = Path(path)
+    source, many = Path(path), ""
     if what == "files":
         if is_pattern(source):
             return source
-        what = "file"
+        what, many = "file", f", or all with a pattern in quotes: '{source}/**/*.parquet'"
     if what == "file" and is_pattern(source):
         raise InputError(
             f"{source} does not exist, and as a pattern it may stand for many files where one is read; name one file."
@@ -35,7 +35,7 @@ def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
         return source
     try:
         if source.is_dir():
-            raise InputError(f"{source} is a folder; name a {what} in it.")
+            raise InputError(f"{source} is a folder; name a {what} in it{many}.")
         if not source.exists():
             raise InputError(f"{source} does not exist; check the name and the folder.")
         if not source.is_file():

@@ -10,16 +10,16 @@ from functools import lru_cache
 BLANKS = "\u00a0\u2009\u202f '\u2019"
 _MINUS = r"\-\u2212\u2013"
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|SGD|HKD|KRW|TRY|RUB|ILS"
-_CURRENCY = rf"(?:[A-Z]{{0,2}}[$\u20ac\u00a3\u00a5\u20b9]|{_CODES}|Rs\.?)"
+CURRENCY = rf"(?:[A-Z]{{0,2}}[$\u20ac\u00a3\u00a5\u20b9]|{_CODES}|Rs\.?)"
 # A unit is one short word, or one such as km/h and m2; longer words stand apart from their number.
 _UNIT = (
     r"(?:[%\u2030]|\u00b0? ?[A-Za-z\u00b5\u03bc\u03a9]{1,4}(?:/[A-Za-z]{1,4})?[23\u00b2\u00b3]?|\u00b0|[A-Za-z]{5,12})"
 )
 _MULTIPLES = {"k": 1e3, "K": 1e3, "M": 1e6, "mn": 1e6, "Mio": 1e6, "B": 1e9, "bn": 1e9}
 _DECORATED = re.compile(
-    rf"(?P<limit>[<>]=?|[\u2264\u2265])?\s*(?P<open>\()?\s*(?P<sign>[+{_MINUS}])?\s*(?P<before>{_CURRENCY})?\s*"
+    rf"(?P<limit>[<>]=?|[\u2264\u2265])?\s*(?P<open>\()?\s*(?P<sign>[+{_MINUS}])?\s*(?P<before>{CURRENCY})?\s*"
     rf"(?P<late>[+{_MINUS}])?(?P<core>[0-9.,{BLANKS}]*[0-9][.,]?(?:[eE][-+]?[0-9]+)?)"
-    rf"(?P<gap>\s*)(?P<after>{_CURRENCY}|{_UNIT})?(?P<trail>[{_MINUS}])?\s*(?P<close>\))?"
+    rf"(?P<gap>\s*)(?P<after>{CURRENCY}|{_UNIT})?(?P<trail>[{_MINUS}])?\s*(?P<close>\))?"
 )
 INDIAN = re.compile(r"[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}(?:\.[0-9]*)?")
 _CODE = re.compile(r"0[0-9]")  # 007 is a code, and no number

@@ -24,8 +24,11 @@ from isopleth.tables.text_types import Texts, TypedCells, days_of, moment, round
 from isopleth.tables.unread import NO_ODD_CELLS, CensoredCells, OddCells, UnreadCells, behind
 from isopleth.tables.usual_types import holds_intervals
 
+# What spreadsheets write in cells whose formula has no value.
+SPREADSHEET_ERRORS = frozenset({"#N/A", "#NA", "#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"})
+
 # Cells of text that count as missing.
-MISSING_WORDS = frozenset({"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"})
+MISSING_WORDS = SPREADSHEET_ERRORS | {"", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "Null", "<NA>", "NaT"}
 
 # Words that count as missing as well, in columns where nearly all other cells are numbers, times or truth values.
 MISSING_NUMBERS = frozenset({"-", "--", ".", "none", "None", "unknown", "missing", "NAN"})

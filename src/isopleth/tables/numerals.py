@@ -19,8 +19,10 @@ from isopleth.tables.amounts import BLANKS, INDIAN, core_of
 _SIGN = re.compile(f"[,{BLANKS}]")
 _WITH_SIGNS = re.compile(rf"[-+]?[\d.,{BLANKS}]*\d[\d.,{BLANKS}]*(?:[eE][-+]?\d+)?", re.ASCII)
 
-# A decimal point that separates no group of three digits.
+# A decimal point that separates no group of three digits; one that does, and of these a last digit that decimals leave out.
 _POINT = re.compile(r"[-+]?\d*\.(?:\d{1,2}|\d{4,})", re.ASCII)
+_POINT_OF_THREE = re.compile(r"[-+]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
+_UP_TO_THREE = re.compile(r"[-+]?\d{1,3}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def numerals_of(
     if "?" in evidence:
         line, text = evidence["?"]
         raise InputError(
-            f"{source}, {where} {line}: {text!r} may be {text.replace(',', '')} or {text.replace(',', '.')}",
+            f"{source}, {where} {line}: {text!r} may be {re.sub('[.,]', '', text)} or {text.replace(',', '.')}",
             value=text,
             hint=Hint("say which sign is the decimal one with {decimal}", decimal=...),
         )
@@ -141,11 +143,26 @@ def _of_column(lines: dict[str, int], commas_cut: bool) -> dict[str, tuple[int, 
             for sign in _evidence(core):
                 if not (sign == "," and few):
                     found.setdefault(sign, []).append((lines[text], core))
+    if doubtful := _points_of_groups(list(cores.values())):
+        found.setdefault("?", []).extend((lines[text], core) for text, core in cores.items() if core == doubtful)
     points, commas = len(found.get(".", ())) + len(found.get("point", ())), len(found.get(",", ()))
     if 0 < min(points, commas) <= _RARE * max(points, commas):  # a mistyped one
         for sign in (".", "point") if points < commas else (",",):
             found.pop(sign, None)
     return {sign: cells[0] for sign, cells in found.items()}
+
+
+def _points_of_groups(cores: list[str]) -> str | None:
+    """Return a number whose point may separate thousands, as in 7.700 beside 5.841 and 656.
+
+    A program that writes 656 without decimals would write 7.7, and one that writes 7.700 would write 656.000.
+    """
+    points = [core for core in cores if "." in core]
+    others = [core for core in cores if "." not in core]
+    if not 0 < len(others) <= len(points) or not all(map(_POINT_OF_THREE.fullmatch, points)):
+        return None
+    small = all(map(_UP_TO_THREE.fullmatch, others))
+    return min((core for core in points if core.endswith("0")), default=None) if small else None
 
 
 # Largest share of numbers with the other decimal sign that are mistyped.

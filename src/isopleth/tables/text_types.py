@@ -18,7 +18,7 @@ import pyarrow.compute as compute
 
 from isopleth.core.errors import Hint, InputError, Message, quoted
 from isopleth.core.rows import ALL_INTEGERS
-from isopleth.tables.amounts import BLANKS, Amount, amount_of, is_below_detection
+from isopleth.tables.amounts import BLANKS, CURRENCY, Amount, amount_of, is_below_detection
 from isopleth.tables.dates import (
     CLOCK,
     MONTH_NAME,
@@ -603,7 +603,7 @@ def moment(word: str) -> datetime | None:
 
 # Single letters beside digits are names, as in 3A, and four numbers between points are an address.
 _AMOUNT_LIKE = re.compile(
-    r"(?![-+]?0\d)(?!\d+\.\d+\.\d+\.\d+$)[-+(]?[$€£¥₹]? ?"
+    rf"(?![-+]?0\d)(?!\d+\.\d+\.\d+\.\d+$)[-+(]?{CURRENCY}? ?"
     rf"(?:\d{{1,3}}(?:[.,{BLANKS}]\d{{2,3}})+(?:[.,]\d+)?|\d*[.,]?\d+|\d+(?:,\d+)+)"
     r"\)?(?: ?[%$€£¥₹°]| [^\W\d_]{1,4}|[^\W\d_]{2,4})?-?"
 )
@@ -612,12 +612,15 @@ _DAY_LIKE = re.compile(
     rf"|\d{{1,2}}[ -]?{MONTH_NAME}\.?[ -]?(?:\d{{2}}|\d{{4}})?|{MONTH_NAME}[ -]\d{{1,2}}(?:,? \d{{4}})?",
     re.IGNORECASE,
 )
+# 25:10 is no time of a day.
+_LENGTH_LIKE = re.compile(r"\d{1,4}:[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?")
+_PATTERNS = {"dates or times": _DAY_LIKE, "lengths of time": _LENGTH_LIKE, "numbers": _AMOUNT_LIKE}
 
 
 def looks_like(words: Sequence[str]) -> str | None:
     """Return what words look like that people read as numbers or times, though they are read as words; None for others."""
     some = words[:: max(1, len(words) // _LOOKED_AT)]
-    for what, pattern in (("dates or times", _DAY_LIKE), ("numbers", _AMOUNT_LIKE)):
+    for what, pattern in _PATTERNS.items():
         fitting = sum(pattern.fullmatch(word) is not None for word in some)
         if len(some) > 1 and fitting >= NEARLY_ALL * len(some):
             return what
@@ -632,7 +635,9 @@ def _alike(name: str, texts: Texts) -> tuple[Message, ...]:
     if what is None or odd is None:
         return ()
     how = "as times, write them as 2024-01-31 or 2024-01-31 13:45"
-    if what == "numbers":
+    if what == "lengths of time":
+        how = "as numbers, write them in one unit, such as minutes"
+    elif what == "numbers":
         what = (
             "numbers with a sign or unit"
             if any(not re.fullmatch(r"[\d.,]+", word) for word in known)
