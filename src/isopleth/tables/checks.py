@@ -391,6 +391,8 @@ def encoded_rows(
 # Share of the times at either end of a column that do not count, and the fewest times of which one does not: a mistyped year must
 # not make two tables overlap that follow each other.
 _STRAY, _FEWEST_WITH_STRAY = 0.02, 20
+# Least share of pairs of times of which the second is later, of a column beside one that tells two tables apart.
+_FOLLOWING = 0.9
 
 
 def ends_of_times(rows: np.ndarray, schema: Schema | None) -> tuple[np.ndarray, np.ndarray]:
@@ -407,13 +409,26 @@ def ends_of_times(rows: np.ndarray, schema: Schema | None) -> tuple[np.ndarray, 
 def times_apart(schema: Schema, one: np.ndarray, two: np.ndarray, *, touching: bool) -> dict[int, Any]:
     """Return columns of times, by number, that are nearly all later in one of two tables: they only repeat which table it is.
 
-    With `touching` the latest time of one may be the earliest of the other.
+    With `touching` the latest time of one may be the earliest of the other. Beside such a column others follow it, as deliveries
+    follow orders: of these it is enough that most times are later.
     """
     (first, last), (start, end) = (ends_of_times(rows, schema) for rows in (one, two))
     gap = np.maximum(first - end, start - last)
     touch = (gap == 0.0) & (np.maximum(last, end) > np.minimum(first, start)) & touching
     apart = (gap > 0.0) | touch
+    if apart.any():
+        apart |= np.array([_share_later(one[:, j], two[:, j]) >= _FOLLOWING for j in range(len(apart))])
     return {j: name for j, name in _times_of(schema).items() if apart[j]}
+
+
+def _share_later(one: np.ndarray, two: np.ndarray) -> float:
+    """Return the share of pairs of known times of which that of the later table is later."""
+    one, two = np.sort(one[np.isfinite(one)]), two[np.isfinite(two)]
+    if not len(one) or not len(two):
+        return 0.0
+    before = np.searchsorted(one, two, side="left").mean() / len(one)
+    share = 0.5 * (before + np.searchsorted(one, two, side="right").mean() / len(one))
+    return float(max(share, 1.0 - share))
 
 
 def rising_times(schema: Schema, rows: np.ndarray) -> list[str]:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from isopleth import two_sample_test
+from isopleth import DataWarning, two_sample_test
 
 FAST = {"n_resamples": 99, "n_jobs": 1, "random_state": 0}
 
@@ -40,3 +41,21 @@ def test_groups_of_two_words_are_named_by_theirs_and_equal_medians_by_means():
     words = [sentence for sentence in said(frame[:200], frame[200:]) if "in rows with" in sentence]
     assert len(words) == 1
     assert words[0].startswith("visits is higher in rows with smoker yes (mean ")
+
+
+def test_times_that_follow_times_of_another_month_are_no_difference():
+    rng = np.random.default_rng(0)
+
+    def month(start):
+        ordered = pd.Timestamp(start) + pd.to_timedelta(rng.uniform(0.0, 31.0, 200), unit="D")
+        days = pd.to_timedelta(rng.uniform(1.0, 6.0, 200), unit="D")
+        birth = pd.Timestamp("1980-01-01") + pd.to_timedelta(rng.uniform(0.0, 9000.0, 200), unit="D")
+        return pd.DataFrame({"ordered": ordered, "delivered": ordered + days, "birth": birth, "x": rng.normal(size=200)})
+
+    with pytest.warns(DataWarning, match="'ordered' .*, 'delivered' .*; to compare the time from one to the other"):
+        found = two_sample_test(month("2025-03-01"), month("2025-04-01"), n_resamples=99, random_state=0)
+    assert set(found.set_aside) == {"ordered", "delivered"}
+    assert found.pvalue > 0.05
+    # Without such a column beside it, times that are mostly later are compared.
+    first, second = (month(start)[["delivered", "x"]] for start in ("2025-03-01", "2025-04-01"))
+    assert not two_sample_test(first, second, n_resamples=19, random_state=0).set_aside

@@ -104,15 +104,16 @@ def _without_times_apart(x: CheckedRows, y: CheckedRows) -> tuple[CheckedRows, C
     apart = times_apart(schema, x.rows, y.rows, touching=True)
     if not apart or len(apart) == len(schema.columns):
         return x, y
-    _warn_of_left_out(apart.values(), TIMES_APART)
+    between = "to compare the time from one to the other, give a column with it" if len(apart) > 1 else None
+    _warn_of_left_out(apart.values(), TIMES_APART, between)
     left = schema.without(apart.values(), TIMES_APART)
     x, y = (replace(each, rows=np.delete(each.rows, list(apart), axis=1), columns=left) for each in (x, y))
     return x, y
 
 
-def _warn_of_left_out(names: Iterable[Any], why: str) -> None:
+def _warn_of_left_out(names: Iterable[Any], why: str, hint: str | None = None) -> None:
     left_out = listed([f"{str(name)!r} ({why})" for name in names])
-    warn_user(f"columns left out: {left_out}.")
+    warn_user(f"columns left out: {left_out}" if hint else f"columns left out: {left_out}.", hint=hint)
 
 
 def _checked_groups(groups: Any, sizes: tuple[int, int]) -> tuple[np.ndarray, np.ndarray] | None:
