@@ -96,7 +96,7 @@ def test_the_detector_tells_states_in_words_table_and_picture():
     result = detector.result_
     assert detector.states_.tolist() == [0, 1, 0]
     assert list(result.table()["state"]) == [1, 0]
-    assert "Segments 1 and 3 are alike: a state comes back." in result.text()
+    assert "State 0 comes back: of the 3 parts between changes, 1 and 3 are alike." in result.text()
     names = [one.name for one in result._charts()[0].series]
     assert names == ["value", "level, state 0", "level, state 1"]
     assert ChangePointDetector(random_state=0).fit(np.ones(50)).states_.tolist() == [0]

@@ -50,7 +50,9 @@ def test_times_that_follow_times_of_another_month_are_no_difference():
         ordered = pd.Timestamp(start) + pd.to_timedelta(rng.uniform(0.0, 31.0, 200), unit="D")
         days = pd.to_timedelta(rng.uniform(1.0, 6.0, 200), unit="D")
         birth = pd.Timestamp("1980-01-01") + pd.to_timedelta(rng.uniform(0.0, 9000.0, 200), unit="D")
-        return pd.DataFrame({"ordered": ordered, "delivered": ordered + days, "birth": birth, "x": rng.normal(size=200)})
+        return pd.DataFrame(
+            {"ordered": ordered, "delivered": ordered + days, "birth": birth, "x": rng.normal(size=200)}
+        )
 
     with pytest.warns(DataWarning, match="'ordered' .*, 'delivered' .*; to compare the time from one to the other"):
         found = two_sample_test(month("2025-03-01"), month("2025-04-01"), n_resamples=99, random_state=0)

@@ -392,9 +392,12 @@ class ChangePoints(Result):
     def _returning(self) -> list[str]:
         """Return which segments are in a state that comes back."""
         states = self.segment_states
-        groups = [np.flatnonzero(states == state) + 1 for state in np.unique(states)]
-        alike = [in_words([str(number) for number in group], 8) for group in groups if len(group) > 1]
-        return [f"Segments {numbers} are alike: a state comes back." for numbers in alike]
+        parts = {state: np.flatnonzero(states == state) + 1 for state in np.unique(states).tolist()}
+        alike = {state: in_words(list(map(str, of_it)), 8) for state, of_it in parts.items() if len(of_it) > 1}
+        return [
+            f"State {state} comes back: of the {len(states)} parts between changes, {numbers} are alike."
+            for state, numbers in alike.items()
+        ]
 
     def axis(self) -> tuple[str, np.ndarray, bool]:
         """Return where pictures show the steps: at their times if known, else at their lines of a file, else counted from 0.
