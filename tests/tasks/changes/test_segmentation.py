@@ -310,6 +310,32 @@ def test_shocks_that_fade_are_no_changes_and_lasting_ones_are():
     assert len(describe(steps).location.changes) == 2
 
 
+def test_a_few_shocks_that_fade_slowly_are_no_changes_and_jumps_of_a_walk_are():
+    """Few shocks hardly make tails heavy; with places of their own they are cheaper than segments that begin anew."""
+    places = [60, 112, 150]
+    for seed in range(4):
+        noise = np.random.default_rng(seed).normal(size=190)
+        noise[places] += [18.0, 16.0, 20.0]
+        fading = describe(Noise((0.93,)).series(noise)[:, None])
+        assert fading.shocks
+        assert not len(fading.location.changes)
+        noise[places] = 0.0
+        jump = describe((np.cumsum(noise) - 60.0 * (np.arange(190) >= 112))[:, None])
+        assert jump.location.changes.tolist() == [112]
+
+
+def test_the_cost_of_shocks_at_places_does_not_depend_on_the_unit():
+    y = np.random.default_rng(18).normal(size=120)
+    y[[40, 80]] += 12.0
+    places = np.array([40, 80])
+    own, thousand = cost_of_shocks(y, [0], 0.0, places), cost_of_shocks(1000.0 * y, [0], 0.0, places)
+    assert thousand - own == pytest.approx(2.0 * 120 * np.log(1000.0))
+    rest = np.delete(y, places)
+    assert own - cost_of_shocks(rest, [0], 0.0) == pytest.approx(
+        4.0 * np.log(np.ptp(y)) + 2.0 * np.log(120 / 118), abs=0.5
+    )
+
+
 def test_the_step_in_which_values_are_recorded_is_found():
     rng = np.random.default_rng(0)
     values = rng.normal(size=200)

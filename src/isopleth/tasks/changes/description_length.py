@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 
 import numpy as np
 from scipy.interpolate import BSpline
@@ -211,14 +212,26 @@ def cleaned(values: np.ndarray) -> np.ndarray:
 
 
 def _shocks_are_cheaper(found: Description) -> bool:
-    """Tell whether one autoregression with heavy-tailed shocks is cheaper than segments with innovations of such tails."""
+    """Tell whether one autoregression with heavy-tailed shocks is cheaper than segments with innovations of such tails.
+
+    Shocks at changes, the largest steps first, may have places and sizes that cost what those of changes do. Otherwise a segment
+    that begins anew would be a cheaper description of a shock that fades.
+    """
     n, dim = found.prepared.shape
     segments = found.location.cost + n * dim * np.log(2.0 * np.pi)
     floors = found.floors * (found.location.extents / np.ptp(found.prepared, axis=0)) ** 2
     segments += sum(tail_cost(column**2 + floor) for column, floor in zip(found.innovations.T, floors, strict=True))
-    columns = zip(found.prepared.T, found.location.noises, found.floors, strict=True)
-    shocks = (cost_of_shocks(column, {*range(MOST_LAGS + 1), noise.order}, floor) for column, noise, floor in columns)
-    return bool(sum(shocks) < segments)
+    orders = [{*range(MOST_LAGS + 1), noise.order} for noise in found.location.noises]
+    steps = np.sum(np.diff(found.prepared / found.prepared.std(axis=0), axis=0) ** 2, axis=1)
+    changes = found.location.changes[np.argsort(-steps[found.location.changes - 1], kind="stable")]
+    least = np.inf
+    for count in range(len(changes) + 1):
+        costs = map(cost_of_shocks, found.prepared.T, orders, found.floors, repeat(changes[:count]))
+        cost = sum(costs) + 2.0 * count * float(np.log(n))
+        if cost >= least or cost < segments:
+            return cost < segments
+        least = cost
+    return False
 
 
 # Degrees of freedom of Student's distribution that are compared.
@@ -247,12 +260,18 @@ def tail_cost(squares: np.ndarray) -> float:
     return min(costs)
 
 
-def cost_of_shocks(column: np.ndarray, orders: Iterable[int], floor: float) -> float:
-    """Return the cost of a column as one autoregression with Student's innovations, by reweighted least squares."""
-    return min(_of_order(column, degree, order, floor) for degree in (0, 1) for order in sorted(orders))
+_NO_PLACES = np.empty(0, dtype=int)
 
 
-def _of_order(column: np.ndarray, degree: int, order: int, floor: float) -> float:
+def cost_of_shocks(column: np.ndarray, orders: Iterable[int], floor: float, places: np.ndarray = _NO_PLACES) -> float:
+    """Return the cost of a column as one autoregression with Student's innovations, by reweighted least squares.
+
+    Innovations at `places` may have any size within the range of the column.
+    """
+    return min(_of_order(column, degree, order, floor, places) for degree in (0, 1) for order in sorted(orders))
+
+
+def _of_order(column: np.ndarray, degree: int, order: int, floor: float, places: np.ndarray) -> float:
     """Return the description length of a column as a polynomial with autoregressive errors of this order.
 
     Each number of degrees of freedom begins with the weights of the one before, which are nearly its own.
@@ -261,7 +280,10 @@ def _of_order(column: np.ndarray, degree: int, order: int, floor: float) -> floa
     terms = [np.ones(n), *[np.linspace(-1.0, 1.0, n)] * degree, *(column[order - i : -i] for i in range(1, order + 1))]
     design, values = np.array(terms), column[order:]
     fixed = order * (np.log(2.0 * np.pi * column.var()) + 1.0) + (len(design) + 2) * np.log(len(column))
-    weight, costs = np.ones(n), []
+    fixed += 2.0 * len(places) * np.log(np.ptp(column))
+    known = ~np.isin(np.arange(order, len(column)), places)
+    design, values = design[:, known], values[known]
+    weight, costs = np.ones(len(values)), []
     for freedom in FREEDOMS[::-1]:  # the first is nearly normal, with equal weights
         squares, variance, weight = _reweighted(design, values, freedom, weight, floor)
         costs.append(_minus_twice_likelihood(squares, freedom, variance))
