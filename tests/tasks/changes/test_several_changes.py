@@ -6,6 +6,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from isopleth import ChangePointDetector
 from isopleth.tasks.changes.embedding import Blocks
@@ -62,6 +63,25 @@ def test_several_changes_hold_the_level_where_there_are_none():
         rows = rows[1:] + 0.3 * rows[:-1]
         alarms += len(ContrastScan(rows, Blocks(1.0, 70, 1), rng).changes(0.1)) > 0
     assert alarms <= 14  # a binomial law at 0.1 is above that with a probability below 0.001
+
+
+def test_several_steps_are_compared_with_the_memory_of_the_whole_segment():
+    """Between neighbouring places a slow memory is often too short to be seen."""
+    each, together = 0, 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        memory = lfilter([1.0], [1.0, -0.95], rng.normal(size=260))[100:] * np.sqrt(1.0 - 0.95**2)
+        rows = rng.normal(size=(160, 3)) + 0.6 * memory[:, None] * [1.0, 0.0, 0.0]
+        # Blocks are not joined here, so that the comparison with memory decides alone.
+        scan = ContrastScan(rows, Blocks(5.0, 160, 1), rng, 100.0, remembers=True)
+        for places in best_places(rows, 7, 4):
+            bounds = [0, *places, 160]
+            if len(places) > 1 and all(scan._is_step(*bounds[i : i + 3]) for i in range(len(places))):
+                each, together = each + 1, together + scan._are_steps(bounds)
+    assert each >= 8
+    assert together <= 2
+    comes_back = np.random.default_rng(30).normal(size=(160, 3)) + 1.5 * np.repeat([0.0, 1.0, 0.0, 1.0], 40)[:, None]
+    assert ContrastScan(comes_back, Blocks(5.0, 160, 1), rng, 100.0, remembers=True)._are_steps([0, 40, 80, 120, 160])
 
 
 def test_waves_of_one_period_whose_harmonics_come_back_are_found():

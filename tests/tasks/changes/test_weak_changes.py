@@ -142,22 +142,27 @@ def test_a_burst_of_scatter_is_no_level_and_a_short_level_is_one(monkeypatch):
     assert kept(burst) >= 16  # with the same weight for all steps
 
 
+@pytest.mark.parametrize("places", [[50], [30, 80]])
 @pytest.mark.parametrize(("phi", "share", "size"), [(0.0, 0.0, 0.0), (0.9, 0.8, 0.0), (0.6, 0.3, 2.0), (0.0, 0.0, 1.0)])
-def test_memory_and_a_step_cost_what_dense_covariances_give(phi, share, size):
+def test_memory_and_steps_cost_what_dense_covariances_give(phi, share, size, places):
     """Cosine coefficients are an approximation: whole likelihoods of the same memories are within a few nats."""
-    n, place, rng = 120, 50, np.random.default_rng(0)
+    n, rng = 120, np.random.default_rng(0)
     memory = lfilter([1.0], [1.0, -phi], rng.normal(size=n + 100))[100:] * np.sqrt(1.0 - phi**2)
-    line = np.sqrt(1.0 - share) * memory + np.sqrt(share) * rng.normal(size=n) + size * (np.arange(n) >= place)
+    steps = (np.arange(n)[:, None] >= places).astype(float)
+    line = np.sqrt(1.0 - share) * memory + np.sqrt(share) * rng.normal(size=n) + size * steps[:, 0]
+    turns = steps @ (-1.0) ** np.arange(len(places))[:, None]
     contrasts = null_space(np.ones((1, n))).T
-    values, step = contrasts @ line, contrasts @ (np.arange(n) >= place)
     costs = []
     for one, noise in _MEMORIES:
         covariance = (1.0 - noise) * toeplitz(one ** np.arange(n)) + noise * np.eye(n)
         root = np.linalg.cholesky(contrasts @ covariance @ contrasts.T)
-        white, jump = np.linalg.solve(root, values), np.linalg.solve(root, step)
-        left = white - jump * (jump @ white) / (jump @ jump)
         fixed = 2.0 * np.log(np.diag(root)).sum() + np.log(n) * np.count_nonzero([one, noise])
-        costs.append([(n - 1) * np.log(some @ some) + fixed for some in (white, left)])
-    expected = np.min(costs, axis=0)
-    alone, with_step = _costs_of_memory(line, place)
-    assert alone - with_step + 3.0 * np.log(n) == pytest.approx(expected[0] - expected[1], abs=2.0)
+        white, own = np.linalg.solve(root, contrasts @ line), []
+        for design in (steps[:, :0], steps, turns):
+            jumps = np.linalg.solve(root, contrasts @ design)
+            left = white - jumps @ np.linalg.lstsq(jumps, white, rcond=None)[0]
+            own.append((n - 1) * np.log(left @ left) + fixed + np.log(n) * design.shape[1])
+        costs.append(own)
+    expected, of_places = np.min(costs, axis=0), 2.0 * len(places) * np.log(n)
+    alone, with_steps = _costs_of_memory(line, np.array(places))
+    assert alone - with_steps == pytest.approx(expected[0] - expected[1:].min() - of_places, abs=2.0)

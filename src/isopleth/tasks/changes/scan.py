@@ -89,6 +89,7 @@ class ContrastScan:
         self._least = max(_LEAST_BLOCKS, int(np.ceil(_LEAST_SHARE * blocks.count)))
         # What a step is compared with: by how much it is explained better in another way, and whether by what wanders beside it.
         self._gradual = [self._drift_ahead] + [self._past_ahead] * remembers
+        self._remembers = remembers
         self._wanders = not remembers and len(self._means) >= _MANY_BLOCKS
 
     @property
@@ -179,6 +180,15 @@ class ContrastScan:
             return False
         return not self._wanders or self._share_of_step(start, place, end) >= _LEAST_SHARE_OF_STEP
 
+    def _are_steps(self, bounds: list[int]) -> bool:
+        """Tell whether several changes are steps, each between its neighbours and all in the whole segment.
+
+        The segments between neighbours are often too short to show a memory that the whole one shows.
+        """
+        if not all(self._is_step(*bounds[i : i + 3]) for i in range(len(bounds) - 2)):
+            return False
+        return not self._remembers or self._past_ahead(*bounds) <= 0.0
+
     def _step(self, start: int, place: int, end: int) -> tuple[np.ndarray, float]:
         """Return the whitened components of a segment around their means, and how much a step at a place explains of them."""
         rest = _whitened(_components(self._means[start:end])[0][None])[0]
@@ -197,12 +207,17 @@ class ContrastScan:
         parabola = sum(float(term @ along) ** 2 / float(term @ term) for term in (time, square))
         return max(line, parabola) - step
 
-    def _past_ahead(self, start: int, place: int, end: int) -> float:
-        """Return how much cheaper memory alone describes a segment than memory and a step, which must clearly win."""
-        white = _whitened(_components(self._means[start:end])[0][None])[0]
-        jump = white[place - start :].mean(axis=0) - white[: place - start].mean(axis=0)
-        alone, with_step = _costs_of_memory(white @ jump, place - start)
-        return with_step - alone + _CLEARLY
+    def _past_ahead(self, start: int, *bounds: int) -> float:
+        """Return how much cheaper memory alone describes a segment than memory and steps, which must clearly win.
+
+        Blocks are compared along the line on which the means between the steps differ most.
+        """
+        white = _whitened(_components(self._means[start : bounds[-1]])[0][None])[0]
+        places = np.array(bounds[:-1]) - start
+        parts = np.split(white - white.mean(axis=0), places)
+        means = np.array([part.sum(axis=0) / np.sqrt(len(part)) for part in parts])
+        alone, with_steps = _costs_of_memory(white @ np.linalg.svd(means)[2][0], places)
+        return with_steps - alone + _CLEARLY * len(places)
 
     def _beside_wander(self, places: list[int]) -> set[int]:
         """Return the places whose steps are larger than what wanders beside them; the least of the others is removed first.
@@ -247,9 +262,7 @@ class ContrastScan:
             weakest = int(contrasts_at(white, places).argmin())
             share = _OF_ONE if len(places) == 1 else _OF_SEVERAL
             pvalue = min(1.0, self._pvalue_given_others(rows, places, weakest) / share)
-            bounds = [start, *(start + place for place in places), end]
-            around = zip(bounds, bounds[1:], bounds[2:], strict=False)
-            if pvalue <= rate and (len(places) == 1 or all(self._is_step(*one) for one in around)):
+            if pvalue <= rate and (len(places) == 1 or self._are_steps([start, *(start + one for one in places), end])):
                 return dict.fromkeys(places, pvalue)
         return {}
 
@@ -357,23 +370,31 @@ def _scanned(rows: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
     return contrasts.argmax(axis=1) + least, contrasts.max(axis=1)
 
 
-def _costs_of_memory(line: np.ndarray, place: int) -> tuple[float, float]:
-    """Return the costs of an autoregression measured with noise, without and with a step, whose place costs as in a description.
+def _costs_of_memory(line: np.ndarray, places: np.ndarray) -> tuple[float, float]:
+    """Return the costs of an autoregression measured with noise, without and with steps, whose places cost as in a description.
 
     Blocks measure scatter roughly, so its memory hardly shows between neighbours but adds up over many. Cosine coefficients
     are nearly independent, with the spectral density as their variances.
     """
     n = len(line)
-    values, step = (dct(some, norm="ortho")[1:] for some in (line, (np.arange(n) >= place).astype(np.float64)))
+    steps = (np.arange(n) >= places[:, None]).astype(np.float64)
+    rows = dct(np.vstack([steps, line]), norm="ortho")[:, 1:]
     phi, noise = _MEMORIES[:, :1], _MEMORIES[:, 1:]
     turns = np.cos(np.pi * np.arange(1, n) / n)
     density = noise + (1.0 - noise) * (1.0 - phi**2) / (1.0 - 2.0 * phi * turns + phi**2)
-    square, both, own = (np.sum(term / density, axis=1) for term in (values**2, values * step, step**2))
+    products = (rows / density[:, None]) @ rows.T
+    own, both, square = products[:, :-1, :-1], products[:, :-1, -1:], products[:, -1, -1]
+    explained = np.sum(both * np.linalg.solve(own, both), axis=(1, 2))
     fixed = np.log(density).sum(axis=1) + np.log(n) * np.count_nonzero(_MEMORIES, axis=1)
-    least = 1e-12 * square
     alone = np.min((n - 1) * np.log(square) + fixed)
-    with_step = np.min((n - 1) * np.log(np.maximum(square - both**2 / own, least)) + fixed) + 3.0 * np.log(n)
-    return float(alone), float(with_step)
+    left = np.maximum(square - explained, 1e-12 * square)
+    with_steps = np.min((n - 1) * np.log(left) + fixed) + 3.0 * len(places) * np.log(n)
+    # Two levels that take turns have a single coefficient.
+    signs = (-1.0) ** np.arange(len(places))
+    turns = (both[:, :, 0] @ signs) ** 2 / (signs @ own @ signs)
+    left = np.maximum(square - turns, 1e-12 * square)
+    with_turns = np.min((n - 1) * np.log(left) + fixed) + (2.0 * len(places) + 1.0) * np.log(n)
+    return float(alone), float(min(with_steps, with_turns))
 
 
 def _pvalue(largest: float, null: np.ndarray) -> float:
