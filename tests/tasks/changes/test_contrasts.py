@@ -52,19 +52,25 @@ def test_costs_of_memory_are_likelihoods_of_cosine_coefficients():
     walk = np.linalg.cholesky(toeplitz(0.95 ** np.arange(n))) @ rng.normal(size=n)
     stepped = 3.0 * (np.arange(n) >= 170)
     for line, there in ((noise, False), (noise + stepped, True), (walk, False), (0.1 * walk + stepped, True)):
-        alone, with_step = _costs_of_memory(line, 170)
+        alone, with_step = _costs_of_memory(line, np.array([170]))
         assert (with_step < alone) == there
-        units = _costs_of_memory(7.0 * line + 3.0, 170)
+        units = _costs_of_memory(7.0 * line + 3.0, np.array([170]))
         np.testing.assert_allclose(np.diff(units), with_step - alone, atol=1e-6)
         assert units[0] - alone == pytest.approx(2.0 * (n - 1) * np.log(7.0))
-        backwards = _costs_of_memory(-line[::-1], n - 170)
+        backwards = _costs_of_memory(-line[::-1], np.array([n - 170]))
         np.testing.assert_allclose(backwards, (alone, with_step), atol=1e-6)
     # Without memory and noise the coefficients of independent rows are independent: a plain likelihood, or a cheaper memory.
-    alone, with_step = _costs_of_memory(noise, 170)
+    alone, with_step = _costs_of_memory(noise, np.array([170]))
     rest = noise - noise.mean()
     assert alone <= (n - 1) * np.log(rest @ rest) + 1e-9
     gain = explained(noise[:, None], stepped)
     assert with_step <= (n - 1) * np.log(rest @ rest - gain) + 3.0 * np.log(n) + 1e-9
+    # Of several steps all count, and of levels that take turns one size.
+    places = np.array([100, 200, 300])
+    turns = 3.0 * ((np.arange(n)[:, None] >= places).sum(axis=1) % 2)
+    alone, one = _costs_of_memory(noise + turns, places[:1])
+    assert _costs_of_memory(noise + turns, places)[1] < one
+    assert _costs_of_memory(noise + turns, places)[1] < alone
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5])

@@ -391,8 +391,8 @@ def _costs_of_memory(line: np.ndarray, places: np.ndarray) -> tuple[float, float
     with_steps = np.min((n - 1) * np.log(left) + fixed) + 3.0 * len(places) * np.log(n)
     # Two levels that take turns have a single coefficient.
     signs = (-1.0) ** np.arange(len(places))
-    turns = (both[:, :, 0] @ signs) ** 2 / (signs @ own @ signs)
-    left = np.maximum(square - turns, 1e-12 * square)
+    explained = (both[:, :, 0] @ signs) ** 2 / (signs @ own @ signs)
+    left = np.maximum(square - explained, 1e-12 * square)
     with_turns = np.min((n - 1) * np.log(left) + fixed) + (2.0 * len(places) + 1.0) * np.log(n)
     return float(alone), float(min(with_steps, with_turns))
 
