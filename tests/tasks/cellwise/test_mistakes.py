@@ -105,6 +105,16 @@ def test_a_rare_number_in_the_range_of_its_column_is_flagged_and_not_replaced():
     assert "only rare beside the others of the row" in " ".join(found.to_dict()["summary"])
 
 
+def test_a_far_number_that_keeps_an_equation_is_flagged_and_not_replaced():
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"units": rng.integers(1, 9, 400).astype(float), "price": rng.uniform(1.0, 3.0, 400).round(2)})
+    table["total"] = (table["units"] * table["price"]).round(2)
+    table.loc[7] = [40.5, 2.0, 81.0]
+    found = CellwiseDetector(random_state=0, n_estimators=20).fit(table).cells()
+    assert found.flagged[7].any()
+    assert not found.repairs
+
+
 def test_given_rules_judge_the_table_of_the_fit():
     table = boxes(100)
     detector = CellwiseDetector(random_state=0, n_estimators=5).fit(table)

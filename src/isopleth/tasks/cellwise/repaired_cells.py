@@ -29,16 +29,27 @@ def repairs_of(model: CellModel, rows: JudgedTable, mistakes: FoundMistakes) -> 
     for j, cells in rows.unread.items():
         reasons.add(cells.rows, "cannot be read", j)
     _reasons_of_words(model, rows, reasons)
-    swappable = np.zeros(table.rows.shape, dtype=bool)
+    left = _in_kept_equations(model, rows)
     for cell in mistakes.swappable:
-        swappable[cell] = True
+        left[cell] = True
     for k in range(table.n_numeric):
         j = int(table.order[k])
         if (
             table.columns is None or table.columns.columns[j].kind != "time"
         ):  # what is usual is no date that stood there
-            reasons.of_far_numbers(j, table.rows[:, k], flagged, bounds, swappable[:, k])
+            reasons.of_far_numbers(j, table.rows[:, k], flagged, bounds, left[:, k])
     return replace(told, repairs=reasons.found)
+
+
+def _in_kept_equations(model: CellModel, rows: JudgedTable) -> np.ndarray:
+    """Return a mask of the encoded cells in equations that their rows keep: another number in one of them alone would break it."""
+    table, evidence = rows.table, model.evidence
+    out, cells = np.zeros(table.rows.shape, dtype=bool), evidence.columns(table)
+    for rule in evidence.equations:
+        places = [evidence.place(table, name) for name in rule.columns]
+        kept = ~rule.breaks(cells) & ~np.isnan(table.rows[:, places]).any(axis=1)
+        out[np.ix_(kept, places)] = True
+    return out
 
 
 def mistake_in_words(model: CellModel, rows: JudgedTable, mistake: Mistake) -> str:

@@ -95,15 +95,15 @@ class RepairReasons:
             self.found |= {(i, int(order[k])): said(mistake) for k in mistake.columns}
 
     def of_far_numbers(
-        self, j: int, numbers: np.ndarray, flagged: np.ndarray, bounds: np.ndarray, swappable: np.ndarray
+        self, j: int, numbers: np.ndarray, flagged: np.ndarray, bounds: np.ndarray, left: np.ndarray
     ) -> None:
         """Give the reason of numbers far beyond all those of rows without a flag, which their law alone condemns.
 
-        What may stand in the place of another cell of its row is left: that cell may hold what should stand here.
+        Some are `left`: those that may stand in the place of another cell of their row, and those that keep an equation with it.
         """
         others = numbers[~flagged.any(axis=1) & ~np.isnan(numbers)]
         if len(others):
             alone = np.nan_to_num(self._cells.excess[:, j]) > bounds[:, j]
             low, high = others.min(), others.max()
             beyond = np.maximum(numbers - high, low - numbers)
-            self.add((beyond > _FAR * (high - low)) & alone & ~swappable, "far beyond all others of its column", j)
+            self.add((beyond > _FAR * (high - low)) & alone & ~left, "far beyond all others of its column", j)
