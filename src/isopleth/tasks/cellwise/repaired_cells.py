@@ -42,7 +42,7 @@ def repairs_of(model: CellModel, rows: JudgedTable, mistakes: FoundMistakes) -> 
 
 
 def _in_kept_equations(model: CellModel, rows: JudgedTable) -> np.ndarray:
-    """Return a mask of the encoded cells in equations that their rows keep: another number in one of them alone would break it."""
+    """Return a mask of the encoded cells in equations that their rows keep: another number in one alone would break it."""
     table, evidence = rows.table, model.evidence
     out, cells = np.zeros(table.rows.shape, dtype=bool), evidence.columns(table)
     for rule in evidence.equations:
