@@ -156,6 +156,19 @@ def test_lines_say_when_a_page_was_opened_and_small_changes_are_not_told(referen
     assert (refused.exit_code, "below 1, where windows are compared" in refused.stderr) == (2, True)
 
 
+def test_a_column_that_joins_a_page_and_a_change_that_grows_are_told(reference):
+    rows = hours("2025-02-03", 14, 3)
+    rows.loc[60:, "errors"] += 6.0
+    rows.loc[60:, "requests"] += 6.0 + 0.3 * np.arange(len(rows) - 60)
+    options = ("--reference", reference, "--run-length", 672)
+    found = [json.loads(line) for line in run(*options, "--json", rows=text(rows)).stdout.splitlines()]
+    for each in found:
+        jsonschema.validate(each, json_schema("monitor"))
+    assert {"opened", "joins", "grows"} <= {each["event"] for each in found}
+    words = run(*options, rows=text(rows)).stdout.replace("\n", " ")
+    assert all(f"): {word}: " in words for word in ("also", "grows"))
+
+
 def test_windows_say_the_time_of_an_alarm(tmp_path):
     few = tmp_path / "few.csv"
     hours("2025-01-06", 5, 2).sample(frac=1.0, random_state=0).to_csv(few, index=False)

@@ -61,8 +61,9 @@ _PAGE = {
     "row_time": Key("string or null", "its time, if rows have times"),
     "event": Key(
         "string",
-        "opened, lasts (an incident that has become a change of the level), turned (a level to the other side of what is usual, "
-        "where another page takes its place), or closed",
+        "opened, joins (another column, whose change is told), lasts (an incident that has become a change of the level), grows "
+        "(a change three times as large as was last said, measured in the rows of a day), turned (a level to the other side of "
+        "what is usual, where another page takes its place), or closed",
     ),
     "page": Key("integer", "number of the page, counted from 1"),
     "kind": Key("string", "level, given (given the other columns), spread, together, or incident"),

@@ -30,7 +30,6 @@ from isopleth.tasks.drift.stream_times import Absence, ClockState, StreamClock, 
 _FEWEST_DAYS = 7.0
 _SECONDS = 86400.0
 _Rows = tuple[FileTable, InputError | None]
-_VERBS = {"opened": "", "lasts": "goes on: ", "turned": "turned: ", "closed": "closed: "}
 
 
 def with_context_columns(run: Run, reference: Path, asked: tuple[str, ...]) -> Run:
@@ -127,7 +126,7 @@ def print_pages(pages: DriftPages, as_json: bool) -> None:
         if isinstance(event, Absence):
             found, words = absence_object(pages, event), pages.absence_words(event)
         else:
-            found, words = as_object(pages, event), f"{_VERBS[event.event]}{printable(pages.words(event.page))}"
+            found, words = as_object(pages, event), printable(pages.event_words(event))
         click.echo(json.dumps(found) if as_json else wrapped(f"{pages.at(event.row, event.seconds)}: {words}"))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -534,3 +535,76 @@ def test_nights_without_rows_are_no_absence_where_the_reference_has_them():
     monitor = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(days("2025-01-06", 21, 0))
     assert not monitor.update(days("2025-01-27", 5, 1)).absent
     assert len(monitor.update(days("2025-02-03", 5, 1)).absent) == 1
+
+
+def test_a_leak_beside_a_step_is_told(monitor):
+    """A deploy makes errors higher at once, and a load that begins to rise is first seen beside them."""
+    rows = stream("2025-01-27", 10, 55)
+    rows.loc[100:, "errors"] += 2.0
+    rows.loc[98:, "load"] += 0.4 + 0.1 * np.arange(len(rows) - 98)
+    pages = monitor.update(rows)
+    step, own = pages.pages
+    joins = next(event for event in pages.events if event.event == "joins")
+    assert (step.columns, step.also, own.columns) == ((2,), (0,), (0,))
+    assert (joins.number, joins.page.columns, joins.page.kind) == (step.number, (0,), "level")
+    assert 100 < step.row < joins.row < 124
+    assert joins.row < own.row < 196
+    assert own.start == joins.page.start
+    grown = [event for event in pages.events if event.event == "grows"]
+    assert {event.number for event in grown} == {own.number}
+    assert 1 <= len(grown) <= 3
+    summary = " ".join(pages.to_dict()["summary"])
+    assert "also: load is higher" in summary
+    assert "grows: load is higher" in summary
+
+
+def test_a_leak_that_begins_as_an_incident_beside_another_is_told(monitor):
+    rows = stream("2025-01-27", 10, 40)
+    rows.loc[100:, "load"] += 8.0
+    rows.loc[100:, "errors"] += 8.0 + 0.2 * np.arange(len(rows) - 100)
+    pages = monitor.update(rows)
+    told = [(event.event, event.page.kind) for event in pages.events if event.page.columns == (2,)]
+    assert told[:3] == [("joins", "incident"), ("joins", "level"), ("opened", "level")]
+    assert [page.columns for page in pages.pages] == [(0,), (2,)]
+
+
+def test_a_leak_alone_is_told_again_where_it_has_grown(monitor):
+    rows = stream("2025-01-27", 14, 31)
+    rows.loc[100:, "errors"] += 0.1 * np.arange(len(rows) - 100)
+    pages = monitor.update(rows)
+    assert len(pages) == 1
+    sizes = [pages.events[0].page.size, *(event.page.size for event in pages.events if event.event == "grows")]
+    assert 2 <= len(sizes) <= 4
+    assert all(after >= 3.0 * before for before, after in pairwise(sizes))
+
+
+def test_a_step_does_not_grow(monitor):
+    for seed in range(8):
+        monitor.state_ = monitor._watch.empty()
+        rows = stream("2025-01-27", 14, [32, seed])
+        rows.loc[100:, "errors"] += 1.0 + 0.5 * seed
+        assert not {event.event for event in monitor.update(rows).events} & {"grows", "joins"}
+
+
+def test_a_small_change_beside_a_large_one_is_not_told():
+    parts = stream("2025-01-06", 14, 20), stream("2025-01-20", 8, 22)
+    for part in parts:
+        part[["load", "errors"]] = np.exp(0.05 * part[["load", "errors"]])
+    reference, rows = parts
+    rows.loc[100:, "errors"] *= 1.5
+    rows.loc[100:, "load"] *= 1.1
+    found = DriftMonitor(context="time", expected_run_length=28 * PER_DAY, min_effect=0.2).fit(reference).update(rows)
+    assert {event.page.columns for event in found.events} == {(2,)}
+    assert not any(page.also for page in found.pages)
+
+
+def test_the_start_of_a_large_step_is_not_early(monitor):
+    starts = []
+    for seed in range(12):
+        monitor.state_ = monitor._watch.empty()
+        rows = stream("2025-01-27", 6, [33, seed])
+        rows.loc[150:, "errors"] += 2.5
+        starts += [page.start for page in monitor.update(rows).pages if page.columns == (2,) and page.row >= 150][:1]
+    assert len(starts) == 12
+    assert 147 <= np.mean(starts) <= 150
+    assert np.median(starts) == 150

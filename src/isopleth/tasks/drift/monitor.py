@@ -170,9 +170,10 @@ class DriftMonitor(StreamMonitor):
     change of the level. A cause has one page. It is closed when no evidence has come for a day, or for three times as long as it
     took to find, and the rows since then are 100 times as likely if the change has ended than if it goes on; it then says since
     when rows are as usual again. That of an incident is closed a twenty-fourth of a day after it, or 12 rows. Columns that
-    joined a page do not keep it open: what goes on in them after it is closed has a page of its own. The page of a level that
-    turns to the other side of what is usual gives way to another one. A reference needs three days, and two weeks where days of
-    the week differ. A missing cell says nothing, and neither does a row of a context that the reference does not have.
+    joined a page do not keep it open: what goes on in them after it is closed has a page of its own, and so has what grows in
+    them to three times of what was said when they joined. An open page whose change grows so says it, too. The page of a level
+    that turns to the other side of what is usual gives way to another one. A reference needs three days, and two weeks where days
+    of the week differ. A missing cell says nothing, and neither does a row of a context that the reference does not have.
 
     Rows whose times go back or repeat are judged by their times, with a warning:
     a row that was held up on its way says as much as others. Times without a row, longer than those of the reference, are

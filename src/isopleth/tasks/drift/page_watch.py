@@ -32,6 +32,11 @@ _CONSTANT = 1e-9
 # evidence is not enough: a weak change may give none for as long as it took to find. The size at which it was found is too large
 # by chance.
 _SURE_OF_THE_END, _TOO_LARGE = float(np.log(100.0)), 1.25
+# A change is said again if it is so many times as large in the rows of a day as was last said. Less than one deviation counts as
+# one: the size of a weak change is known by chance only.
+_GROWN, _LEAST_SAID = 3.0, 1.0
+# Slope of a level that is considered for its start, over the largest one of the evidence.
+_LARGER = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +74,11 @@ class PageEvent(NamedTuple):
     """Event of a page at a row, and the state of the page after it."""
 
     row: int
-    event: str  # "opened"; "lasts" for an incident that has become a change; "turned" to the other side; "closed"
+    # "opened"; "joins" where another column joins; "lasts" for an incident that has become a change; "grows"; "turned" to the
+    # other side; "closed"
+    event: str
     number: int  # number of the page, from 0
-    page: Page
+    page: Page  # of an event "joins" the change of the column that joins
     seconds: float = np.nan  # time of the row
 
 
@@ -93,6 +100,7 @@ class Cause:
     against: float = 0.0  # log likelihood ratio of a change that ended at `end` to one that goes on
     end: int = -1
     end_seconds: float = np.nan
+    said: Page | None = None  # its change as it was last said
 
     @property
     def named(self) -> tuple[int, ...]:
@@ -135,6 +143,7 @@ class CauseState:
     start_seconds: np.ndarray  # (k,): its time
     recent: StreamRows
     incidents: np.ndarray  # (d,): last row of an incident of each column
+    incident_starts: np.ndarray  # (d,): its first row
     base: np.ndarray  # (d,): level about which incidents are judged, and unit of the scores
     unit: np.ndarray
     open: tuple[Cause, ...]
@@ -158,6 +167,7 @@ class CauseState:
             np.zeros(k, dtype=np.intp),
             np.full(k, np.nan),
             StreamRows.empty(d),
+            np.full(d, -(10**9)),
             np.full(d, -(10**9)),
             np.zeros(d),
             np.ones(d),
@@ -203,6 +213,7 @@ class CauseWatch:
         self._sums, self._walks, self._starts = state.sums.copy(), state.walks.copy(), state.starts.copy()
         self._start_seconds = state.start_seconds.copy()
         self._incidents, self._base, self._unit = state.incidents.copy(), state.base.copy(), state.unit.copy()
+        self._incident_starts = state.incident_starts.copy()
         self._open, self._pages, self.events = list(state.open), list(state.pages), list[PageEvent]()
         self._last_incident, day = int(self._incidents.max()), model.per_day
         # Rows that part two incidents, that part two causes, and after which an incident is a change.
@@ -239,6 +250,7 @@ class CauseWatch:
             self._start_seconds,
             self._rows.last(kept),
             self._incidents,
+            self._incident_starts,
             self._base,
             self._unit,
             tuple(self._open),
@@ -410,6 +422,7 @@ class CauseWatch:
             return
         told = change is not None and t - change.row <= model.per_day and self._is_told(change.page)
         if t - self._incidents[j] > self._brief and not told:
+            self._incident_starts[j] = t - model.runs[over[0]] + 1
             self._open_incident(t, j, model.runs[over[0]])
         self._incidents[j] = self._last_incident = t
         k = self._recent_page(t, j)
@@ -418,6 +431,13 @@ class CauseWatch:
             self._update(t, k, page)
             if change is None and j == page.columns[0] and t - page.start >= self._lasting:
                 self._become_level(t, k)
+        own = k is not None and j == self._pages[k].columns[0]
+        start = int(self._incident_starts[j])
+        if change is None and not own and t - start >= self._lasting:
+            # It had joined a page: the evidence of a drift does not count its rows, so that no other page would tell it.
+            cause = self._level_cause(t, len(self._pages), j, start, int(np.sign(self._scores[t - self._offset, j])))
+            self._add_cause(t, cause, self._time(start), joins=True)
+            self._settle(t, j, cause)
 
     def _is_told(self, k: int) -> bool:
         """Tell whether a page is open and large enough to be told."""
@@ -438,15 +458,16 @@ class CauseWatch:
             )
             if t - (page.last if page.kind == "incident" else page.row) <= self._brief and self._is_told(k)
         ]
-        if near:
-            self._join(near[-1], (j,), t)
-            return
         start, sign = t - run + 1, int(np.sign(self._scores[t - self._offset, j] - self._base[j]))
-        self._pages.append(Page(t, start, "incident", (j,), sign, t, seconds=self._time(start)))
-        number = len(self._pages) - 1
+        page = Page(t, start, "incident", (j,), sign, t, seconds=self._time(start))
         for row in range(start, t + 1):
-            self._pages[number] = self._with_extreme(self._pages[number], row, j)
-        self._tell(t, "opened", number, self._pages[number])
+            page = self._with_extreme(page, row, j)
+        if near:
+            self._join(t, near[-1], (j,), page)
+            self._pages[near[-1]] = replace(self._pages[near[-1]], last=t)
+            return
+        self._pages.append(page)
+        self._tell(t, "opened", len(self._pages) - 1, page)
 
     def _with_extreme(self, page: Page, t: int, j: int) -> Page:
         """Return the page of an incident with the cell that is farthest from what is usual."""
@@ -463,21 +484,26 @@ class CauseWatch:
 
     def _become_level(self, t: int, number: int) -> None:
         """Make a page of an incident that goes on one of a level, which mutes what it explains."""
-        page, model = self._pages[number], self._model
-        columns = (page.columns[0], page.columns[0])
-        ratio = int(np.flatnonzero((model.kind == 0) & (model.columns == columns).all(axis=1))[0])
-        hold = max(model.per_day, 3 * (t - page.start))
-        about = number, 0, columns, int(model.statistic[ratio]), page.start, t, hold, t + hold, t, page.direction
-        cause = self._sized_cause(Cause(*about), t)
+        page = self._pages[number]
+        cause = self._level_cause(t, number, page.columns[0], page.start, page.direction)
         self._open.append(cause)
         self._forget(self._muted_by(cause), t)
-        self._settle(t, columns[0], cause)
+        self._settle(t, page.columns[0], cause)
         self._last(t, number, cause)
+
+    def _level_cause(self, t: int, number: int, j: int, start: int, sign: int) -> Cause:
+        """Return the cause of an incident of a column that has become a change of the level."""
+        model = self._model
+        ratio = int(np.flatnonzero((model.kind == 0) & (model.columns[:, 0] == j))[0])
+        hold = max(model.per_day, 3 * (t - start))
+        about = number, 0, (j, j), int(model.statistic[ratio]), start, t, hold, t + hold, t, sign
+        return self._sized_cause(Cause(*about), t)
 
     def _last(self, t: int, number: int, cause: Cause) -> None:
         """Make a page of an incident one of the change that it turned out to be."""
-        page = replace(self._pages[number], kind=KINDS[cause.kind], changed=t)
-        self._tell(t, "lasts", number, self._measured(page, cause, t))
+        page = self._measured(replace(self._pages[number], kind=KINDS[cause.kind], changed=t), cause, t)
+        self._open[self._open.index(cause)] = replace(cause, said=page)
+        self._tell(t, "lasts", number, page)
 
     def _settle_all(self, t: int) -> None:
         for cause in self._open:
@@ -496,11 +522,16 @@ class CauseWatch:
         else:
             self._unit[j] = 2.0
 
-    def _join(self, k: int, columns: tuple[int, ...], last: int) -> None:
-        """Add columns to a page, whose last row of evidence is given; a cause that shows in several columns has one page."""
+    def _join(self, t: int, k: int, columns: tuple[int, ...], change: Page) -> None:
+        """Add columns to a page, and tell their change: a cause that shows in several columns has one page.
+
+        Further incidents of the columns of a page say nothing new, and a change of another kind does.
+        """
         page = self._pages[k]
         fresh = tuple(dict.fromkeys(c for c in columns if c not in page.columns + page.also))
-        self._pages[k] = replace(page, also=page.also + fresh, last=last)
+        self._pages[k] = replace(page, also=page.also + fresh)
+        if fresh or change.kind != "incident":
+            self.events.append(PageEvent(t, "joins", page.number, replace(change, number=page.number), self._time(t)))
 
     def _muted_by(self, cause: Cause, *, given: bool = True) -> np.ndarray:
         """Return the likelihood ratios that an open cause explains; those of other columns `given` the rest say nothing of it.
@@ -543,20 +574,24 @@ class CauseWatch:
         best = self._level_or_spread(t, best)
         start, sign = self._onset(t, best, since), int(np.sign(model.slope[best]))
         one, other = (int(c) for c in model.columns[best])
-        hold = max(model.per_day, 3 * (t - since))
-        joined = self._page_of(t, start) if joins else None
-        number, kind = len(self._pages) if joined is None else joined, int(model.kind[best])
-        about = number, kind, (one, other), int(model.statistic[best]), start, t, hold, t + hold, start, sign
-        cause = self._sized_cause(Cause(*about), t)
-        self._open.append(cause)
-        if joined is None:
-            seconds = self._time(start) if start >= self._offset else seconds
-            self._pages.append(Page(t, start, KINDS[kind], cause.named, sign, t, seconds=seconds))
-        else:
-            self._join(number, (one, other), self._pages[number].last)
+        hold, kind = max(model.per_day, 3 * (t - since)), int(model.kind[best])
+        about = len(self._pages), kind, (one, other), int(model.statistic[best]), start, t, hold, t + hold, start, sign
+        seconds = self._time(start) if start >= self._offset else seconds
+        self._add_cause(t, self._sized_cause(Cause(*about), t), seconds, joins=joins)
+
+    def _add_cause(self, t: int, cause: Cause, seconds: float, *, joins: bool) -> None:
+        """Open a page for a cause, the time of whose start is given, or let it join the page of the same cause."""
+        page = Page(t, cause.start, KINDS[cause.kind], cause.named, cause.sign, t, seconds=seconds)
+        page = self._measured(page, cause, t)
+        joined = self._page_of(t, cause.start) if joins and self._is_large(page) else None
+        number = cause.page if joined is None else joined
+        self._open.append(replace(cause, page=number, said=page))
         self._forget(self._muted_by(cause), t)
         if joined is None:
-            self._tell(t, "opened", number, self._measured(self._pages[number], cause, t))
+            self._pages.append(page)
+            self._tell(t, "opened", number, page)
+        else:
+            self._join(t, number, cause.columns, page)
         self._mask()
 
     def _go_on(self, t: int) -> None:
@@ -575,6 +610,7 @@ class CauseWatch:
             if evidence[best]:
                 cause = self._open[k] = self._sized_cause(self._open[k], t)
                 self._measure_again(t, cause, int(self._starts[best]), float(self._start_seconds[best]))
+                self._tell_growth(t, k)
                 self._forget(mask, t)
 
     def _measure_again(self, t: int, cause: Cause, since: int, seconds: float) -> None:
@@ -588,9 +624,34 @@ class CauseWatch:
         elif page.kind == "incident" and page.columns == (own,) and t - page.start >= self._lasting:
             self._last(t, cause.page, cause)
 
-    def _measured(self, page: Page, cause: Cause, t: int) -> Page:
-        """Return a page with the size of its change in the rows since its start."""
-        first = max(cause.start, t + 1 - DAYS_KEPT * self._model.per_day, self._offset) - self._offset
+    def _tell_growth(self, t: int, k: int) -> None:
+        """Tell that the change of an open cause is several times as large as was last said.
+
+        That of a column that joined a page has a page of its own then, unless it is one given the other columns, which grows
+        with any change of these.
+        """
+        cause = self._open[k]
+        page, said = self._pages[cause.page], cause.said
+        own = page.kind == KINDS[cause.kind] and page.columns == cause.named
+        if own and (page.number < 0 or page.row == t):
+            self._open[k] = replace(cause, said=page)
+            return
+        if said is None or (not own and cause.kind == GIVEN):
+            return
+        now = self._measured(page if own else replace(said, row=t, last=t), cause, t, days=1)
+        if not _extent(now) >= _GROWN * max(_extent(said), _LEAST_SAID):
+            return
+        if own:
+            self._tell(t, "grows", cause.page, now)
+        else:
+            self._pages.append(now)
+            self._tell(t, "opened", len(self._pages) - 1, now)
+        self._open[k] = replace(cause, page=cause.page if own else len(self._pages) - 1, said=now)
+        self._mask()
+
+    def _measured(self, page: Page, cause: Cause, t: int, days: int = DAYS_KEPT) -> Page:
+        """Return a page with the size of its change in the rows since its start, at most those of some days."""
+        first = max(cause.start, t + 1 - days * self._model.per_day, self._offset) - self._offset
         rows, (j, other) = slice(first, t + 1 - self._offset), cause.columns
         known = ~self._missing[rows][:, [j, other]].any(axis=1)
         if not known.any():
@@ -635,14 +696,22 @@ class CauseWatch:
         return replace(page, usual=usual, observed=observed, size=observed - usual)
 
     def _onset(self, t: int, best: int, since: int) -> int:
-        """Return the row since which any slope of the change is most likely; evidence for a small one begins long before."""
+        """Return the row since which any slope of the change is most likely; evidence for a small one begins long before.
+
+        So does that for the largest slope of a level if the change is larger: half of the slope in the rows before is enough.
+        """
         model = self._model
         if since < self._offset:
             return since
         statistic, sign = model.statistic[best], np.sign(model.slope[best])
         alike = (model.statistic == statistic) & (np.sign(model.slope) == sign)
+        slopes, losses = model.slope[alike], model.loss[alike]
+        if model.kind[best] <= GIVEN:  # a few rows far out are no start of a spread
+            largest = int(np.argmax(np.abs(slopes)))
+            slopes = np.append(slopes, _LARGER * slopes[largest])
+            losses = np.append(losses, _LARGER**2 * losses[largest])
         rows = self._standard(since, t)[::-1, [statistic]]
-        gains = np.cumsum(rows * model.slope[alike] - model.loss[alike], axis=0)
+        gains = np.cumsum(rows * slopes - losses, axis=0)
         return t - int(np.argmax(gains.max(axis=1)))
 
     def _level_or_spread(self, t: int, best: int) -> int:
@@ -679,6 +748,11 @@ class CauseWatch:
 
     def _forget(self, mask: np.ndarray, t: int) -> None:
         self._sums[mask], self._walks[mask], self._starts[mask] = 0.0, 0.0, t + 1
+
+
+def _extent(page: Page) -> float:
+    """Return the size of a change in its direction: of a spread what it has more or less than the usual one."""
+    return (page.size - float(page.kind == "spread")) * page.direction
 
 
 def _not_before(page: Page, seconds: float) -> float:

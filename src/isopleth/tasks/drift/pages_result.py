@@ -26,6 +26,14 @@ _WORDS = {
     "together": ("go together differently", "go together differently"),
     "incident": ("far above what is usual for some rows", "far below what is usual for some rows"),
 }
+_VERBS = {
+    "opened": "",
+    "joins": "also: ",
+    "lasts": "goes on: ",
+    "grows": "grows: ",
+    "turned": "turned: ",
+    "closed": "closed: ",
+}
 # Columns that are drawn, and the last rows of a stream that pictures are made of.
 _MOST_DRAWN, _MOST_ROWS = 6, 200_000
 # Times without a row that are told in sentences, the longest ones.
@@ -75,9 +83,11 @@ class DriftPages(Result):
     per_day : int
         Usual number of rows a day.
     events : tuple of PageEvent
-        What happened in these rows, in their order: the `row`, the `event` ("opened", "lasts" for an incident that has become a
-        change of the level, "turned" to the other side of what is usual, where another page takes its place, "closed"), the
-        `number` of the page, counted from 0, the `page` as it was then, and the time of the row in `seconds`.
+        What happened in these rows, in their order: the `row`, the `event` ("opened", "joins" for another column in which the
+        cause shows, "lasts" for an incident that has become a change of the level, "grows" for a change that is three times as
+        large as was last said, "turned" to the other side of what is usual, where another page takes its place, "closed"), the
+        `number` of the page, counted from 0, the `page` as it was then, and the time of the row in `seconds`. Of "joins" the
+        `page` is the change of the column that joins; of "grows" it is measured in the rows of the last day.
     zone : str, optional
         Time zone of the clock that times are shown by.
     stream : StreamRows, optional
@@ -172,6 +182,10 @@ class DriftPages(Result):
             words += f"; as usual again since {end}" if page.turned < 0 else f", until {end}, when it turned"
         return words + (f"; also seen in {in_words(also)}" if also else "")
 
+    def event_words(self, event: PageEvent) -> str:
+        """Return an event in words: the page as it was then, after "also: " of a column that joins, "grows: ", "closed: "."""
+        return f"{_VERBS[event.event]}{self.words(event.page)}"
+
     def _columns(self) -> dict[str, Any]:
         """Return a row for each page: where it was opened, since when, what changed, and where it was closed."""
         found = self.pages
@@ -253,6 +267,11 @@ class DriftPages(Result):
         words += [
             f"{'Closed' if page.turned < 0 else 'Turned'} at {self.at(page.closed, page.closed_seconds)}: {self.words(page)}."
             for page in before
+        ]
+        words += [
+            f"{self.at(event.row, event.seconds).capitalize()}: {self.event_words(event)}."
+            for event in self.events
+            if event.event in ("joins", "grows")
         ]
         return words + self._sentences_of_times() + self._advice()
 
