@@ -82,7 +82,8 @@ def test_answers_follow_units_and_neither_order_nor_copies_nor_last_digits():
 
     once, order = answers(A, low, high, np.ones(120)), np.random.default_rng(0).permutation(120)
     assert once.shape == (some.sum(), 3)
-    np.testing.assert_allclose(answers(A, low, high, np.ones(120), 1000.0), 1000.0 * once, rtol=1e-6)
+    for unit in (1000.0, 1e160, 1e-160):
+        np.testing.assert_allclose(answers(A, low, high, np.ones(120), unit), unit * once, rtol=1e-6)
     moved = answers(A[order], low[order], high[order], np.ones(120))
     np.testing.assert_allclose(np.sort(moved, axis=0), np.sort(once, axis=0), rtol=1e-6)
     np.testing.assert_allclose(answers(A + 1e-12, low, high, np.ones(120)), once, rtol=1e-6)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from isopleth.tables.rules import AddsUp, find_rules, rules_of_json, rules_to_json
+from isopleth.tables.sums import sums_of
 
 
 def sums(cells):
@@ -57,3 +58,15 @@ def test_columns_that_only_go_together_do_not_add_up():
         x[:, 4] = 3.0 - x[:, 0] + 0.3 * rng.normal(size=150)
         for digits in (1, 12):
             assert not sums(dict(zip("abcde", np.round(x, digits).T, strict=True)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-300, 1e200, 1e300])
+def test_columns_that_hardly_vary_or_overflow_are_in_the_way_of_no_sum(size):
+    rng = np.random.default_rng(0)
+    a, b = rng.uniform(0.0, 50.0, (2, 200)).round(1)
+    far = size * rng.uniform(-1.0, 1.0, 200)
+    half = np.arange(200) < 100
+    once = {"d": np.where(half, 1.0, far), "e": np.where(half, far, np.nan), "f": np.where(half[::-1], 0.0, far)}
+    found = sums_of({"a": a, "b": b, "c": (100.0 - a - b).round(1), "far": far} | once, 0.1)
+    assert [str(each) for each in found] == ["a + b + c = 100"]

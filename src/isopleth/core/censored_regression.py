@@ -118,6 +118,7 @@ class CensoredRegression:
         start = (law.mean, law.deviation) if few else None
         fits = [_EM.run(each, system, low, high, weights, start) for each in transforms]
         evidence = _TEMPER * np.array([fit.evidence for fit in fits])
+        evidence[np.isnan(evidence)] = -np.inf  # a transform that numbers far apart overflow
         shares = np.exp(evidence - logsumexp(evidence))
         lines = [replace(fit.line, weight=float(share)) for fit, share in zip(fits, shares, strict=True)]
         told = weights * (shares @ np.stack([fit.told for fit in fits]))
@@ -159,7 +160,7 @@ def _transforms(law: PowerNormal, low: np.ndarray, high: np.ndarray, weights: np
         return []
     share = weights[known] / weights[known].sum()
     centre = float(share @ low[known])
-    unit = float(np.sqrt(share @ (low[known] - centre) ** 2))
+    unit = law.unit * float(np.sqrt(share @ ((low[known] - centre) / law.unit) ** 2))  # squares may overflow
     powers = [Transform(power, 0.0, law.unit, True) for power in _POWERS] if law.positive else []
     return powers + [Transform(exponent, centre, unit, False) for exponent in _EXPONENTS]
 

@@ -13,8 +13,12 @@ from isopleth.core.steps import recorded_step
 _MOST_COLUMNS, _MOST_ROWS, _FEWEST_ROWS = 30, 1000, 30
 # Steps of the regression of least absolute residuals, and singular values that are left out, over the largest.
 _STEPS, _RANK = 12, 1e-2
+# Coefficient in scales of the columns below which a column is no part.
+_NOTHING = 1e-3
 # How far a coefficient may be from -1, 0 or 1 before the sum is checked in all rows.
 _NEAR = 0.1
+# Scales from the median beyond which numbers count as so far: a sum of such rows is not the one of the others.
+_FARTHEST = 1e6
 # Share of the numbers of a column that are multiples of the step in which it is recorded.
 _RECORDED = 0.965
 # Rounding errors of numbers that are not recorded in a step, over their size.
@@ -72,10 +76,15 @@ def sums_of(numbers: Mapping[str, np.ndarray], few: float, computed: frozenset[s
         return
     rows = rows[np.lexsort(rows.T[::-1])]
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.intp))]
+    scales = _scales(rows)
+    used = (scales > 0.0) & (scales < np.inf)
+    if used.sum() < 2:
+        return
+    names, rows, scales = np.array(names)[used].tolist(), rows[:, used], scales[used]
     steps = {name: recorded_step(np.unique(numbers[name][~np.isnan(numbers[name])]), share=_RECORDED) for name in names}
     seen = set()
     for j in range(len(names)):
-        found = _of_line(names, j, _coefficients(rows, j), rows)
+        found = _of_line(names, j, _coefficients(rows, scales, j), rows)
         if found is not None and frozenset(found.columns) not in seen:
             seen.add(frozenset(found.columns))
             for within in (0.0, 0.5 * sum(steps[name] for name in found.columns)):
@@ -93,12 +102,21 @@ def _varies(values: np.ndarray) -> bool:
     return bool(len(known) - np.unique(known, return_counts=True)[1].max() >= _FEWEST_ROWS)
 
 
-def _coefficients(rows: np.ndarray, j: int) -> np.ndarray:
+def _scales(rows: np.ndarray) -> np.ndarray:
+    """Return the median distance of each column from its median, or the deviation where that is 0.
+
+    Rows without gaps may be alike in a column whose others are not.
+    """
+    with np.errstate(over="ignore"):
+        away = np.abs(rows - np.median(rows, axis=0))
+        scales = np.median(away, axis=0)
+        return np.asarray(np.where(scales > 0.0, scales, rows.std(axis=0)))
+
+
+def _coefficients(rows: np.ndarray, scale: np.ndarray, j: int) -> np.ndarray:
     """Return the coefficients of the other columns in the line of column j, with 0 in its own place."""
-    centred = rows - np.median(rows, axis=0)
-    scale = np.median(np.abs(centred), axis=0)
-    scale = np.where(scale > 0.0, scale, centred.std(axis=0))
-    Z = centred / scale
+    with np.errstate(over="ignore"):
+        Z = np.clip((rows - np.median(rows, axis=0)) / scale, -_FARTHEST, _FARTHEST)
     others = np.delete(np.column_stack([Z, np.ones(len(Z))]), j, axis=1)
     weights = np.ones(len(Z))
     for _ in range(_STEPS):
@@ -106,12 +124,14 @@ def _coefficients(rows: np.ndarray, j: int) -> np.ndarray:
         found = np.linalg.lstsq(root[:, None] * others, root * Z[:, j], rcond=_RANK)[0]
         weights = 1.0 / np.maximum(np.abs(Z[:, j] - others @ found), 1e-4)
         weights /= weights.max()
-    return np.insert(found[:-1], j, 0.0) * scale[j] / scale
+    found[np.abs(found) < _NOTHING] = 0.0  # in the units of a column of small numbers it may be many
+    with np.errstate(over="ignore"):
+        return np.asarray(np.insert(found[:-1], j, 0.0) * scale[j] / scale)
 
 
 def _of_line(names: list[str], j: int, coefficients: np.ndarray, rows: np.ndarray) -> Sum | None:
     """Return the sum that a line says; None for other coefficients, and for a sum of two columns that is a third one."""
-    signs = np.rint(coefficients)
+    signs = np.rint(np.clip(coefficients, -2.0, 2.0))
     if (np.abs(coefficients - signs) > _NEAR).any() or (np.abs(signs) > 1.0).any() or not signs.any():
         return None
     signs[j] = -1.0
