@@ -12,6 +12,9 @@ TIME_STEPS = (86400.0, 3600.0, 60.0, 1.0)
 # Numbers nearer than this share of their size are the same.
 _EQUAL = 1e-9
 
+# Share of the numbers of a column with mistakes that are multiples of the step in which it is recorded.
+NEARLY_ALL_IN_STEPS = 0.965
+
 
 def recorded_step(values: np.ndarray, steps: Sequence[float] = USUAL_STEPS, share: float = 1.0) -> float:
     """Return the largest of `steps` of which all values, or a `share` of them, are multiples; 0 for none."""

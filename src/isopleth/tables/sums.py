@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isopleth.core.steps import recorded_step
+from isopleth.core.steps import NEARLY_ALL_IN_STEPS, recorded_step
 
 # Columns and rows that are looked at; fewest rows, and fewest in which a part has another value than its most frequent one.
 _MOST_COLUMNS, _MOST_ROWS, _FEWEST_ROWS = 30, 1000, 30
@@ -19,8 +19,6 @@ _NOTHING = 1e-3
 _NEAR = 0.1
 # Scales from the median beyond which numbers count as so far: a sum of such rows is not the one of the others.
 _FARTHEST = 1e6
-# Share of the numbers of a column that are multiples of the step in which it is recorded.
-_RECORDED = 0.965
 # Rounding errors of numbers that are not recorded in a step, over their size.
 _ROUNDING = 1e-9
 
@@ -81,7 +79,10 @@ def sums_of(numbers: Mapping[str, np.ndarray], few: float, computed: frozenset[s
     if used.sum() < 2:
         return
     names, rows, scales = np.array(names)[used].tolist(), rows[:, used], scales[used]
-    steps = {name: recorded_step(np.unique(numbers[name][~np.isnan(numbers[name])]), share=_RECORDED) for name in names}
+    steps = {
+        name: recorded_step(np.unique(numbers[name][~np.isnan(numbers[name])]), share=NEARLY_ALL_IN_STEPS)
+        for name in names
+    }
     seen = set()
     for j in range(len(names)):
         found = _of_line(names, j, _coefficients(rows, scales, j), rows)

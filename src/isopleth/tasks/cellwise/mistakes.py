@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 from scipy.sparse import csr_array
 
-from isopleth.core.steps import recorded_step
+from isopleth.core.steps import NEARLY_ALL_IN_STEPS, recorded_step
 from isopleth.tasks.cellwise.margins import worst_cells
 
 # Factors of a decimal point that is lost or moved.
@@ -35,8 +35,6 @@ _FEW = 0.02
 # Mistakes that are undone at once, about.
 _MOST_TRIED = 2**20
 _DAY = 86_400.0
-# Share of the numbers of a column that are multiples of the step in which it is recorded.
-RECORDED = 0.965
 
 # Takes what returns changed rows, by their numbers; the rows of the table that each was; and the row and the column of the cells
 # that are asked for. Returns the scores and the bounds of these cells.
@@ -84,7 +82,7 @@ class NumberColumn:
         if not len(known):
             return cls(np.inf, -np.inf, 0.0)
         low, high = _range(known)
-        return cls(low, high, recorded_step(np.unique(known), share=RECORDED))
+        return cls(low, high, recorded_step(np.unique(known), share=NEARLY_ALL_IN_STEPS))
 
     def holds(self, value: float) -> bool:
         """Return whether the column could hold a number."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.core.steps import recorded_step
+from isopleth.core.steps import NEARLY_ALL_IN_STEPS, recorded_step
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.rules import Exact
 from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
-from isopleth.tasks.cellwise.mistakes import RECORDED, FoundMistakes, Mistake, found_mistakes
+from isopleth.tasks.cellwise.mistakes import FoundMistakes, Mistake, found_mistakes
 from isopleth.tasks.cellwise.model import CellModel
 
 # Cells of changed rows that are held at once, about.
@@ -98,5 +98,5 @@ def _solved(evidence: CellEvidence, table: CheckedRows) -> list[Mistake]:
 def solved_for(rule: Exact, name: str, cells: dict[str, Any]) -> np.ndarray:
     """Return what an equation says of one of its columns, in the step in which this is recorded."""
     said = rule.solved_for(name, cells)
-    step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=RECORDED)
+    step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=NEARLY_ALL_IN_STEPS)
     return np.round(np.rint(said / step) * step, 9) if step else said
