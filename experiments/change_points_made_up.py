@@ -2,9 +2,9 @@
 
     python -m experiments.change_points_made_up [--runs 20] [--first 0] [--kinds NAME,...] [--jobs 1] [--results FILE.csv]
 
-Each kind draws a length, a size of noise and places of changes; printed are F1 and cover against the true changes, the mean
-number of changes found beside the true one and, for the kinds without a change, the share of series with a false alarm and its
-standard error. With a file of results, what is there is not run again, and all of it is printed.
+Each kind draws a length, a size of noise and places of changes; printed are F1 and cover against the true changes and the mean
+number of changes found beside the true one; for the kinds without a change (`--kinds none` is all of these) the share of series
+with a false alarm and its standard error. With a file of results, what is there is not run again, and all of it is printed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from experiments.resumed import resumed
 from experiments.series_data import cover, f1
 from isopleth import ChangePointDetector
 
+NONE = "none"  # how the names of the kinds without a change begin, and all of these kinds
 Series = tuple[Any, list[int]]
 Rng = np.random.Generator
 
@@ -158,43 +159,48 @@ def collapse(rng: Rng) -> Series:
 
 
 def none_normal(rng: Rng) -> Series:
+    """Independent normal values, 40 to 900 steps."""
     return rng.normal(size=int(rng.integers(40, 900))), []
 
 
 def none_correlated(rng: Rng) -> Series:
+    """Autoregressions of .2 to .8, 60 to 900 steps."""
     return _autoregressive(rng, int(rng.integers(60, 900)), rng.uniform(0.2, 0.8)), []
 
 
 def none_heavy_tails(rng: Rng) -> Series:
+    """Student's t with 3 degrees of freedom, 40 to 900 steps."""
     return rng.standard_t(3, size=int(rng.integers(40, 900))), []
 
 
 def none_trend(rng: Rng) -> Series:
+    """A line and autoregressive noise, 40 to 600 steps."""
     length = int(rng.integers(40, 600))
     noise = _autoregressive(rng, length, rng.uniform(0.0, 0.8))
     return rng.uniform(5.0, 40.0) * np.linspace(0.0, 1.0, length) + noise, []
 
 
 def none_growth(rng: Rng) -> Series:
-    """Exponential growth with noise that grows along."""
+    """Exponential growth with noise that grows along, 40 to 600 steps."""
     length = int(rng.integers(40, 600))
     logs = rng.uniform(0.5, 3.0) * np.linspace(0.0, 1.0, length) + 0.02 * np.cumsum(rng.normal(size=length))
     return np.exp(logs), []
 
 
 def none_walk(rng: Rng) -> Series:
+    """A random walk with a drift, 40 to 600 steps."""
     length = int(rng.integers(40, 600))
     return np.cumsum(rng.normal(size=length) + rng.normal() * 0.2), []
 
 
 def none_smooth(rng: Rng) -> Series:
-    """A trend whose slope wanders: differences that are strongly correlated."""
+    """A trend whose slope wanders, 60 to 600 steps."""
     length = int(rng.integers(60, 600))
     return np.cumsum(0.5 + _autoregressive(rng, length, rng.uniform(0.7, 0.95))), []
 
 
 def none_shocks(rng: Rng) -> Series:
-    """Rare shocks that fade again and again: a stationary process, however abrupt."""
+    """Rare shocks that fade, a stationary process, 100 to 700 steps."""
     length = int(rng.integers(100, 700))
     shocks = (rng.random(length) < rng.uniform(0.02, 0.08)) * rng.uniform(5.0, 20.0, length)
     fades = lfilter([1.0], [1.0, -rng.uniform(0.7, 0.97)], shocks + rng.normal(size=length))
@@ -202,33 +208,37 @@ def none_shocks(rng: Rng) -> Series:
 
 
 def none_seasonal(rng: Rng) -> Series:
+    """A season that grows along a trend, 96 to 480 steps."""
     length, period = int(rng.integers(96, 480)), int(rng.choice([4, 7, 12, 52]))
     season = np.tile(rng.normal(size=period), length)[:length] * np.linspace(1.0, rng.uniform(1.0, 3.0), length)
     return season + rng.normal() * 5.0 * np.linspace(0.0, 1.0, length) + 0.3 * rng.normal(size=length), []
 
 
 def none_spikes(rng: Rng) -> Series:
-    """A constant with rare spikes."""
+    """A constant with rare spikes, 5,000 steps."""
     values = np.full(5000, 3.0)
     spikes = rng.random(5000) < rng.uniform(0.002, 0.01)
     return values + spikes * 5.0 * rng.normal(size=5000), []
 
 
 def none_walk_200(rng: Rng) -> Series:
+    """A random walk, 200 steps."""
     return np.cumsum(rng.normal(size=200)), []
 
 
 def none_volatility(rng: Rng) -> Series:
-    """Noise whose log variance is an autoregression."""
+    """Noise whose log variance is an autoregression, 400 to 1,500 steps."""
     length = int(rng.integers(400, 1500))
     return rng.normal(size=length) * np.exp(0.5 * _autoregressive(rng, length, rng.uniform(0.9, 0.98))), []
 
 
 def none_independent(rng: Rng) -> Series:
+    """Independent normal values, 1,000 steps."""
     return rng.normal(size=1000), []
 
 
 def none_autoregressive(rng: Rng) -> Series:
+    """An autoregression of .9, 1,000 steps."""
     return _autoregressive(rng, 1000, 0.9), []
 
 
@@ -237,15 +247,17 @@ def _sine(rng: Rng, length: int) -> np.ndarray:
 
 
 def none_sine(rng: Rng) -> Series:
+    """A sine and noise, 1,000 steps."""
     return _sine(rng, 1000) + 0.2 * rng.normal(size=1000), []
 
 
 def none_two_sines(rng: Rng) -> Series:
+    """Two sines and noise, 1,000 steps."""
     return _sine(rng, 1000) + _sine(rng, 1000) + 0.2 * rng.normal(size=1000), []
 
 
 def none_beats(rng: Rng) -> Series:
-    """A beat that comes back at intervals that jitter."""
+    """A beat that comes back at intervals that jitter, 1,000 steps."""
     t, values, place = np.arange(1000), 0.05 * rng.normal(size=1000), 10.0
     while place < 1000:
         beat = np.exp(-0.5 * ((t - place) / 2.0) ** 2) - 0.5 * np.exp(-0.5 * ((t - place - 6.0) / 3.0) ** 2)
@@ -307,10 +319,12 @@ def _smooth(rng: Rng, curve: Callable[[np.ndarray], np.ndarray]) -> Series:
 
 
 def none_saturating(rng: Rng) -> Series:
+    """A curve that saturates."""
     return _smooth(rng, lambda t: 1.0 - np.exp(-t / rng.uniform(0.1, 0.5)))
 
 
 def none_logistic(rng: Rng) -> Series:
+    """A logistic curve."""
     return _smooth(rng, lambda t: 1.0 / (1.0 + np.exp(-(t - rng.uniform(0.3, 0.7)) / rng.uniform(0.05, 0.15))))
 
 
@@ -447,15 +461,27 @@ def study(kinds: list[int], runs: range, jobs: int, results: Path) -> dict[str, 
     """Measure each kind and print the results; arrays of shape (runs, 4)."""
     names = [kind.__name__ for kind in KINDS]
     out = collected(measured, names, kinds, runs, jobs, results, ["f1", "cover", "found", "true"])
-    print(f"{'kind':<20}{'N':>5}{'F1':>7}{'cover':>7}{'found':>7}{'true':>6}{'false alarms':>16}")
-    for name, rows in out.items():
-        means, share = rows.mean(axis=0), np.mean(rows[:, 2] > 0)
-        alarms = "" if means[3] else f"{share:.3f}+-{np.sqrt(share * (1.0 - share) / len(rows)):.3f}"
-        print(
-            f"{name:<20}{len(rows):>5}{means[0]:>7.3f}{means[1]:>7.3f}{means[2]:>7.2f}{means[3]:>6.2f}{alarms:>16}",
-            flush=True,
-        )
+    never = {name: rows for name, rows in out.items() if name.startswith(NONE)}
+    changing = {name: rows for name, rows in out.items() if name not in never}
+    if changing:
+        print(f"{'kind':<20}{'N':>5}{'F1':>7}{'cover':>7}{'found':>7}{'true':>6}")
+        for name, rows in changing.items():
+            means = rows.mean(axis=0)
+            print(f"{name:<20}{len(rows):>5}{means[0]:>7.3f}{means[1]:>7.3f}{means[2]:>7.2f}{means[3]:>6.2f}")
+    if never:
+        print_false_alarms(never)
     return out
+
+
+def print_false_alarms(never: dict[str, np.ndarray]) -> None:
+    """Print the share of series without a change in which one was found, with its standard error, and their mean."""
+    about = {kind.__name__: (kind.__doc__ or "").rstrip(".") for kind in KINDS}
+    shares = {name: float(np.mean(rows[:, 2] > 0)) for name, rows in never.items()}
+    print(f"{'kind':<24}{'N':>5}{'share':>7}{'error':>7}  series")
+    for name, share in shares.items():
+        error = np.sqrt(share * (1.0 - share) / len(never[name]))
+        print(f"{name:<24}{len(never[name]):>5}{share:>7.3f}{error:>7.3f}  {about[name]}")
+    print(f"{'mean':<24}{sum(map(len, never.values())):>5}{np.mean(list(shares.values())):>7.3f}")
 
 
 def run_kinds(
@@ -469,11 +495,13 @@ def run_kinds(
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=runs, help="series of each kind")
     parser.add_argument("--first", type=int, default=0, help="number of the first series, which is its seed")
-    parser.add_argument("--kinds", help="names of kinds; all of them without")
+    parser.add_argument("--kinds", help="names of kinds, or 'none'; all of them without")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--results", type=Path, help="file to which results are added")
     options = parser.parse_args(arguments)
     chosen = names if options.kinds is None else options.kinds.split(",")
+    if chosen == [NONE]:
+        chosen = [name for name in names if name.startswith(NONE)]
     for name in chosen:
         if name not in names:
             parser.error(f"there is no kind {name!r}; there are {', '.join(names)}.")

@@ -65,6 +65,18 @@ def test_the_study_of_made_up_series(capsys):
     assert "short_steps" in capsys.readouterr().out
 
 
+def test_false_alarms_are_those_of_the_file_of_results(tmp_path, capsys):
+    results = tmp_path / "results.csv"
+    lines = [f"{kind.__name__},0,1.0,1.0,0.0,0.0" for kind in change_points_made_up.KINDS if "none" in kind.__name__]
+    lines += ["none_shocks,1,0.5,0.5,2.0,0.0", "none_walk,1,1.0,1.0,0.0,0.0"]
+    results.write_text("\n".join(["kind,run,f1,cover,found,true", *lines]) + "\n")
+    change_points_made_up.main(["--kinds", "none", "--runs", "1", "--results", str(results)])
+    table = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    assert table["none_shocks"][1:4] == ["2", "0.500", "0.354"]
+    assert table["none_walk"][1:4] == ["2", "0.000", "0.000"]
+    assert table["mean"][2] == f"{0.5 / (len(lines) - 2):.3f}"
+
+
 def test_the_times_of_short_series_are_printed(capsys):
     change_points_times.main(["--quick"])
     none, step, memory = capsys.readouterr().out.splitlines()
