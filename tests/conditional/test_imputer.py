@@ -107,6 +107,20 @@ def test_sums_and_products_hold_in_filled_rows():
     np.testing.assert_allclose(filled["total"], (filled["pieces"] * filled["price"]), atol=0.06)
 
 
+@pytest.mark.parametrize("hidden", ["total", "discount", "price"])
+def test_products_with_a_discount_hold_in_filled_rows(hidden):
+    rng = np.random.default_rng(2)
+    whole = pd.DataFrame({"pieces": rng.integers(1, 9, 120) * 1.0, "price": rng.uniform(20.0, 90.0, 120).round(2)})
+    whole["discount"] = rng.choice([0.0, 0.05, 0.1, 0.2], 120)
+    whole["total"] = (whole["pieces"] * whole["price"] * (1.0 - whole["discount"])).round(2)
+    gaps = whole.copy()
+    gaps.loc[:9, hidden] = None
+    model = DensityImputer(n_estimators=10).fit(gaps)
+    np.testing.assert_allclose(model.transform(gaps)[hidden], whole[hidden], atol=0.011)
+    for end in model.impute_interval(gaps):
+        np.testing.assert_allclose(end[hidden][:10], whole[hidden][:10], atol=0.011)
+
+
 def test_draws_are_joint_and_repeat_with_the_seed(tables):
     gaps = tables[1].copy()
     gaps.loc[:60, ["mass", "side"]] = None

@@ -129,3 +129,14 @@ def test_made_rows_have_the_results_of_their_parts():
     assert made.column("price")[4].as_py() == cells["price"][4]
     assert made.column("sum")[6].as_py() == cells["sum"][6]
     assert made.column("a").to_pylist() == cells["a"]
+
+
+def test_made_rows_keep_a_discount():
+    rng = np.random.default_rng(0)
+    numbers = {"price": rng.uniform(1.0, 9.0, 40).round(2), "pieces": rng.integers(1, 9, 40).astype(float)}
+    numbers["discount"] = rng.choice([0.0, 0.1, 0.2], 40)
+    total = (numbers["price"] * numbers["pieces"] * (1.0 - numbers["discount"])).round(2)
+    (relation,) = relations_of({name: column.tolist() for name, column in (numbers | {"total": total}).items()})
+    assert set(relation.columns) == {*numbers, "total"}
+    made = kept(pa.table(numbers | {"total": total * 2.0}), [relation])
+    np.testing.assert_allclose(made.column("total").to_numpy(), total, atol=0.006)

@@ -217,9 +217,9 @@ def _orders(numbers: Mapping[str, np.ndarray]) -> Iterator[Relation]:
 def kept(made: Any, relations: Sequence[Relation]) -> Any:
     """Return an Arrow table in which the results of products and sums are computed from their parts, where all are known."""
     equations = [relation for relation in relations if relation.second is not None]
-    names = {name for relation in equations for name in (relation.result, relation.first, str(relation.second))}
+    names = {name for relation in equations for name in relation.columns}
     numbers = numbers_of({name: made.column(name).to_pylist() for name in made.column_names if name in names})
-    equations = [each for each in equations if {each.result, each.first, each.second} <= numbers.keys()]
+    equations = [each for each in equations if set(each.columns) <= numbers.keys()]
     for _ in equations:  # a part may be the result of another one
         for relation in equations:
             found = relation.computed(numbers)
@@ -238,7 +238,7 @@ def in_order(made: Any, relations: Sequence[Relation], source: Mapping[str, Sequ
     Rows that keep an order are not changed, and neither are columns of products and sums.
     """
     orders = [relation for relation in relations if relation.second is None]
-    fixed = {name for each in relations if each.second is not None for name in (each.result, each.first, each.second)}
+    fixed = {name for each in relations if each.second is not None for name in each.columns}
     rng, cells = np.random.default_rng(seed), {name: made.column(name).to_pylist() for name in made.column_names}
     numbers = numbers_of(cells) | times_of(cells)
     known = numbers_of(source) | times_of(source)
