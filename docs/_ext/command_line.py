@@ -32,12 +32,20 @@ class CommandHelp(Directive):
 
 
 class JsonKeys(Directive):
-    """Tables of the keys of the JSON objects that the commands print."""
+    """Tables of the keys of the JSON objects that the commands print, or of one kind of object of one command.
+
+    .. isopleth-json:: monitor page
+    """
+
+    optional_arguments = 2
 
     def run(self) -> list[nodes.Node]:
-        """Return the sections."""
+        """Return the sections, or the table of the object that is named."""
         from isopleth.cli.json_schema import SCHEMAS
 
+        if self.arguments:
+            command, kind = self.arguments
+            return [_table(SCHEMAS[command].others[kind])]
         sections = []
         for name, printed in SCHEMAS.items():
             keys, row = printed.keys, printed.row_keys
