@@ -330,6 +330,7 @@ class TestRefused:
             (["anomalies", "t.csv", "--fdr", "1"], ["--fdr"]),
             (["anomalies", "t.csv", "--contamination", "0"], ["--contamination"]),
             (["anomalies", "t.csv", "--contamination", "0.6"], ["'0.6' is not a number above 0 and at most 0.5"]),
+            (["cells", "t.csv", "--threshold", "-1"], ["'-1' is not a number of at least 0"]),
             (["anomalies", "t.csv", "--nonsense"], ["--nonsense"]),
             (["nonsense"], ["nonsense"]),
         ],

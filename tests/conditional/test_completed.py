@@ -38,7 +38,7 @@ def test_points_are_in_their_intervals_and_have_the_weight_of_their_rows(target)
 def test_means_by_row_are_those_of_a_loop_and_residuals_are_about_them(target):
     *_, found = target
     means = np.array([found.values[found.origin == i].mean() for i in range(60)])
-    np.testing.assert_allclose(found.by_row(found.values), means)
+    np.testing.assert_allclose(found.means_by_row(found.values), means)
     fitted = np.random.default_rng(1).normal(size=60)  # what is left of the mean of each row
     left = found.about(found.values, means - fitted)
     np.testing.assert_allclose(left, found.values - fitted[found.origin])
@@ -51,7 +51,7 @@ def test_known_numbers_are_themselves(target):
     A, low, _, weights, _ = target
     found = WeightedTarget.of(A, low, low, weights)
     assert found.known.all()
-    assert found.by_row(low) is low
+    assert found.means_by_row(low) is low
     assert found.about(low, weights) is weights
     W = csr_array(np.eye(60))
     assert spread_over(W, found.origin, found.copies) is W
@@ -61,5 +61,5 @@ def test_the_order_of_rows_moves_the_points_along(target):
     A, low, high, weights, found = target
     order = np.random.default_rng(3).permutation(60)
     moved = WeightedTarget.of(A[order], low[order], high[order], weights[order])
-    means = found.by_row(found.values)
-    np.testing.assert_allclose(moved.by_row(moved.values), means[order], atol=1e-6)
+    means = found.means_by_row(found.values)
+    np.testing.assert_allclose(moved.means_by_row(moved.values), means[order], atol=1e-6)

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from isopleth.tables.text_types import axis_of, seconds_of, time_text
+from isopleth.tables.text_types import places_of_times, seconds_of, time_text
 
 ROME = timezone(timedelta(hours=1))
 
@@ -22,20 +22,20 @@ ROME = timezone(timedelta(hours=1))
     ],
 )
 def test_times_stand_at_the_seconds_that_their_clock_shows(times):
-    places, dates = axis_of(times)
+    places, dates = places_of_times(times)
     assert dates
     assert places.tolist() == [86_400.0, 86_400.0 * 2.5]
 
 
 def test_times_of_two_zones_stand_in_utc():
     moment = datetime(1970, 1, 2, 12, tzinfo=UTC)
-    places, dates = axis_of(np.array([moment, moment.astimezone(ROME)], dtype=object))
+    places, dates = places_of_times(np.array([moment, moment.astimezone(ROME)], dtype=object))
     assert dates
     assert places[0] == places[1] == 86_400.0 * 1.5
 
 
 def test_numbers_are_no_dates():
-    places, dates = axis_of(np.array([1871, 1872]))
+    places, dates = places_of_times(np.array([1871, 1872]))
     assert not dates
     assert places.tolist() == [1871.0, 1872.0]
 

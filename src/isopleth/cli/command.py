@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from isopleth.cli.process import collect_garbage, leaving_at_once
+from isopleth.cli.process import leaving_at_once, turn_on_garbage_collection
 from isopleth.cli.program import QUIET, Stages, worded_for_the_shell
 from isopleth.core.errors import InputError
 from isopleth.io.input_files import check_source
@@ -66,7 +66,7 @@ class Command(click.Command):
             with leaving_at_once():
                 function = getattr(import_module(f"isopleth.cli.{self.name}"), str(self.name))
                 runs = import_module("isopleth.cli.run")
-            collect_garbage()
+            turn_on_garbage_collection()
             with worded_for_the_shell():
                 run, own = runs.Run.of(ctx, self._reads, stage, self._writes)
                 try:

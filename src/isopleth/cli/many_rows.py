@@ -97,7 +97,7 @@ def judged_in_parts(
     run.keep(parts.schema, parts.first)
     share = "auto" if contamination is None else contamination
     detector = fit_parts(AnomalyDetector(contamination=share, random_state=0), parts, parts.schema)
-    _tell(file, parts)
+    _say_how_parts_were_read(file, parts)
     scores = detector.training_scores_
     shown = max(top, _JUDGED_CELLS, min(int((detector.training_labels_ < 0).sum()), MOST_FLAGGED) if explain else 0)
     first = np.argsort(scores, kind="stable")[:shown]
@@ -137,7 +137,7 @@ def _where(run: Run, parts: TableParts) -> dict[str, np.ndarray]:
     return {"file": names} | ({"row": rows} if lines is None else {"line": lines})
 
 
-def _tell(file: Path, parts: TableParts) -> None:
+def _say_how_parts_were_read(file: Path, parts: TableParts) -> None:
     """Say what the columns were taken as, and what counted as missing."""
     rows = int(parts.counts.sum())
     several = f"{len(parts.paths):,} files, " if len(parts.paths) > 1 else ""

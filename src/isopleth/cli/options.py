@@ -54,7 +54,7 @@ class WholeNumber(click.IntRange):
 
 
 class Number(click.FloatRange):
-    """Option type of numbers above `min`, and below or up to `max` if there is one."""
+    """Option type of numbers from `min`, or above it, and below or up to `max` if there is one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Return the number."""
@@ -62,7 +62,8 @@ class Number(click.FloatRange):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             most = "" if self.max is None else f" and {'below' if self.max_open else 'at most'} {self.max}"
-            self.fail(f"{value!r} is not a number above {self.min}{most}.", param, ctx)
+            least = "above" if self.min_open else "of at least"
+            self.fail(f"{value!r} is not a number {least} {self.min}{most}.", param, ctx)
 
 
 # Flagged rows that --explain explains at most: a model can flag every row of a large file, which would take hours to explain.

@@ -41,7 +41,7 @@ def leaving_at_once() -> Iterator[None]:
             signal.signal(number, stop)
 
 
-def collect_garbage() -> None:
+def turn_on_garbage_collection() -> None:
     """Turn on the collection of garbage that the entry point turned off; what was imported until now is no garbage."""
     if not gc.isenabled():
         gc.freeze()
@@ -79,7 +79,7 @@ def _exception(number: int) -> BaseException:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 when done, 2 when the input is wrong, 130 or 143 when stopped by a signal."""
+    """Run the command line and exit: 0 when done, 2 for wrong input, 3 after an alarm, 130 or 143 when stopped by a signal."""
     _stand_in_for_closed_streams()
     if words := too_small_for_the_command():
         print(f"isopleth: {words}", file=sys.stderr)

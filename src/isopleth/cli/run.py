@@ -172,7 +172,7 @@ class Run:
         with _naming_labels(labels):
             reader = Reader(path, replace(self.options.of_schema(schema), labels=list(labels)))
             table = reader.read(cells=cells)
-        warn_without_names(reader)
+        match_by_position(reader)
         self.keep(table.schema, table)
         tell(table)
         return table
@@ -372,8 +372,8 @@ def schema_of(model: Any) -> Schema:
     return Schema.of_numbers(plain_names, names is not None)
 
 
-def warn_without_names(reader: Reader) -> None:
-    """Warn that the columns of a model are matched by position, since the file has no names; words are not matched so."""
+def match_by_position(reader: Reader) -> None:
+    """Match the columns of a file without names to those of a model by position, and say so; refuse it if some hold words."""
     schema = reader.how.schema
     if schema is None or reader.named or not schema.named:
         return

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import isopleth
 from isopleth.cli.program import of_this_version, removed_if_refused, resumable, say
-from isopleth.cli.run import Run, refuse_same, schema_of, warn_without_names
+from isopleth.cli.run import Run, match_by_position, refuse_same, schema_of
 from isopleth.core.errors import InputError, listed, printable
 from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reading
@@ -118,7 +118,7 @@ def open_rows(
     with of_this_version(answers.source):
         schema, gaps = schema_of(answers.model), takes_gaps(answers.model)
     rows = FileRows(path, options.of_schema(schema), schema if gaps else None, progress, min_rows=1)
-    warn_without_names(rows.file)
+    match_by_position(rows.file)
     return rows, gaps
 
 

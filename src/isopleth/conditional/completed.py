@@ -46,7 +46,7 @@ class WeightedTarget:
         """Number of points of the row of each point."""
         return np.where(self.known, 1.0, float(len(LEVELS)))
 
-    def by_row(self, values: np.ndarray) -> np.ndarray:
+    def means_by_row(self, values: np.ndarray) -> np.ndarray:
         """Return the means of the points of each row."""
         if self.known.all():
             return values
@@ -54,7 +54,7 @@ class WeightedTarget:
 
     def about(self, values: np.ndarray, of_rows: np.ndarray) -> np.ndarray:
         """Return residuals of points, from those of the means of rows."""
-        return of_rows if self.known.all() else of_rows[self.origin] + values - self.by_row(values)[self.origin]
+        return of_rows if self.known.all() else of_rows[self.origin] + values - self.means_by_row(values)[self.origin]
 
 
 def spread_over(W: csr_array, origin: np.ndarray, copies: np.ndarray) -> csr_array:

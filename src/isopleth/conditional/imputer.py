@@ -29,7 +29,7 @@ from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
 from isopleth.tables.coded_cells import decode_cells
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column
-from isopleth.tables.schema import Schema
+from isopleth.tables.schema import Schema, in_table_order
 from isopleth.tables.typed_cells import write_cells
 
 
@@ -140,7 +140,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         used = table.weights > 0.0
         every = used.all()
         rows, limits = (table.rows, table.limits) if every else (table.rows[used], table.limits.take(used))
-        self._n_numeric, self._kinds = table.n_numeric, _encoded_kinds(table)
+        self._n_numeric, self._kinds = table.n_numeric, _encoded_columns(table)
         ends = [limits.ends(rows[:, j], j) for j in range(self._n_numeric)]
         self._ranges = [KnownRange.of(*end, self._kinds[j].origin) for j, end in enumerate(ends)]
         self._exact = ExactCells.of(rows[:, : self._n_numeric])
@@ -183,7 +183,9 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         if self.limits == "keep":
             gaps[:, table.limits.columns] &= ~table.limits.mask
         order = table.order
-        out = write_cells(given.table, schema_of(self, table), _by_column(filled, order), _by_column(gaps, order))
+        out = write_cells(
+            given.table, schema_of(self, table), in_table_order(filled, order), in_table_order(gaps, order)
+        )
         return table.backend.array(out)
 
     def impute_interval(self, X: Any, confidence_level: float = 0.9) -> tuple[Any, Any]:
@@ -237,10 +239,10 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
                 ends[:, rows, j] = law.curves_from(np.delete(inputs[rows], j, axis=1), ask, tick).T
         for end in ends:
             self._exact.complete(table.rows[:, : self._n_numeric], end)
-            _inside(end, table.limits)
+            _clip_to_limits(end, table.limits)
         ends[:, :, self._n_numeric :] = np.nan
         lower, upper = (
-            _like(given, schema_of(self, table), _by_column(end, table.order), table.backend) for end in ends
+            _like(given, schema_of(self, table), in_table_order(end, table.order), table.backend) for end in ends
         )
         return lower, upper
 
@@ -279,7 +281,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         lost[:, : self._n_numeric] = False
         for j, rows, law, tick in self._gaps(np.where(lost, np.nan, 0.0)):
             out[rows, j] = law.probabilities(np.delete(inputs[rows], j, axis=1), tick).max(axis=1)
-        out = _by_column(out, table.order)
+        out = in_table_order(out, table.order)
         if (frame := given.frame) is None:
             return table.backend.array(out)
         names = map(str, schema_of(self, table).names)
@@ -349,7 +351,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             if self.strategy == "draw":
                 given[where, j] = out[where, j]
         self._exact.complete(rows[:, : self._n_numeric], out)
-        _inside(out, limits)
+        _clip_to_limits(out, limits)
         return out
 
     def _words(self, P: np.ndarray, u: np.ndarray | None) -> np.ndarray:
@@ -437,14 +439,14 @@ class KnownRange:
         return bottom - self.origin, top - self.origin
 
 
-def _inside(rows: np.ndarray, limits: IntervalCells) -> None:
+def _clip_to_limits(rows: np.ndarray, limits: IntervalCells) -> None:
     """Keep cells that say a limit inside it."""
     for j in limits.columns.tolist():
         where, low, high = limits.of(j)
         rows[where, j] = np.clip(rows[where, j], low, high)
 
 
-def _encoded_kinds(table: CheckedRows) -> list[Column]:
+def _encoded_columns(table: CheckedRows) -> list[Column]:
     """Return the kind of each column of encoded rows, numbers first."""
     if table.columns is None:
         return [Column(j, "numeric") for j in range(table.rows.shape[1])]
@@ -458,13 +460,6 @@ def schema_of(estimator: BaseEstimator, table: CheckedRows) -> Schema:
     named = hasattr(estimator, "feature_names_in_")
     names: list[Any] = list(used_names(estimator, None)) if named else list(range(table.rows.shape[1]))
     return Schema.of_numbers(names, named)
-
-
-def _by_column(encoded: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Return encoded rows in the order of the columns of the table."""
-    out = np.empty_like(encoded)
-    out[:, order] = encoded
-    return out
 
 
 def _like(given: Given, columns: Schema, values: np.ndarray, backend: Any) -> Any:

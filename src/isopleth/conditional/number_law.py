@@ -344,7 +344,7 @@ class NumberLaw:
         y, mass = points.values, points.weights
         scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y)
         z = scores(y)
-        of_rows, z_of_rows = points.by_row(y), points.by_row(z)
+        of_rows, z_of_rows = points.means_by_row(y), points.means_by_row(z)
         (line, from_line), (curve, from_curve) = (
             Ridge.fit(A, u, w, copies=sample.copies) for u in (of_rows, z_of_rows)
         )

@@ -36,7 +36,7 @@ def merge_rows(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     return rows, *_summed(inverse.ravel(), positive, w)
 
 
-def merge_equal(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def merge_without_rounding(X: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return :func:`merge_rows` of rows whose numbers that differ by rounding are made equal."""
     return merge_rows(without_rounding(X), w)
 

@@ -86,7 +86,7 @@ class Section:
         return np.maximum(low, self.low), np.minimum(high, self.high)
 
     def score_samples(self, points: np.ndarray) -> np.ndarray:
-        """Return the log density at points of the chosen columns; points on a bound are moved just inside."""
+        """Return the log density at points of the chosen columns; points on or beyond a bound are moved just inside."""
         near = _NEAREST * np.ptp(self.centers, axis=0)
         inside = np.clip(points, self.low + near, self.high - near)
         in_order = inside[:, np.argsort(self.columns)] if self.density is self.whole else inside

@@ -95,7 +95,7 @@ def donors_of_gaps(
     if not have[some].any(axis=0).all():  # a column that hardly any row has
         some = np.arange(len(donors))
     signatures = Signatures.of(kernel, Z, donors, weights)
-    orders = _orders(kernel, donors[some], weights[some])
+    orders = _donors_by_value(kernel, donors[some], weights[some])
     for part in slices(len(gappy), _CELLS // len(some)):
         check_stopped()
         rows = gappy[part]
@@ -112,7 +112,7 @@ def donors_of_gaps(
     return out
 
 
-def _orders(kernel: ColumnKernel, donors: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
+def _donors_by_value(kernel: ColumnKernel, donors: np.ndarray, weights: np.ndarray) -> list[np.ndarray]:
     """Return the donors that have a cell of each column, by its value; words by their shares."""
     own = Signatures.of(kernel, donors, donors, weights).rows
     out = []

@@ -13,7 +13,7 @@ from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.parts import ColumnMoments, Parts, RowSample, positive_weight
 from isopleth.core.progress import Progress
-from isopleth.core.rows import merge_equal
+from isopleth.core.rows import merge_without_rounding
 from isopleth.core.scales import bounded
 from isopleth.core.threads import map_threads, slices
 from isopleth.frames import BoundedMap
@@ -78,7 +78,7 @@ class _Sample(RowSample):
     make keys of a grid unrelated to its lines; the phase keeps columns of opposite signs from cancelling.
     """
 
-    _merge = staticmethod(merge_equal)
+    _merge = staticmethod(merge_without_rounding)
 
     def __init__(self, size: int, enter: _Standard) -> None:
         super().__init__(size)

@@ -24,7 +24,7 @@ from isopleth.density.fitted import RowDensity
 from isopleth.tables.checks import encoded_rows
 from isopleth.tables.coded_cells import decode_cells, encode_cell, new_table
 from isopleth.tables.given import Given
-from isopleth.tables.schema import Attached, Schema
+from isopleth.tables.schema import Attached, Schema, in_table_order
 from isopleth.tables.typed_cells import write_cells
 
 # Rounds in which draws of unknown words are made again.
@@ -97,9 +97,7 @@ class TableDensity(ColumnAnswers):
 
     def by_column(self, encoded: np.ndarray) -> np.ndarray:
         """Encoded cells in the order of the columns of the table."""
-        out = np.empty_like(encoded)
-        out[:, self.columns.order] = encoded
-        return out
+        return in_table_order(encoded, self.columns.order)
 
     def log_density(self, rows: np.ndarray, limits: IntervalCells | None = None) -> np.ndarray:
         """Log density of the known cells of encoded rows, integrated over the intervals of others."""

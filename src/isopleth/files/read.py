@@ -73,7 +73,7 @@ class Reading:
 
     @property
     def said_missing(self) -> frozenset[str] | None:
-        """Words that the user, or the schema, says mean a missing cell; the empty cell always does."""
+        """Words that the user, or the schema, says mean a missing cell, with the empty cell; None if nothing was said."""
         if self.missing is None:
             return None if self.schema is None else self.schema.missing
         return frozenset({"", *self.missing})

@@ -155,7 +155,7 @@ def array_of(source: Source, name: str, cells: list[Any], lines: Sequence[int]) 
     try:
         return pa.array(words, pa.string())
     except UnicodeEncodeError:
-        line = next(n for n, word in zip(lines, words, strict=True) if word and _is_no_text(word))
+        line = next(n for n, word in zip(lines, words, strict=True) if word and _is_not_utf8(word))
         raise InputError(
             f"{source}, line {line}: column {name!r} holds half of a character (a lone surrogate); correct the cell."
         ) from None
@@ -171,7 +171,7 @@ def mixed_columns(arrays: Iterable[Any], cells: Iterable[list[Any]]) -> frozense
     )
 
 
-def _is_no_text(word: Any) -> bool:
+def _is_not_utf8(word: Any) -> bool:
     """Tell whether a word cannot be written as UTF-8."""
     try:
         str(word).encode()

@@ -107,15 +107,15 @@ class FileRows:
         self.source: Path = self.file.source.shown
         self.n_rows, self.unseen, self.odd = 0, Counter[str](), OddTally()
         if schema is None:
-            self._check(progress, min_rows)
+            self._check_and_count(progress, min_rows)
 
     @property
     def chunk_rows(self) -> int:
         """Number of rows in a chunk of 8 MiB."""
         return rows_of_a_chunk(len(self.names))
 
-    def _check(self, progress: Callable[[float], None], min_rows: int) -> None:
-        """Pass over the file once: all cells are finite numbers."""
+    def _check_and_count(self, progress: Callable[[float], None], min_rows: int) -> None:
+        """Pass over the file once: count the rows, and refuse cells that are no finite numbers and fewer than `min_rows` rows."""
         missing, odd, rows = MissingCells(self.names), OddTally(), 0
         for table in self.file.chunks(self.chunk_rows, self.first):
             odd.add(table)

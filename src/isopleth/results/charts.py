@@ -150,13 +150,13 @@ def robust_z(rows: np.ndarray, table: np.ndarray) -> np.ndarray:
     return np.where(spread > 0, rows - middle, 0.0) / np.where(spread > 0, spread, 1.0)
 
 
-def extreme_columns(values: np.ndarray, extreme: np.ndarray) -> np.ndarray:
-    """Return the columns that vary, those first in which the rows with the numbers `extreme` deviate most from the others."""
+def columns_by_deviation(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the columns that vary, those first in which the rows with the numbers `rows` deviate most from the others."""
     varying = np.flatnonzero(np.ptp(values, axis=0) > 0)
     if not len(varying):
         return varying
     # The logarithm keeps one row with one wild cell from choosing for all the others.
-    deviation = np.log1p(np.abs(deviations_of(values[extreme], values)[:, varying])).mean(axis=0)
+    deviation = np.log1p(np.abs(deviations_of(values[rows], values)[:, varying])).mean(axis=0)
     return varying[np.argsort(-deviation, kind="stable")]
 
 

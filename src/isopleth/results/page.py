@@ -90,7 +90,7 @@ def _template() -> Any:
 
 
 def render(page: Content, context: Context | None = None, share: float = 1.0) -> str:
-    """Return a page as HTML, with this share of the rows of tables and of the text of points."""
+    """Return a page as HTML, with this share of the cells of tables, of their longest text and of the text of points."""
     context = context or Context()
     used = dict(context.used) or page.used
     data = json.dumps(

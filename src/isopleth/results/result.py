@@ -263,12 +263,12 @@ class Result:
         Parameters
         ----------
         path : path-like
-            The file, which ends in .html. It is written completely or not at all.
+            The file, which ends in .html or .htm. It is written completely or not at all.
 
         Raises
         ------
         InputError
-            If the name has another ending or the file cannot be written.
+            If the name has another ending, the page is too large with the fewest rows, or the file cannot be written.
         """
         from isopleth.results.page import write_report
 

@@ -118,11 +118,11 @@ def table_text(table: ShownTable, most: int | None) -> str:
     names = [name for name in table.brief or list(table.columns)]
     if not len(table) or most == 0:
         return ""
-    columns = [_cells_text(name, table.columns[name][:most], name in table.computed) for name in names]
+    columns = [_cells_text(table.columns[name][:most], name in table.computed) for name in names]
     return aligned([names, *zip(*columns, strict=True)])
 
 
-def _cells_text(name: str, column: Any, computed: bool) -> list[str]:
+def _cells_text(column: Any, computed: bool) -> list[str]:
     """Return the cells of a column: computed numbers with four digits, but whole ones as they are, since they are places."""
     cells = [python_value(cell) for cell in column]
     if not computed:

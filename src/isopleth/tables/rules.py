@@ -206,7 +206,7 @@ class Determines(Rule):
         return (self.second,)
 
     def judged(self, cells: Cells) -> np.ndarray:
-        """Return a mask of the rows whose first word tells something."""
+        """Return a mask of the rows whose first word tells something and whose second one is known."""
         return _as_words(cells[self.first]).among(self.words) & _as_words(cells[self.second]).known
 
     def breaks(self, cells: Cells) -> np.ndarray:

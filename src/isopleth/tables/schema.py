@@ -536,6 +536,13 @@ def _with_odd_cells(column: Column, cells: Cells) -> Column:
     return replace(column, unread=texts, limits=() if cells.censored is None else cells.censored.limits)
 
 
+def in_table_order(values: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Return values of encoded columns in the order of the columns of the table."""
+    out = np.empty_like(values)
+    out[:, order] = values
+    return out
+
+
 def interval_cells(odd: OddCells, names: list[str], n: int) -> IntervalCells:
     """Return the cells that say limits by the place of their column among those of numbers."""
     some = {names.index(str(name)): cells for name, cells in odd.censored.items() if str(name) in names}

@@ -117,7 +117,7 @@ def compare_schemas(before: Schema, after: Schema) -> SchemaComparison:
     pairs = []
     for kind in dict.fromkeys(one.values()):
         only = [[n for n in held if n not in other and held[n] == kind] for held, other in ((one, two), (two, one))]
-        pairs += alike(only[0], only[1])
+        pairs += similar_names(only[0], only[1])
     found = SchemaComparison(common, tuple(changed), tuple(pairs))
     if not common:
         words = "; ".join([found.description, *([renaming(pairs)] if pairs else [])])
@@ -127,7 +127,7 @@ def compare_schemas(before: Schema, after: Schema) -> SchemaComparison:
     return found
 
 
-def alike(one: Sequence[Any], two: Sequence[Any]) -> list[tuple[str, str]]:
+def similar_names(one: Sequence[Any], two: Sequence[Any]) -> list[tuple[str, str]]:
     """Return pairs of similar names, perhaps renamed columns; names with different digits are columns of one series."""
     left = {str(name).casefold(): str(name) for name in two}
     pairs = []

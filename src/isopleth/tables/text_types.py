@@ -666,7 +666,7 @@ def as_datetime(cell: Any) -> datetime | None:
     return None
 
 
-def axis_of(times: np.ndarray) -> tuple[np.ndarray, bool]:
+def places_of_times(times: np.ndarray) -> tuple[np.ndarray, bool]:
     """Return times on an axis, by their own clock if all have one offset, else in UTC, and whether they are in seconds."""
     if times.dtype.kind in "iuf":
         return times.astype(np.float64), False

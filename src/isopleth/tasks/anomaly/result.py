@@ -15,7 +15,16 @@ from scipy.special import ndtri
 
 from isopleth.core.errors import InputError
 from isopleth.core.rows import sample_places
-from isopleth.results.charts import Chart, Contours, Series, deviations_of, dots, extreme_columns, robust_range, some
+from isopleth.results.charts import (
+    Chart,
+    Contours,
+    Series,
+    columns_by_deviation,
+    deviations_of,
+    dots,
+    robust_range,
+    some,
+)
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownCells, ShownTable
 from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
@@ -346,7 +355,7 @@ class Anomalies(Result):
             return list(range(len(self.names)))
         names, numbers = self.numbers
         marked = self.order[: max(10, int(self.flagged.sum()))]
-        first = [self.names.index(names[j]) for j in extreme_columns(numbers, marked)[:_MOST_COLUMNS]]
+        first = [self.names.index(names[j]) for j in columns_by_deviation(numbers, marked)[:_MOST_COLUMNS]]
         return sorted(first or range(_MOST_COLUMNS))
 
     def _charts(self) -> list[Chart]:
@@ -425,7 +434,7 @@ def rows_chart(found: Anomalies) -> Chart | None:
     names, numbers = [name for name, kept in zip(names, complete, strict=True) if kept], numbers[:, complete]
     flagged = found.order[found.flagged[found.order]]
     marked = flagged if len(flagged) else found.order[:_LEAST_LIKELY]
-    extreme = extreme_columns(numbers, marked) if numbers.shape[1] else np.empty(0, dtype=int)
+    extreme = columns_by_deviation(numbers, marked) if numbers.shape[1] else np.empty(0, dtype=int)
     reasons = [names.index(name) for name in _reasons_of_first(found) if name in names]
     chosen = np.sort(list(dict.fromkeys([*reasons, *extreme]))[:2]).astype(int)
     if not len(chosen):

@@ -9,7 +9,8 @@ import numpy as np
 
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.rules import Words, doubtful_words
-from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order, in_table_order
+from isopleth.tables.schema import in_table_order
+from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
 from isopleth.tasks.cellwise.judged_rows import MANY_ROWS
 from isopleth.tasks.cellwise.margins import row_scores
 
@@ -55,7 +56,7 @@ class CellBounds:
         for j in range(table.n_numeric, table.rows.shape[1]):
             bounds = np.append(self.words[j - table.n_numeric], _WORD_BOUND)  # the last: no row of the fit has it
             out[:, j] = bounds[np.nan_to_num(table.rows[:, j], nan=-1.0).astype(np.intp)]
-        return in_table_order(table, out)
+        return in_table_order(out, table.order)
 
 
 def _bounds_of_words(table: CheckedRows, evidence: CellEvidence, counts: list[np.ndarray]) -> list[np.ndarray]:

@@ -10,6 +10,7 @@ import numpy as np
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.rules import Exact, FoundRule, NotZero, Words, find_rules
+from isopleth.tables.schema import in_table_order
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.word_forms import WordForms
 
@@ -19,13 +20,6 @@ _FURTHER_RULE, _MOST_RULES = 0.1, 9
 _UNREAD = 30.0
 # Rows whose scores are made at once.
 _ROWS_AT_ONCE = 2**16
-
-
-def in_table_order(table: CheckedRows, values: np.ndarray) -> np.ndarray:
-    """Return answers for cells with their columns in the order of the table."""
-    out = np.empty_like(values)
-    out[:, table.order] = values
-    return out
 
 
 def in_encoded_order(table: CheckedRows, values: np.ndarray) -> np.ndarray:
@@ -76,12 +70,12 @@ class CellEvidence:
         told = self._of_rules(columns, len(excess)) + self.forms.told(self.names, columns, len(excess))
         # In a constant column rules alone can speak.
         out = np.where(np.isnan(excess) & (told > 0.0), told, excess + told)
-        out[in_table_order(table, table.missing)] = np.nan
+        out[in_table_order(table.missing, table.order)] = np.nan
         return out
 
     def excess(self, table: CheckedRows, encoded: np.ndarray) -> np.ndarray:
         """Return the excess of cells, in the order of the table; a result that an equation tells exactly has none."""
-        excess, cells = in_table_order(table, encoded), self.columns(table)
+        excess, cells = in_table_order(encoded, table.order), self.columns(table)
         for rule in self.equations:
             if rule.result is None:
                 continue
@@ -120,7 +114,7 @@ class CellEvidence:
     def absent(self, table: CheckedRows) -> np.ndarray:
         """Return a mask of the zeros that stand for missing cells, (n, d), in the order of the table."""
         found = np.isnan(self.without_absent(table, table.rows)) & ~table.missing
-        return in_table_order(table, found)
+        return in_table_order(found, table.order)
 
     def computed(self, table: CheckedRows) -> dict[int, set[int]]:
         """Return the encoded columns that equations compute from each one; of equations of the same columns the first counts."""

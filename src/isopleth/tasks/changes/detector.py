@@ -269,7 +269,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         """Search the columns that have noise; steps are those of the grid."""
         values = given.grid.spread(given.values)
         self._check_missing(np.isnan(values))
-        values = _with_increments(values, given.totals)
+        values = _totals_as_increments(values, given.totals)
         left = self._left(values, given)
         told = None if left is None else np.column_stack([one.told for one in left])
         values = values if left is None else np.column_stack([one.sought for one in left])
@@ -350,7 +350,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         checked_verbose(self.verbose)
 
 
-def _with_increments(values: np.ndarray, totals: tuple[int, ...]) -> np.ndarray:
+def _totals_as_increments(values: np.ndarray, totals: tuple[int, ...]) -> np.ndarray:
     """Return the increments of running totals in their place."""
     values = values.copy()
     for j in totals:
@@ -360,7 +360,7 @@ def _with_increments(values: np.ndarray, totals: tuple[int, ...]) -> np.ndarray:
 
 def _known_rows(reference: np.ndarray, totals: tuple[int, ...]) -> np.ndarray:
     """Return a reference with increments in the place of running totals, without the rows where there are none."""
-    found = _with_increments(reference, totals)
+    found = _totals_as_increments(reference, totals)
     return found[~np.isnan(found).any(axis=1)]
 
 

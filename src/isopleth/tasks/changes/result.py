@@ -12,7 +12,7 @@ from isopleth.results.charts import Chart
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.text_types import as_datetime, axis_of, time_words
+from isopleth.tables.text_types import as_datetime, places_of_times, time_words
 from isopleth.tasks.changes.beside import height_of_incident, numbers_beside
 from isopleth.tasks.changes.changed_season import changed_part
 from isopleth.tasks.changes.charts import charts
@@ -334,7 +334,7 @@ class ChangePoints(Result):
         """Return the name of a season of the calendar, or nothing."""
         if self.times is None or self.spacing.startswith("The times are uneven"):
             return ""
-        places, dates = axis_of(self.times)
+        places, dates = places_of_times(self.times)
         length = period * float(np.median(np.diff(places)))
         return next((f"{name}" for unit, name in _NAMED.items() if dates and abs(length - unit) <= _OFF * unit), "")
 
@@ -412,7 +412,7 @@ class ChangePoints(Result):
             Whether places are seconds since 1970.
         """
         if self.clock is not None:
-            places, dates = axis_of(self.clock)
+            places, dates = places_of_times(self.clock)
             if (np.diff(places) > 0.0).all():  # nanoseconds are less than the digits of seconds since 1970
                 return "time", places, dates
         name, counts = self.steps

@@ -405,11 +405,6 @@ def _pvalue(largest: float, null: np.ndarray) -> float:
     return simulated_pvalue(largest, null, _LEAST_EXCEEDING, float(-np.expm1(-np.exp(-away))))
 
 
-def standardised(values: np.ndarray) -> np.ndarray:
-    """Return columns in standard units."""
-    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300))
-
-
 def clipped(innovations: np.ndarray) -> np.ndarray:
     """Return innovations in units of their root mean square, clipped."""
     sizes = np.maximum(np.sqrt(np.mean(innovations**2, axis=0)), 1e-300)

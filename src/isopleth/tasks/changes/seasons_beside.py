@@ -103,7 +103,7 @@ class SeasonSearch:
                     break
                 best, lines = found, fits[0].or_shocks.lines
         best = _best_of(best, self._plain, first.changes) if any(first.seasons) else best
-        best = _best_of(best, self._trimmed(best), first.changes)
+        best = _best_of(best, self._without_far_cells(best), first.changes)
         out = np.zeros(len(self.cells), dtype=bool)
         for _ in range(_MOST_STRETCHES):
             found = _best_of(best, self._without_stretch(best, out), best.changes)
@@ -147,8 +147,8 @@ class SeasonSearch:
         """
         return None if np.isnan(self.cells).any() else rounding_variance(cleaned(self.cells).T)
 
-    def _trimmed(self, best: Seasonal) -> Iterator[Seasonal]:
-        """Yield the fit in which steps that are far from the season do not count in the means of phases."""
+    def _without_far_cells(self, best: Seasonal) -> Iterator[Seasonal]:
+        """Yield the fit in which cells far from the season do not count in the means of phases; none without changes."""
         if not any(best.seasons) or not best.changes:
             return
         cells = self.cells - best.lines
@@ -253,7 +253,11 @@ def _fit_of_size(column: np.ndarray, wave: np.ndarray) -> _SizeFit:
         return 0.0, 0, 0.0, 1.0
     around, turned = y - y.mean(), x - x.mean()
     power = float(turned @ turned)
-    phi = _memory(around - turned * float(turned @ around) / power) if power > 0.0 else _memory(around)
+    phi = (
+        _lag_1_autocorrelation(around - turned * float(turned @ around) / power)
+        if power > 0.0
+        else _lag_1_autocorrelation(around)
+    )
     after, of_wave = around[1:] - phi * around[:-1], turned[1:] - phi * turned[:-1]
     after, of_wave = after - after.mean(), of_wave - of_wave.mean()
     power = float(of_wave @ of_wave)
@@ -315,7 +319,7 @@ def _key(seasons: Seasons) -> tuple[Any, ...]:
     )
 
 
-def _memory(rest: np.ndarray) -> float:
+def _lag_1_autocorrelation(rest: np.ndarray) -> float:
     """Return the lag-1 autocorrelation."""
     power = float(rest @ rest)
     return float(np.clip(rest[1:] @ rest[:-1] / power, -STABLE, STABLE)) if power > 0.0 else 0.0

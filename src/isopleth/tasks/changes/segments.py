@@ -604,7 +604,7 @@ def shortest_segment(n: int, most_lags: int, degree: int) -> int:
 
 def standardised(values: np.ndarray) -> np.ndarray:
     """Return columns around 0 in standard deviations."""
-    return np.asarray((values - values.mean(axis=0)) / values.std(axis=0))
+    return np.asarray((values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300))
 
 
 def _tried(

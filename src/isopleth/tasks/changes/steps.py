@@ -13,7 +13,7 @@ from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, listed, meant, warn_user
 from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
-from isopleth.tables.text_types import as_datetime, axis_of, days_of, length_text, moment, time_words
+from isopleth.tables.text_types import as_datetime, days_of, length_text, moment, places_of_times, time_words
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
@@ -243,7 +243,7 @@ class Grid:
         """Return the times of all steps as seconds since 1970; None if they are unknown or plain numbers."""
         if times is None:
             return None
-        known, dates = axis_of(times)
+        known, dates = places_of_times(times)
         if not dates or (np.diff(known) <= 0.0).any():  # steps of less than a microsecond have no days
             return None
         return np.interp(np.arange(self.rows[-1] + 1), self.rows, known)
@@ -258,7 +258,7 @@ def grid_of(times: np.ndarray | None, count: int) -> Grid:
     each = np.arange(count)
     if times is None or count < 3:
         return Grid(each, "")
-    seconds, dates = axis_of(times)
+    seconds, dates = places_of_times(times)
     apart = np.diff(times) / np.timedelta64(1, "s") if times.dtype.kind == "M" else np.diff(seconds)
     middle = float(np.median(apart))
     step = float(np.mean(apart[np.abs(apart - middle) <= _OFF * middle]))

@@ -17,7 +17,7 @@ from isopleth.core.arrays import to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.errors import InputError, listed, probability, warn_user
 from isopleth.core.progress import Progress, ReportsProgress
-from isopleth.core.rows import merge_equal
+from isopleth.core.rows import merge_without_rounding
 from isopleth.core.scales import ScaledColumns, deviations, refuse_sizes
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
 from isopleth.tables.checks import CheckedRows, TakesKinds, ends_of_times, enter, warn_of_times_apart
@@ -233,7 +233,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         rows, z, labels = rows[order], z[order], labels[order]
         chosen = balanced_subsample(labels, MOST_ROWS, seed)
         drawn = rows[chosen][balanced_subsample(labels[chosen], self.centers, seed)]
-        self.centers_ = merge_equal(drawn, np.ones(len(drawn)))[0]
+        self.centers_ = merge_without_rounding(drawn, np.ones(len(drawn)))[0]
         folds = stratified_folds(labels, seed)
         scores = self._fit_scores(z[chosen], labels[chosen], folds[chosen])
         if len(chosen) < len(z):  # the others have no part in any fit: each is scored by one, as held-out rows are

@@ -9,6 +9,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.core.parameters import on_host
+from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
 
 
@@ -37,17 +38,9 @@ def apart(X: Given, by: Any, learned: Collection[Any]) -> tuple[Given, str | Non
 def _words(groups: Any) -> np.ndarray:
     """Return groups as words; refuse missing ones."""
     cells = groups.tolist() if isinstance(groups, np.ndarray) else list(groups)
-    missing = [i for i, cell in enumerate(cells) if _is_missing(cell)]
+    missing = [i for i, cell in enumerate(cells) if is_missing(cell)]
     if missing:
         raise InputError(
             "by has no group in {row}; fill the cell, or leave the row out.", parameter="by", row=missing[0]
         )
     return np.array([str(int(cell) if isinstance(cell, float) and cell.is_integer() else cell) for cell in cells])
-
-
-def _is_missing(cell: Any) -> bool:
-    """Tell whether a cell is None, or not equal to itself as NaN is; pandas.NA is neither."""
-    try:
-        return cell is None or bool(cell != cell)
-    except TypeError:
-        return True

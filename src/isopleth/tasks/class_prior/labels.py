@@ -8,6 +8,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.core.parameters import on_host
+from isopleth.tables.cells import is_missing
 
 
 def checked_labels(y: Any, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -46,8 +47,5 @@ def _as_array(y: Any) -> np.ndarray:
 
 
 def _is_missing(label: Any) -> bool:
-    """Tell whether a label is None, infinite, or not equal to itself as NaN is."""
-    try:
-        return label is None or bool(label != label) or label in (np.inf, -np.inf)
-    except TypeError:  # pandas.NA has no truth value
-        return True
+    """Tell whether a label is missing as a cell is, or infinite."""
+    return is_missing(label) or label in (np.inf, -np.inf)

@@ -109,7 +109,7 @@ class _Maker:
         table = self.table
         out, others, rest = table.begin(n_samples, given)
         known = np.setdiff1d(np.arange(out.shape[1]), others)
-        self._check_whole(out[:1], known)
+        self._check_whole(out[:1])
         maker = self if rest is table else _Maker.of(rest)
         usual = self._draws(_REFERENCE, rng)
         selection, reference, place = self._selection(usual, rng), usual.take(others), 0
@@ -128,7 +128,7 @@ class _Maker:
             out[gaps] = np.nan
         return self.recording.typed(new_table(table.columns, table.by_column(out), table.frame_of_fit[0]))
 
-    def _check_whole(self, row: np.ndarray, known: np.ndarray) -> None:
+    def _check_whole(self, row: np.ndarray) -> None:
         """Refuse values with decimals for columns of whole numbers."""
         values = self.table.by_column(row)[0]
         for column, value in zip(self.table.columns.columns, values, strict=True):

@@ -14,7 +14,7 @@ from isopleth.core.budget import Budget
 from isopleth.core.errors import refuse_too_large
 from isopleth.core.laws import normal_scores_of_ranks
 from isopleth.core.progress import Progress
-from isopleth.core.rows import merge_equal
+from isopleth.core.rows import merge_without_rounding
 from isopleth.core.scales import LEAST_SIZE, refuse_sizes
 from isopleth.core.threads import slices
 from isopleth.difference.samples import TwoSamples
@@ -449,7 +449,7 @@ class TwoSampleProblem:
         with Progress("permutations by column", len(varying), self.budget.verbose) as tick:
             for j in varying:
                 where = place[self.blocks[j]][self.varying[self.blocks[j]]]
-                values = merge_equal(self.pooled[:, where], np.ones(len(self.pooled)))[0]
+                values = merge_without_rounding(self.pooled[:, where], np.ones(len(self.pooled)))[0]
                 some = np.unique(np.linspace(0, len(values) - 1, min(len(values), _CENTERS_OF_COLUMNS)).astype(int))
                 found = gaussian_bases(values[some], len(some), length_scales(values), self.budget)
                 forms = [self._forms(found, self.unit_rows[:, where])]

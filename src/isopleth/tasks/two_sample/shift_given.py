@@ -114,7 +114,7 @@ class ShiftGiven:
     ) -> Self:
         """Compare the target of two prepared samples given other columns, by default all others; in one of some groups."""
         level = 1.0 - (1.0 - probability("confidence_level", confidence_level)) / groups
-        column, others = _chosen(problem, names, target, given)
+        column, others = _chosen(names, target, given)
         word, code = _word_of(problem, column, word)
         rows = _TargetRows.of(problem, column, others, code, group)
         by_ratio, values = _in_best_scale(rows)
@@ -234,9 +234,7 @@ def _higher(shift: float) -> str:
     return "higher" if shift > 0.0 else "lower"
 
 
-def _chosen(
-    problem: TwoSampleProblem, names: list[str], target: Any, given: Sequence[Any] | None
-) -> tuple[int, list[int]]:
+def _chosen(names: list[str], target: Any, given: Sequence[Any] | None) -> tuple[int, list[int]]:
     """Return the numbers of the target and of the given columns, in the order of the table."""
     wanted = ShiftGiven.given_columns(names, target, given)
     return names.index(str(target)), sorted(names.index(name) for name in set(wanted))

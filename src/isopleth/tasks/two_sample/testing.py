@@ -32,7 +32,7 @@ from isopleth.tables.checks import (
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import is_identifier
 from isopleth.tables.schema import Attached
-from isopleth.tables.schema_changes import alike, renaming
+from isopleth.tables.schema_changes import renaming, similar_names
 from isopleth.tasks.two_sample.dependence import SerialDependence, dependence_in_time
 from isopleth.tasks.two_sample.drawn_rows import MOST_ROWS, DrawnRows
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
@@ -69,7 +69,7 @@ def _check_same_columns(x: list[Any], y: list[Any]) -> None:
     if not only_x and not only_y:
         return
     lacks = [f"{name} lacks {quoted(map(str, names))}" for name, names in (("Y", only_x), ("X", only_y)) if names]
-    pairs = alike(only_x, only_y)
+    pairs = similar_names(only_x, only_y)
     guess = f"; {renaming(pairs)}" if pairs else ""
     how = "give the columns the same names, or leave out those that only one sample has"
     raise InputError(f"{' and '.join(lacks)}{guess}", column=(only_x + only_y)[0], hint=how)

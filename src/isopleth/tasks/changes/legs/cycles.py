@@ -17,8 +17,8 @@ from isopleth.tasks.changes.scan import (
     MOST_BLOCKS,
     ContrastScan,
     clipped,
-    standardised,
 )
+from isopleth.tasks.changes.segments import standardised
 from isopleth.tasks.changes.series import ObservedSeries
 
 # A quarter of the rate of the scans is kept back, because blocks of an estimated period are less exchangeable than the shuffles

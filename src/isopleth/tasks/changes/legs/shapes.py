@@ -9,7 +9,8 @@ import numpy as np
 from isopleth.tasks.changes.described import CalibratedDescription
 from isopleth.tasks.changes.embedding import SHAPE_LAGS, blocks_of, embedded
 from isopleth.tasks.changes.legs.leg import Candidate, Leg, LegCandidates
-from isopleth.tasks.changes.scan import LEAST_BLOCKS, MOST_BLOCKS, ContrastScan, standardised
+from isopleth.tasks.changes.scan import LEAST_BLOCKS, MOST_BLOCKS, ContrastScan
+from isopleth.tasks.changes.segments import standardised
 from isopleth.tasks.changes.series import ObservedSeries
 
 _SHARE = 2.0 / 9.0
