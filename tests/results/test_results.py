@@ -156,7 +156,11 @@ def _unknown(notes, result, columns):
     """Return columns of the result that notes explain and that are not among `columns`, such as before_0 of before."""
     names = {name for table in result.content().tables for name in table.columns} | set(result.row_keys)
     heads = [note.split(":")[0].removesuffix(" of a column") for note in notes if ":" in note]
-    explained = {name for head in heads for name in head.split(" and ") if name in names} - {"flagged", "certain"}
+    explained = {name for head in heads for name in head.split(" and ") if name in names} - {
+        "flagged",
+        "certain",
+        "repairable",
+    }
     return {name for name in explained if not any(f"{column}_".startswith(f"{name}_") for column in columns)}
 
 

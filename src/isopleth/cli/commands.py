@@ -90,7 +90,7 @@ def anomalies() -> None:
 @click.argument("file", type=PATH)
 @file_option(
     "--out",
-    "Write the worst cell of every row: line (or row), column, value, usual, low, high, excess, flagged, certain and against; "
+    "Write the worst cell of every row: line (or row), column, value, usual, low, high, excess, flagged, repairable and against; "
     ".csv or .parquet.",
 )
 @file_option(

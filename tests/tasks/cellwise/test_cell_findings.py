@@ -66,7 +66,7 @@ def test_rows_are_in_the_order_of_what_is_beyond_their_bounds():
         (2, "c1", 0.1),
         (4, "c1", 2.1),
     ]
-    assert [(row["excess"], row["flagged"], row["certain"]) for row in table] == [
+    assert [(row["excess"], row["flagged"], row["repairable"]) for row in table] == [
         (9.0, True, False),
         (6.0, True, False),
         (6.0, True, False),
@@ -98,7 +98,7 @@ def test_cells_that_are_certain_are_replaced_and_the_others_stay(count, said):
     repairs = dict(list({(1, 0): "a reason", (0, 1): "another"}.items())[:count])
     found = findings([[0.0, 6.0], [9.0, 0.0]], repairs=repairs)
     assert summary(found)[2] == said
-    assert [row["certain"] for row in found.to_dict()["table"]] == [count > 0, count > 1]
+    assert [row["repairable"] for row in found.to_dict()["table"]] == [count > 0, count > 1]
     changes = found.changes()
     order = sorted(repairs)
     assert changes["line"].tolist() == [i + 2 for i, _ in order]

@@ -81,7 +81,7 @@ def test_the_changes_are_listed_and_said_in_a_sentence(judged):
     changes = pd.DataFrame(found.changes())
     assert changes.columns.tolist() == ["row", "column", "old", "new", "reason"]
     assert changes["reason"][0] == "mass is 10 times too large"
-    assert len(changes) == found.to_dict()["certain_cells"]
+    assert len(changes) == found.to_dict()["repairable_cells"]
     said = " ".join(found.to_dict()["summary"])
     assert "length and height are swapped in row 41" in said
 

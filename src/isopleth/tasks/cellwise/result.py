@@ -171,7 +171,7 @@ class CellFindings(Result):
             | {
                 "excess": np.nan_to_num(self.scores[rows, self.worst[rows]].astype(np.float64)),
                 "flagged": self.flagged[rows, self.worst[rows]],
-                "certain": np.array(
+                "repairable": np.array(
                     [cell in self.repairs for cell in zip(rows.tolist(), self.worst[rows].tolist(), strict=True)],
                     dtype=bool,
                 ),
@@ -213,7 +213,7 @@ class CellFindings(Result):
         "flagged_rows": Fact(
             "integer", "number of rows that hold one", lambda found: int(found.flagged.any(axis=1).sum())
         ),
-        "certain_cells": Fact(
+        "repairable_cells": Fact(
             "integer",
             "flagged cells of which it is certain enough what they should hold: a repaired table has it",
             lambda found: len(found.repairs),
@@ -269,7 +269,7 @@ class CellFindings(Result):
         "high": Key("string, number, boolean or null", "95 % quantile"),
         "excess": Key("number", "surprisal less its expectation, and what broken rules add, in nats"),
         "flagged": Key("boolean", "whether the cell is flagged"),
-        "certain": Key("boolean", "whether a repaired table has the usual cell in its place"),
+        "repairable": Key("boolean", "whether a repaired table has the usual cell in its place"),
         "against": Key(
             "string", "broken rules and other cells that speak against it; empty for rows that are not explained"
         ),
@@ -379,8 +379,8 @@ class CellFindings(Result):
         columns = self._of_rows(first)
         columns["usual"] = [self.usual_text(int(i), int(self.worst[i])).removesuffix(" is usual") for i in first]
         del columns["low"], columns["high"]
-        columns["flagged"] = np.where(columns["certain"], "certain", np.where(columns["flagged"], "flagged", ""))
-        del columns["certain"]
+        columns["flagged"] = np.where(columns["repairable"], "repairable", np.where(columns["flagged"], "flagged", ""))
+        del columns["repairable"]
         tables = [ShownTable("Rows with the worst cells", columns, len(self), computed=frozenset({"excess"}))]
         if self.rules:
             tables.append(
@@ -450,7 +450,7 @@ class CellFindings(Result):
         return [
             "excess: surprisal of the cell given the others of its row less its expectation, in nats; broken rules add to it.",
             "usual: median and 5 to 95 % of the law of a number given the other cells, or the likeliest word.",
-            "certain: a repaired table has the usual cell in its place.",
+            "repairable: a repaired table has the usual cell in its place.",
             "against: mistakes, broken rules, and the cells without which this one would be less surprising.",
             f"A cell is flagged from a bound on: {self._bounds_in_words()}. It is no error rate: right cells are flagged too.",
             "Rows are in the order of how far their worst cell is beyond its bound, and not of excess alone.",
