@@ -87,12 +87,12 @@ def hours() -> pd.DataFrame:
 
 
 def customers(rows: int, share: float, seed: int) -> pd.DataFrame:
-    """Return customers of which a share buys again, with what is known of them."""
+    """Return customers of which a share returns, with what is known of them."""
     rng = np.random.default_rng(seed)
-    again = rng.random(rows) < share
-    visits = rng.poisson(np.where(again, 6.0, 3.0))
-    spent = np.round(np.exp(3.0 + 0.8 * again + 0.6 * rng.normal(size=rows)), 2)
-    return pd.DataFrame({"visits": visits, "spent": spent, "again": np.where(again, "yes", "no")})
+    returned = rng.random(rows) < share
+    visits = rng.poisson(np.where(returned, 6.0, 3.0))
+    spent = np.round(np.exp(3.0 + 0.8 * returned + 0.6 * rng.normal(size=rows)), 2)
+    return pd.DataFrame({"visits": visits, "spent": spent, "returned": np.where(returned, "yes", "no")})
 
 
 def answers() -> dict[str, tuple[Any, str]]:
@@ -111,7 +111,7 @@ def answers() -> dict[str, tuple[Any, str]]:
     pages = DriftMonitor(context=["time"], random_state=0).fit(rate[:336]).update(rate[336:])
     known, new = customers(400, 0.5, 1), customers(600, 0.2, 2)
     X = ["visits", "spent"]
-    shares = ClassPriorEstimator(random_state=0).fit(known[X], known["again"]).estimate(new[X])
+    shares = ClassPriorEstimator(random_state=0).fit(known[X], known["returned"]).estimate(new[X])
     right = len(flagged & set(places))
     return {
         "cells": (cells, f"{right} of {len(places)} wrong cells are flagged, and {len(flagged) - right} others"),
@@ -126,7 +126,7 @@ def answers() -> dict[str, tuple[Any, str]]:
         "compare": (test, f"p = {test.pvalue:.3g}, first column {test.table()['column'].iloc[0]}"),
         "changes": (changes, f"planted: incident at 400, step at 680; {changes!r}"),
         "monitor": (pages, f"planted: incident at 400, step at 680; {pages.text()}"),
-        "prior": (shares, f"share of those who buy again: {np.mean(new['again'] == 'yes'):.3f}; {shares}"),
+        "prior": (shares, f"share of those who return: {np.mean(new['returned'] == 'yes'):.3f}; {shares}"),
     }
 
 
@@ -156,7 +156,7 @@ def main() -> None:
         options.files.mkdir(parents=True, exist_ok=True)
         tables = {"orders": with_errors(orders(1400, SEED))[0], "later": orders(900, SEED + 1, 2.0), "errors": hours()}
         tables |= {"usual": hours()[:336], "stream": hours()[336:]}
-        tables |= {"known": customers(400, 0.5, 1), "new": customers(600, 0.2, 2).drop(columns="again")}
+        tables |= {"known": customers(400, 0.5, 1), "new": customers(600, 0.2, 2).drop(columns="returned")}
         for name, table in tables.items():
             table.to_csv(options.files / f"{name}.csv", index=False)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -62,8 +62,8 @@ def model(tmp_path, saved):
 
 
 SNAPSHOT = """\
-4 of 61 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows, which 3 to 4 % of the \
-rows of most tables are, whatever they hold.
+4 of 61 rows are flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows; in a table without \
+anomalies about 3 % of the rows are flagged, too.
 A gap in the scores sets the least likely row apart from the others: its score is -576.1, those of all others at least -9.714.
 1 row is an anomaly at a false discovery rate of 0.1, the share of ordinary rows expected among such rows, \
 if scores of ordinary rows fall off beyond the others as they do among them.
@@ -77,8 +77,8 @@ rank  line   score    pvalue     flag  most extreme values
 score: higher is more normal.
 pvalue: the share of ordinary rows that are at least as unlikely; small values are unusual. It is not smaller than 0.00164, \
 which is what these rows can show.
-flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows, which 3 to 4 % of the rows of most tables \
-are, whatever they hold.
+flagged: worth a look, as unlikely as the least likely thirtieth of ordinary rows; in a table without anomalies \
+about 3 % of the rows are flagged, too.
 certain: selected so that about 0.1 of the selected rows are expected to be ordinary, if scores of \
 ordinary rows fall off beyond the others as they do among them. \
 Rows that are known to be ordinary, as a reference, replace this assumption.

@@ -309,7 +309,7 @@ def _sentence(error: OSError) -> str:
 @click.version_option(package_name="isopleth", prog_name="isopleth", message="%(prog)s %(version)s")
 @click.pass_context
 def program(ctx: click.Context) -> None:
-    """Find unlikely rows in a table, test whether tables differ, and detect when a series or stream changes.
+    """Find wrong cells and unusual rows, fill gaps, compare tables, estimate class shares, and detect changes.
 
     Tables are .csv, .txt, .tsv, .jsonl, .xlsx, .parquet, .feather, .arrow, .npy or .npz files, also compressed (.gz, .bz2, .xz,
     .zst). The name - is standard input. A quoted pattern, as in 'folder/*.parquet', is all files that match it as one table,

@@ -80,8 +80,8 @@ def _sampled(detector: AnomalyDetector) -> int | None:
 def _rule_of_flags(detector: AnomalyDetector, *, own: bool) -> str:
     """Return what a flag means, in a few words; `own` for the rows of the fit."""
     if detector.contamination == "auto":
-        always = ", which 3 to 4 % of the rows of most tables are, whatever they hold" * (own and not detector.novelty)
-        return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{always}"
+        usual = "; in a table without anomalies about 3 % of the rows are flagged, too" * (own and not detector.novelty)
+        return f"worth a look, as unlikely as the least likely thirtieth of ordinary rows{usual}"
     return f"the least likely {float(detector.contamination):.3g} of the fitted rows{_ties(detector)}"
 
 
