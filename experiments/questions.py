@@ -95,6 +95,15 @@ def customers(rows: int, share: float, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"visits": visits, "spent": spent, "returned": np.where(returned, "yes", "no")})
 
 
+def write_tables(folder: Path) -> None:
+    """Write the tables on which the README and the pages try the commands."""
+    tables = {"orders": with_errors(orders(1400, SEED))[0], "later": orders(900, SEED + 1, 2.0), "errors": hours()}
+    tables |= {"usual": hours()[:336], "stream": hours()[336:]}
+    tables |= {"known": customers(400, 0.5, 1), "new": customers(600, 0.2, 2).drop(columns="returned")}
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+
+
 def answers() -> dict[str, tuple[Any, str]]:
     """Return for each question a result that can be drawn, and a sentence on what was planted and found."""
     table, places = with_errors(orders(1400, SEED))
@@ -154,11 +163,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.files:
         options.files.mkdir(parents=True, exist_ok=True)
-        tables = {"orders": with_errors(orders(1400, SEED))[0], "later": orders(900, SEED + 1, 2.0), "errors": hours()}
-        tables |= {"usual": hours()[:336], "stream": hours()[336:]}
-        tables |= {"known": customers(400, 0.5, 1), "new": customers(600, 0.2, 2).drop(columns="returned")}
-        for name, table in tables.items():
-            table.to_csv(options.files / f"{name}.csv", index=False)
+        write_tables(options.files)
     options.out.mkdir(parents=True, exist_ok=True)
     for name, (result, said) in answers().items():
         save_figure(draw(result), options.out / f"{name}.png")
