@@ -338,6 +338,30 @@ def test_levels_of_groups_do_not_hide_a_change_in_one_of_them():
     assert sum(shown) >= 5
 
 
+def test_a_group_below_all_others_does_not_hide_its_change():
+    """Ranks among all rows say nothing of a group that stays the lowest one."""
+    shown = []
+    for run in range(4):
+        first, second = (fares(300, [run, side, 5]) for side in (0, 1))
+        for table, factor in ((first, 1.0), (second, 1.7)):
+            car = table["mode"] == "car"
+            table.loc[car, "cost"] = 10.0 * factor * (table.loc[car, "cost"] / 20.0) ** 0.5
+        found = two_sample_test(first, second, **FEW).in_groups("mode").found
+        shown.append((found[0].column, found[0].group) == ("cost", "mode car") and found[0].pvalue <= 0.05)
+    assert sum(shown) >= 3
+
+
+@pytest.mark.parametrize("change", [lambda cost: 1.4 * cost, lambda cost: cost + 12.0, lambda cost: 1.2 * cost + 5.0])
+def test_a_change_that_is_alike_in_all_groups_is_of_none(change):
+    found = []
+    for run in range(4):
+        first, second = fares(300, [run, 0]), fares(300, [run, 1])
+        second["cost"] = change(second["cost"])
+        groups = two_sample_test(first, second, **FEW).in_groups("mode").found
+        found += [each for each in groups if each.column == "cost" and each.pvalue <= 0.05]
+    assert len(found) <= 1
+
+
 def test_a_column_that_is_one_value_in_a_group_warns_of_nothing(recwarn):
     found = two_sample_test(fares(200, [1, 2]), fares(200, [1, 3]), **FEW).in_groups("mode")
     assert all(each.pvalue > 0.05 for each in found.found)

@@ -151,10 +151,9 @@ def changed_groups(
 
     Columns of numbers that `moved` by themselves form no groups: rows above a quantile are not the same rows in both samples.
 
-    The change of all rows together is taken off first: values are replaced by normal scores of their ranks in their own sample,
-    with as many rows of the group in both, so that a change which is alike everywhere, in any units, leaves nothing. The score of
-    a split is its difference of mean and spread between samples, in the group less outside; the largest over all splits counts,
-    and p-values are adjusted for the number of columns by step-down maxima.
+    The score of a split is its difference of mean and spread between samples, in the group less outside. A change that is alike
+    everywhere, as an amount, as a factor or in units of the spread of each group, leaves nothing. The largest score over all
+    splits counts, and p-values are adjusted for the number of columns by step-down maxima.
     """
     if problem.units.group == 0 or problem.strata is not None or len(problem.blocks) < 2:
         return []
@@ -235,54 +234,75 @@ def _scores(problem: TwoSampleProblem, rows: _LabelledRows, column: int, splits:
     values, word = _values(problem, rows, column)
     known = _known(problem, rows, column)
     inside = np.column_stack([split.inside for split in splits])[known]
-    first, labels = rows.first[known], rows.labels[:, known]
-    centred = (_without_common_odds if word else _without_common_change)(values[known], inside, first)
-    if not word:
-        centred = _without_levels(centred, inside, np.array([split.column for split in splits]))
-    one = _compared(centred, inside)
-    contrast = labels @ one
+    labels = rows.labels[:, known]
     if word:
-        return np.asarray(contrast**2)
-    two = _compared(centred**2, inside)
-    r = (one * two).sum(axis=0)
-    own = 1.0 - r**2
-    rest = np.where(own > _LEAST_OWN, (labels @ two - r * contrast) ** 2 / np.maximum(own, _LEAST_OWN), 0.0)
-    return np.asarray(contrast**2 + rest)
-
-
-def _without_common_change(values: np.ndarray, inside: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """Return values without what changed alike in all rows, one column a split: normal scores of ranks in their own sample.
-
-    Rows count so that the group has the same share in both samples: a group that became more frequent changed no value.
-    """
-    share, out = inside.mean(axis=0), np.empty(inside.shape)
-    for own in (first, ~first):
-        part = inside[own].mean(axis=0)
-        weights = np.where(inside[own], share / part, (1.0 - share) / (1.0 - part)) / own.sum()
-        distinct, place = np.unique(values[own], return_inverse=True)
-        order = np.argsort(place, kind="stable")
-        starts = np.searchsorted(place[order], np.arange(len(distinct)))
-        each = np.add.reduceat(weights[order], starts, axis=0)
-        out[own] = ndtri(np.cumsum(each, axis=0) - 0.5 * each)[place]
+        return np.asarray(
+            (labels @ _compared(_without_common_odds(values[known], inside, rows.first[known]), inside)) ** 2
+        )
+    by, out = np.array([split.column for split in splits]), np.empty((len(labels), len(splits)))
+    for of_column in (by == each for each in np.unique(by)):
+        out[:, of_column] = _number_scores(values[known], inside[:, of_column], labels)
     return out
 
 
-def _without_levels(centred: np.ndarray, inside: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """Return normal scores less their mean in each group of the splits of a column, in standard deviations of the group.
+def _number_scores(values: np.ndarray, inside: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Return chi-squared of how much more numbers changed in a group than in the others, by label vector and split of a column.
 
-    The groups outside of a split may have levels and spreads of their own, which would hide a change that is large in its group.
-    What changed alike is taken off before, so that a group without a change of its own has the same mean in both samples.
+    Changes of mean and spread are those of normal scores of ranks within each group, so that levels and spreads of other groups
+    hide nothing. A change is alike if groups moved by one share of their spreads, by one amount or by one factor: the least of
+    the three contrasts counts. Groups outside weigh by how exactly each of them predicts the change inside.
     """
-    out = np.empty_like(centred)
-    for column in np.unique(columns):
-        of_column = columns == column
-        group = np.unique(inside[:, of_column], axis=0, return_inverse=True)[1].ravel()
-        member = np.eye(int(group.max()) + 1)[group]
-        scores, counts = centred[:, of_column], member.sum(axis=0)[:, None]
-        scores = scores - (member.T @ scores / counts)[group]
-        deviations = np.sqrt(member.T @ scores**2 / counts)[group]
-        out[:, of_column] = scores / np.maximum(deviations, _LEAST_SPREAD)
-    return out
+    member, inside = _groups_of(inside)
+    of_one = labels @ member
+    weight = of_one * (1.0 - of_one / member.sum(axis=0))  # reciprocal variance of a difference of means
+    scores = _scores_in_groups(values, member)
+    per = np.maximum(weight, 1.0)  # groups that lack a sample have no weight, and no difference
+    moved, wider = (labels @ (member * each[:, None]) / per for each in scores)
+    contrasts = [_contrast(moved, weight, unit, inside) ** 2 for unit in _units(values, member)]
+    return np.asarray(np.minimum.reduce(contrasts) + _contrast(wider, weight, np.ones(len(inside)), inside) ** 2)
+
+
+def _groups_of(inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which row is of which of the groups that splits make together, and which group is inside which split."""
+    groups, group = np.unique(inside, axis=0, return_inverse=True)
+    return np.eye(len(groups))[group.ravel()], groups
+
+
+def _scores_in_groups(values: np.ndarray, member: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return normal scores of ranks within groups, and what these do not explain of their squares, both of variance 1."""
+    scores, squares = np.zeros(len(values)), np.zeros(len(values))
+    for own in member.T > 0.0:
+        _, place, counts = np.unique(values[own], return_inverse=True, return_counts=True)
+        each = _standardised(ndtri((np.cumsum(counts) - 0.5 * counts) / own.sum())[place], _LEAST_SPREAD)
+        square = each**2 - np.mean(each**2)
+        scores[own], squares[own] = each, _standardised(square - np.mean(square * each) * each, _LEAST_OWN)
+    return scores, squares
+
+
+def _standardised(values: np.ndarray, least: float) -> np.ndarray:
+    centred = values - values.mean()
+    return np.asarray(centred / max(float(centred.std()), least))
+
+
+def _units(values: np.ndarray, member: np.ndarray) -> list[np.ndarray]:
+    """Return by how much a score in each group changes a value: by one, by its spread, and, of positive numbers, by a factor."""
+    levels = np.array([np.median(values[own]) for own in member.T > 0.0])
+    spreads = (np.abs(values - member @ levels) @ member) / member.sum(axis=0)
+    typical = float(np.abs(values - member @ levels).mean())
+    if typical == 0.0:  # each group is one value
+        return [np.ones(len(levels))]
+    # Groups that hardly vary say little of how others change: zero times a factor is zero.
+    spreads = np.maximum(spreads / typical, _LEAST_SPREAD)
+    return [np.ones(len(levels)), spreads, *([spreads / levels] if values.min() > 0.0 else [])]
+
+
+def _contrast(moved: np.ndarray, weight: np.ndarray, unit: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """Return the changes of the groups inside less those outside over their standard errors, by label vector and split."""
+    precision = weight / unit**2
+    sides = [(precision @ side, (precision * unit * moved) @ side) for side in (inside, ~inside)]
+    means = [sums / np.maximum(total, np.finfo(np.float64).tiny) for total, sums in sides]
+    errors = sum(1.0 / np.maximum(total, np.finfo(np.float64).tiny) for total, _ in sides)
+    return np.asarray((means[0] - means[1]) / np.sqrt(errors))
 
 
 def _without_common_odds(values: np.ndarray, inside: np.ndarray, first: np.ndarray) -> np.ndarray:
