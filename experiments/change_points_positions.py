@@ -31,6 +31,11 @@ def mean_correlated(rng: Rng) -> np.ndarray:
     return np.asarray(noise + 2.0 * (np.arange(LENGTH) >= PLACE))
 
 
+def mean_days(rng: Rng) -> np.ndarray:
+    days = 3.0 * np.sin(2.0 * np.pi * np.arange(LENGTH) / 24.0 + rng.uniform(0.0, 2.0 * np.pi))
+    return np.asarray(mean_correlated(rng) + days)
+
+
 def variance(rng: Rng) -> np.ndarray:
     return rng.normal(size=LENGTH) * np.where(np.arange(LENGTH) < PLACE, 1.0, np.sqrt(2.0))
 
@@ -69,6 +74,7 @@ KINDS: tuple[Callable[[Rng], np.ndarray], ...] = (
     relation,
     slope,
     two_of_twenty,
+    mean_days,
 )
 
 
