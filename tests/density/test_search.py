@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from few_cases import pairs
 from isopleth import KDE, SOSREP, DataWarning, InputError, Search
 from isopleth.core.budget import Budget
 from isopleth.core.rows import distinct_rows, held_out_parts
@@ -52,9 +53,9 @@ def refitted(estimator: Any, X: np.ndarray, loss: Any) -> tuple[np.ndarray, np.n
     return terms, weights
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", Matern(nu=2.5), "laplacian"])
-@pytest.mark.parametrize("estimator", [SOSREP, KDE])
-@pytest.mark.parametrize("cv", [3, 0.3])
+@pytest.mark.parametrize(
+    ("kernel", "estimator", "cv"), pairs(["gaussian", Matern(nu=2.5), "laplacian"], [SOSREP, KDE], [3, 0.3])
+)
 def test_hyvarinen_losses_are_those_of_refits_by_finite_differences(estimator: Any, kernel: Any, cv: Any) -> None:
     X = np.concatenate([rows(), rows()[:7]])
     model = estimator(kernel=kernel, length_scale=Search("hyvarinen", grid=FACTORS, cv=cv), frame="scale").fit(X)
@@ -382,8 +383,8 @@ def test_the_choice_is_near_the_oracle(estimator: Any, d: int) -> None:
     "estimator", [SOSREP(frame="scale"), KDE(frame="scale"), SOSREP(kernel="sdo", frame="scale")], ids=repr
 )
 def test_the_number_of_threads_changes_no_bit_of_a_search(criterion: str, estimator: Any) -> None:
-    X = np.random.default_rng(0).normal(size=(300, 2))
-    search = Search(criterion, grid=np.geomspace(0.25, 4.0, 9))
+    X = np.random.default_rng(0).normal(size=(150, 2))
+    search = Search(criterion, grid=np.geomspace(0.25, 4.0, 5))
     paths = []
     for n_jobs in (1, 3):
         with warnings.catch_warnings():

@@ -6,6 +6,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
+from few_cases import pairs
 from isopleth import InputError
 from isopleth.core import arrays
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
@@ -59,9 +60,11 @@ def coefficients(block, v):
     return -np.abs(v[:, 0]) if block in LOGARITHMIC else v[:, 0]
 
 
-@pytest.mark.parametrize("block", [*OF_NUMBERS, *OF_VECTORS, *LOGARITHMIC], ids=repr)
-@pytest.mark.parametrize("dim", [2, 7])
-@pytest.mark.parametrize("kernel", [Gaussian(), KERNELS["matern72"]], ids=repr)
+@pytest.mark.parametrize(
+    ("block", "dim", "kernel"),
+    pairs([*OF_NUMBERS, *OF_VECTORS, *LOGARITHMIC], [2, 7], [Gaussian(), KERNELS["matern72"]]),
+    ids=repr,
+)
 def test_the_way_of_a_device_gives_the_same_sums(elsewhere, kernel, block, dim):
     x, y, v = problem(dim)
     if block is LOG_GRADIENT:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp
 from threadpoolctl import threadpool_info
 
+from few_cases import pairs
 from isopleth import InputError
 from isopleth.core.budget import Budget
 from isopleth.kernels import KERNELS, Gaussian, Laplacian
@@ -31,9 +32,9 @@ def dense(kernel, x, y, v, block):
     return 2 * np.einsum("ij,ijk,j->ik", slope, difference, v)
 
 
-@pytest.mark.parametrize("kernel", KERNEL_LIST, ids=repr)
-@pytest.mark.parametrize("block", [VALUE, GRADIENT, LAPLACIAN], ids=repr)
-@pytest.mark.parametrize("dim", [1, 3, 9])
+@pytest.mark.parametrize(
+    ("kernel", "block", "dim"), pairs(KERNEL_LIST, [VALUE, GRADIENT, LAPLACIAN], [1, 3, 9]), ids=repr
+)
 def test_blocks_agree_with_the_dense_form(kernel, block, dim):
     rng = np.random.default_rng(dim)
     x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from few_cases import pairs
 from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ, KERNELS, Gaussian, Matern
 from isopleth.operators import (
@@ -64,9 +65,7 @@ def close(got, want, tol=1e-10):
     assert np.max(np.abs(got - want)) <= tol * np.max(np.abs(want))
 
 
-@pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("block", BLOCKS, ids=repr)
-@pytest.mark.parametrize("dim", [1, 3, 9])
+@pytest.mark.parametrize(("block", "name", "dim"), pairs(BLOCKS, SMOOTH, [1, 3, 9]), ids=repr)
 def test_blocks_agree_with_the_literal_form(name, block, dim):
     rng = np.random.default_rng(dim)
     x, y = rng.normal(size=(300, dim)), rng.normal(size=(600, dim))
@@ -79,9 +78,7 @@ def test_blocks_agree_with_the_literal_form(name, block, dim):
     )
 
 
-@pytest.mark.parametrize("name", SMOOTH)
-@pytest.mark.parametrize("dim", [1, 3, 9])
-@pytest.mark.parametrize("apart", [0.0, 1e5])
+@pytest.mark.parametrize(("name", "dim", "apart"), pairs(SMOOTH, [1, 3, 9], [0.0, 1e5]))
 def test_blocks_with_coefficients_of_rows_agree_with_the_literal_form(name, dim, apart):
     rng = np.random.default_rng(dim)
     x, y = rng.normal(size=(40, dim)), rng.normal(size=(70, dim))
@@ -141,9 +138,7 @@ def test_the_stored_form_keeps_two_matrices_within_the_limit_and_none_where_it_w
     np.testing.assert_allclose(bend - np.diag(np.diag(bend)), (-3 * (1 + s) ** -2.5) * (s > 0), rtol=1e-8)
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=repr)
-@pytest.mark.parametrize("dim", [2, 40])
-@pytest.mark.parametrize("apart", [3.0, 1e5])
+@pytest.mark.parametrize(("block", "dim", "apart"), pairs(BLOCKS, [2, 40], [3.0, 1e5]), ids=repr)
 def test_tight_clusters_far_apart_keep_their_digits(block, dim, apart):
     rng = np.random.default_rng(6)
     x = rng.normal(size=(100, dim)) / 6

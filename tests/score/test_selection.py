@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import skew, ttest_1samp
 
+from few_cases import pairs
 from isopleth import DataWarning, InputError, KernelScore
 from isopleth.core.rows import distinct_rows, held_out_parts
 from isopleth.core.scales import median
@@ -36,10 +37,10 @@ def true_score(x):
     return 6.0 * second[:, None] - x
 
 
-@pytest.mark.parametrize("dense", [0, 10_000], ids=["krylov", "eigen"])
-@pytest.mark.parametrize("space", SPACES)
 @pytest.mark.parametrize(
-    "regularizer", [Tikhonov(0.05, truncated=False), Tikhonov(0.05), NuIteration(steps=8)], ids=repr
+    ("regularizer", "space", "dense"),
+    pairs([Tikhonov(0.05, truncated=False), Tikhonov(0.05), NuIteration(steps=8)], SPACES, [0, 10_000]),
+    ids=str,
 )
 def test_losses_are_those_of_estimators_fitted_without_the_rows(monkeypatch, dense, space, regularizer):
     monkeypatch.setattr(selection, "DENSE", dense)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import Dense
 
+from few_cases import pairs
 from isopleth import InputError
 from isopleth.core.budget import Budget
 from isopleth.kernels import IMQ, KERNELS, SDO
@@ -33,9 +34,9 @@ def dense_squares(space, z, x, w):
     return (block * np.tile(w, block.shape[1] // len(w))) @ block.T
 
 
-@pytest.mark.parametrize("space", list(SPACES))
-@pytest.mark.parametrize("kernel", ["gaussian", "imq", "matern52", "matern72"])
-@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("kernel", "d", "space"), pairs(["gaussian", "imq", "matern52", "matern72"], [1, 2, 5], SPACES)
+)
 def test_sums_are_those_of_the_literal_blocks(space, kernel, d):
     x = rows(90, d)
     z = np.concatenate([x[:20], rows(15, d, seed=1)])  # more than one tile, some of them samples

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from few_cases import pairs
 from isopleth import InputError
 from isopleth.kernels import KERNELS
 from isopleth.score import LandweberIteration, NuIteration, SpectralCutoff, Tikhonov
@@ -38,9 +39,9 @@ def test_the_matrix_is_the_product_in_the_span_of_the_rows(space, shape):
     assert s.size == len(s.matrix())
 
 
-@pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("shape", [(40, 3), (12, 20), (2, 5), (3, 3)])
-@pytest.mark.parametrize("dense", [0, 10**6])
+@pytest.mark.parametrize(
+    ("shape", "space", "dense"), pairs([(40, 3), (12, 20), (2, 5), (3, 3)], SPACES, [0, 10**6]), ids=str
+)
 def test_the_largest_eigenvalue_is_that_of_all_columns(monkeypatch, space, shape, dense):
     monkeypatch.setattr(module, "DENSE", dense)
     s, whole = build(space, *shape), build(space, *shape, whole=True)
@@ -50,9 +51,7 @@ def test_the_largest_eigenvalue_is_that_of_all_columns(monkeypatch, space, shape
     assert whole.largest == pytest.approx(want, rel=1e-12)
 
 
-@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=repr)
-@pytest.mark.parametrize("space", SPACES)
-@pytest.mark.parametrize("shape", [(40, 3), (12, 20)])
+@pytest.mark.parametrize(("regularizer", "space", "shape"), pairs(REGULARIZERS, SPACES, [(40, 3), (12, 20)]), ids=str)
 def test_all_solvers_give_one_answer(regularizer, space, shape):
     s = build(space, *shape, kernel="matern52")
     want = solve(s, regularizer, "eigen", ACCURACY)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from few_cases import pairs
 from isopleth import InputError
 
 torch = pytest.importorskip("torch")
@@ -21,9 +22,7 @@ def plain(name, x, y, w, scale):
     return torch.logsumexp(LOGS[name](s) + w, dim=1)
 
 
-@pytest.mark.parametrize("name", LOGS)
-@pytest.mark.parametrize("dim", [1, 2, 5])
-@pytest.mark.parametrize("shift", [0.0, 300.0])
+@pytest.mark.parametrize(("name", "dim", "shift"), pairs(LOGS, [1, 2, 5], [0.0, 300.0]))
 def test_value_and_gradients_are_those_of_logsumexp_also_where_the_sum_underflows(name, dim, shift):
     x, y, w = points(30, dim, shift=shift), points(40, dim, seed=1), points(40, seed=2)
     inputs = (x, y, w, torch.linspace(0.1, 0.3, dim, dtype=torch.float64).requires_grad_())

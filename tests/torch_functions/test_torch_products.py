@@ -1,8 +1,11 @@
 """Differentiable sums against the literal (n, m, d) form under torch's own differentiation."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
+from few_cases import pairs
 from isopleth import InputError
 from isopleth.kernels import KERNELS, Laplacian, get_kernel
 from isopleth.operators import Operator
@@ -30,9 +33,7 @@ def plain_sum(name, x, y, v, scale):
     return PLAIN[name](s) @ v
 
 
-@pytest.mark.parametrize("name", PLAIN)
-@pytest.mark.parametrize("dim", [2, 5])
-@pytest.mark.parametrize("columns", [None, 3])
+@pytest.mark.parametrize(("name", "dim", "columns"), pairs(PLAIN, [2, 5], [None, 3]))
 def test_value_and_all_gradients_are_those_of_the_literal_form(name, dim, columns):
     x, y = points(30, dim), points(40, dim, seed=1)
     v = points(40, *([] if columns is None else [columns]), seed=2)
@@ -137,8 +138,7 @@ def test_dense_clusters_keep_the_digits_of_float32(dim, apart, function):
         assert float((got - want).norm() / want.norm()) < 1e-5
 
 
-@pytest.mark.parametrize("name", ["gaussian", "matern32", "imq"])
-@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (5, 1)], ids=str)
+@pytest.mark.parametrize(("name", "shape"), [("gaussian", (1, 1)), ("matern32", (1, 4)), ("imq", (5, 1))], ids=str)
 def test_few_points_in_few_columns(name, shape):
     n, dim = shape
     x, y = points(n, dim), points(1, dim, seed=1)
@@ -227,10 +227,12 @@ def test_second_derivatives_that_do_not_exist_are_refused_and_first_ones_may_kee
         (slope**2).sum().backward()
 
 
+TWICE = [("gaussian", 2), ("matern52", None), ("sdo", None)]
+
+
 @pytest.mark.parametrize(
     ("name", "columns"),
-    [(SMOOTH[0], 2), *((name, None) for name in SMOOTH)]
-    + [pytest.param(name, 2, marks=pytest.mark.slow) for name in SMOOTH[1:]],
+    [pytest.param(*case, marks=[] if case in TWICE else pytest.mark.slow) for case in product(SMOOTH, [None, 2])],
 )
 def test_second_derivatives_of_products_agree_with_differences(name, columns):
     x, y, v = points(3, 2), points(4, 2, seed=1), points(4, *([] if columns is None else [columns]), seed=2)

@@ -51,7 +51,7 @@ def test_mean_scores_move_where_coefficients_change():
     assert distance > 3.0 * same
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_beats_that_wander_have_no_change(seed):
     """Amplitude, length and harmonic of the beats wander over tens of beats and come back."""
     rng = np.random.default_rng([seed, 5])

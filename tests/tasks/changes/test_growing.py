@@ -17,7 +17,15 @@ def _series(kind: str, seed: int) -> np.ndarray:
     return np.sin(2.0 * np.pi * (np.arange(420) - 200) / np.where(after, 14.0, 20.0)) + 0.3 * noise
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("level", 1), ("scatter", 0), ("frequency", 2), ("frequency", 3)])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        ("level", 1),
+        pytest.param("scatter", 0, marks=pytest.mark.slow),
+        ("frequency", 2),
+        pytest.param("frequency", 3, marks=pytest.mark.slow),
+    ],
+)
 def test_the_last_change_stays_where_it_was_when_a_twentieth_is_appended(kind, seed):
     series = _series(kind, seed)
     before, after = (ChangePointDetector(random_state=0).fit(series[:length]) for length in (400, 420))
