@@ -238,7 +238,7 @@ class _Walk:
         self._owners: dict[Any, Any] = {}
 
     def through(self, part: Any) -> Any:
-        """Check a part and return its checksum, or a number or text itself: most parts are, and checksums of them take longest."""
+        """Check a part and return its checksum; a number or text, as most parts are, is its own."""
         if isinstance(part, list):
             return _digest([self.through(inner) for inner in part])
         if not isinstance(part, dict):
