@@ -75,7 +75,9 @@ def space_for() -> Callable[[int], AbstractContextManager[None]]:
 
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of the simulated series without changes: planted changes are beyond what chance does in any number of them."""
+    """Fewer simulated series without changes and streams without drift: what is planted is beyond what chance does in any number."""
+    monkeypatch.setattr("isopleth.tasks.drift.calibration.FEWEST", 50)
+    monkeypatch.setattr("isopleth.tasks.drift.calibration.SIMULATED_ROWS", 1e4)
     for module in ("description_length", "described", "legs.location"):
         monkeypatch.setattr(f"isopleth.tasks.changes.{module}.RUNS", 49)
 

@@ -18,6 +18,7 @@ import estimators
 from isopleth import SOSREP, AnomalyDetector
 
 EACH = pytest.mark.parametrize("estimator", estimators.ALL, ids=repr)
+pytestmark = pytest.mark.usefixtures("few_simulations")
 CLASSES = sorted({type(estimator) for estimator in estimators.ALL}, key=lambda cls: cls.__name__)
 
 

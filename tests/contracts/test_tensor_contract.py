@@ -142,7 +142,7 @@ NUMBERS = ("log_normalizer_", "squared_l2_", "alpha_", "threshold_")
 
 
 @pytest.fixture(autouse=True)
-def small_systems_count_as_large(monkeypatch):
+def small_systems_count_as_large(monkeypatch, few_simulations):
     monkeypatch.setattr(system, "QUICK", 0)  # systems as small as those of tests are solved where the rows are
 
 

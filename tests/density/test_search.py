@@ -384,7 +384,7 @@ def test_the_choice_is_near_the_oracle(estimator: Any, d: int) -> None:
 )
 def test_the_number_of_threads_changes_no_bit_of_a_search(criterion: str, estimator: Any) -> None:
     X = np.random.default_rng(0).normal(size=(150, 2))
-    search = Search(criterion, grid=np.geomspace(0.25, 4.0, 5))
+    search = Search(criterion, grid=np.geomspace(0.25, 4.0, 9))
     paths = []
     for n_jobs in (1, 3):
         with warnings.catch_warnings():

@@ -11,3 +11,8 @@ import pytest
 def without_pyplot(monkeypatch):
     """Pictures need no pyplot: here its import fails."""
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+
+
+@pytest.fixture(autouse=True)
+def quick(few_simulations):
+    """Results of planted changes are those of any number of simulations."""

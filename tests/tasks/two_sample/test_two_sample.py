@@ -50,10 +50,10 @@ def test_level_over_runs():
     draws = np.random.default_rng(3)
     found = [
         two_sample_test(*draws.normal(size=(2, 8, 2)), n_resamples=19, centers=10, n_jobs=1, random_state=run).pvalue
-        for run in range(200)
+        for run in range(100)
     ]
-    assert binomtest(int(np.sum(np.array(found) <= 0.1 + 1e-12)), 200, 0.1).pvalue > 1e-3
-    assert abs(np.mean(found) - 0.525) < 4 * 0.29 / 200**0.5
+    assert binomtest(int(np.sum(np.array(found) <= 0.1 + 1e-12)), 100, 0.1).pvalue > 1e-3
+    assert abs(np.mean(found) - 0.525) < 4 * 0.29 / 100**0.5
 
 
 def test_level_of_ties_and_of_uneven_samples():
@@ -62,9 +62,9 @@ def test_level_of_ties_and_of_uneven_samples():
         two_sample_test(
             draws.integers(0, 2, (4, 2)), draws.integers(0, 2, (20, 2)), n_resamples=19, n_jobs=1, random_state=run
         ).pvalue
-        for run in range(200)
+        for run in range(100)
     ]
-    assert binomtest(int(np.sum(np.array(found) <= 0.1 + 1e-12)), 200, 0.1, "greater").pvalue > 1e-3
+    assert binomtest(int(np.sum(np.array(found) <= 0.1 + 1e-12)), 100, 0.1, "greater").pvalue > 1e-3
 
 
 def test_the_order_of_rows_and_of_samples_makes_no_difference(result):
