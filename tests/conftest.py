@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 # Workers of pytest-xdist share the processors already: with threads of their own, in BLAS, OpenMP or by `n_jobs`, they would wait
-# for each other, and those of Python code take a sixth of the CPU seconds more. So each worker has one processor.
+# for each other, and those of Python code take a sixth more CPU seconds. So each of several workers has one processor.
 # Libraries read the variables when they are loaded, and plugins of pytest have loaded NumPy before this.
 if "PYTEST_XDIST_WORKER" in os.environ:
     from threadpoolctl import threadpool_limits
 
-    if hasattr(os, "sched_setaffinity"):
+    if hasattr(os, "sched_setaffinity") and os.environ["PYTEST_XDIST_WORKER_COUNT"] != "1":
         processors = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {processors[int(os.environ["PYTEST_XDIST_WORKER"][2:]) % len(processors)]})
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -75,7 +75,7 @@ def space_for() -> Callable[[int], AbstractContextManager[None]]:
 
 @pytest.fixture
 def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer simulated series without changes and streams without drift: what is planted is beyond what chance does in any number."""
+    """Fewer simulated series without changes or drift: what is planted is beyond what chance does in any number of them."""
     monkeypatch.setattr("isopleth.tasks.drift.calibration.FEWEST", 50)
     monkeypatch.setattr("isopleth.tasks.drift.calibration.SIMULATED_ROWS", 1e4)
     for module in ("description_length", "described", "legs.location"):
