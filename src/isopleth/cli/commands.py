@@ -95,7 +95,7 @@ def anomalies() -> None:
 )
 @file_option(
     "--repaired",
-    "Write FILE with flagged cells replaced where it is certain enough what they should hold; all others, and columns that are "
+    "Write FILE with flagged cells replaced where it is clear enough what they should hold; all others, and columns that are "
     "not used, as they stand.",
 )
 @file_option(

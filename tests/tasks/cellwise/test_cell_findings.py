@@ -91,7 +91,7 @@ def test_sentences_count_cells_and_rows_and_name_the_worst():
     [
         (0, "2 are only rare beside the others of the row, and stay in a repaired table."),
         (1, "1 is only rare beside the others of the row, and stays in a repaired table; the other 1 is replaced."),
-        (2, "What should stand there is certain enough to replace all of them in a repaired table."),
+        (2, "What should stand there is clear enough to replace all of them in a repaired table."),
     ],
 )
 def test_cells_that_are_certain_are_replaced_and_the_others_stay(count, said):

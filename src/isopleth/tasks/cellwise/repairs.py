@@ -1,4 +1,4 @@
-"""Repairs of flagged cells: what should stand there, and for which of them this is certain enough to write it."""
+"""Repairs of flagged cells: what should stand there, and for which of them this is clear enough to write it."""
 
 from __future__ import annotations
 

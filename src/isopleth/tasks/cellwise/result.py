@@ -195,7 +195,7 @@ class CellFindings(Result):
         Returns
         -------
         dict of str to ndarray or list
-            Where the row stands, as in `where`; "column", "old", "new", and "reason", why the new cell is certain enough.
+            Where the row stands, as in `where`; "column", "old", "new", and "reason", why the new cell is clear enough.
         """
         cells = sorted(self.repairs)
         rows, columns = np.array(cells, dtype=np.intp).reshape(-1, 2).T
@@ -215,7 +215,7 @@ class CellFindings(Result):
         ),
         "repairable_cells": Fact(
             "integer",
-            "flagged cells of which it is certain enough what they should hold: a repaired table has it",
+            "flagged cells for which it is clear enough what they should hold: a repaired table has it",
             lambda found: len(found.repairs),
         ),
         "mistakes": Fact(
@@ -336,7 +336,7 @@ class CellFindings(Result):
         """Return a sentence about how many flagged cells a repaired table replaces."""
         certain, left = len(self.repairs), cells - len(self.repairs)
         if not left:
-            return ["What should stand there is certain enough to replace all of them in a repaired table."]
+            return ["What should stand there is clear enough to replace all of them in a repaired table."]
         verbs = ("is", "stays") if left == 1 else ("are", "stay")
         stay = f"{left:,} {verbs[0]} only rare beside the others of the row, and {verbs[1]} in a repaired table"
         replaced = f"; the other {certain:,} {'is' if certain == 1 else 'are'} replaced" if certain else ""
