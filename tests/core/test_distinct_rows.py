@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from isopleth.core import rows
-from isopleth.core.rows import column_blocks, columns_by_key, distinct_rows, keys_by_rank, row_draws
+from isopleth.core.rows import (
+    column_blocks,
+    columns_by_key,
+    distinct_rows,
+    first_equal,
+    keys_by_rank,
+    lexical_order,
+    row_draws,
+)
 
 
 def test_codes_of_missing_cells_make_no_numbers_equal():
@@ -47,3 +55,13 @@ def test_draws_of_rows_go_by_contents_and_are_independent_for_equal_rows():
         assert abs(found - share) < 4.0 * np.sqrt(share / 1000)
     u = np.sort(row_draws(few) / 2.0**64)
     assert np.abs(u - np.linspace(0.0, 1.0, 4000)).max() < 0.04
+
+
+def test_rows_are_ordered_and_their_first_equal_ones_found_as_by_a_sort_of_whole_rows():
+    rng = np.random.default_rng(0)
+    for columns in (1, 3):
+        few, mixed = rng.integers(0, 3, (200, columns)), rng.normal(size=(200, columns)).round(1)
+        for rows_ in (few, mixed, np.repeat(rng.normal(size=(50, columns)), 4, axis=0)):
+            _, first, place = np.unique(rows_, axis=0, return_index=True, return_inverse=True)
+            np.testing.assert_array_equal(first_equal(rows_), first[place.ravel()])
+            np.testing.assert_array_equal(lexical_order(rows_), np.lexsort(rows_.T[::-1]))

@@ -55,6 +55,19 @@ def _summed(inverse: np.ndarray, positive: np.ndarray, w: np.ndarray) -> tuple[n
     return np.bincount(inverse, weights=w[positive]), place
 
 
+def lexical_order(X: np.ndarray) -> np.ndarray:
+    """Return the lexical order of rows without gaps."""
+    return _runs(X)[0]
+
+
+def first_equal(X: np.ndarray) -> np.ndarray:
+    """Return for each row the place of the first row that is equal to it."""
+    order, starts = _runs(X)
+    out = np.empty(len(X), dtype=np.intp)
+    out[order] = np.repeat(order[starts], np.diff(starts, append=len(X)))
+    return out
+
+
 def _runs(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the lexical order of rows, and where runs of equal ones start. One sort for each column beats np.unique.
 

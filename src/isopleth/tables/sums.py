@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from isopleth.core.rows import lexical_order
 from isopleth.core.steps import NEARLY_ALL_IN_STEPS, recorded_step
 
 # Columns and rows that are looked at; fewest rows, and fewest in which a part has another value than its most frequent one.
@@ -72,8 +73,8 @@ def sums_of(numbers: Mapping[str, np.ndarray], few: float, computed: frozenset[s
     rows = table[~np.isnan(table).any(axis=1)]
     if len(rows) < _FEWEST_ROWS:
         return
-    rows = rows[np.lexsort(rows.T[::-1])]
-    rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.intp))]
+    places = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(np.intp))
+    rows = rows[lexical_order(rows)[places]]
     scales = _scales(rows)
     used = (scales > 0.0) & (scales < np.inf)
     if used.sum() < 2:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as compute
 
 from isopleth.core.errors import Message, Wording, listed
 from isopleth.core.interval_laws import PowerNormal
+from isopleth.core.rows import first_equal
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
@@ -63,17 +62,18 @@ class ReadTable(PlacedRows, Protocol):
     def __len__(self) -> int: ...
 
 
-def broken_relations_of(table: PlacedRows) -> dict[str, list[str]]:
+def broken_relations_of(table: PlacedRows, encoded: EncodedTable | None = None) -> dict[str, list[str]]:
     """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
     measured = [column for column in table.schema.columns if column.kind != "categorical"]
-    cells = zip(measured, table.encoded().numeric.T, strict=True)
+    encoded = table.encoded() if encoded is None else encoded
+    cells = zip(measured, encoded.numeric.T, strict=True)
     found = broken_relations({str(column.name): values for column, values in cells if column.kind == "numeric"})
     return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
 
 
-def several_columns(table: ReadTable) -> list[tuple[str, int, list[str]]]:
+def several_columns(table: ReadTable, encoded: EncodedTable) -> list[tuple[str, int, list[str]]]:
     """Return relations of columns that nearly all rows keep: in words, the rows that it judges, and where it is broken."""
-    encoded, cells = table.encoded(), {}
+    cells: dict[str, Any] = {}
     measured = [column for column in table.schema.columns if column.kind != "categorical"]
     for column, values in zip(measured, encoded.numeric.T, strict=True):
         if column.kind == "numeric":
@@ -212,18 +212,13 @@ class TableDescription(Result):
         kinds = {str(column.name): _KINDS[column.kind] for column in table.schema.columns}
         kinds |= {str(name): f"left out: {why}" for name, why in table.schema.left_out.items()}
         names = [name for name in table.data.column_names if name in kinds]
-        odd = {str(name): cells for name, cells in table.encoded().odd.censored.items()}
+        encoded = table.encoded()
+        odd = {str(name): cells for name, cells in encoded.odd.censored.items()}
         data = table.data.select(names)
-        place = [column.combine_chunks().dictionary_encode() for column in data.columns]
-        used = [each for each, name in zip(place, names, strict=True) if not kinds[name].startswith("left out")]
-        codes = np.column_stack([each.indices.fill_null(-1).to_numpy(zero_copy_only=False) for each in used])
-        for j, name in enumerate(name for name in names if not kinds[name].startswith("left out")):
-            if name in odd:  # one limit is not another, and none is a missing cell
-                codes[odd[name].rows, j] = -2 - np.unique(odd[name].texts, return_inverse=True)[1]
-        _, first, group = np.unique(codes, axis=0, return_index=True, return_inverse=True)
-        group = group.ravel()
-        again = np.flatnonzero(first[group] != np.arange(len(table)))
-        numbers = zip(table.schema.numeric_names, table.encoded().numeric.T, strict=True)
+        codes, distinct = _codes(data, [name for name in names if not kinds[name].startswith("left out")], odd)
+        first = first_equal(codes)
+        again = np.flatnonzero(first != np.arange(len(table)))
+        numbers = zip(table.schema.numeric_names, encoded.numeric.T, strict=True)
         values = {name: cells[~np.isnan(cells)] for name, cells in numbers if kinds[name] == "number"}
         found = {name: _code(column) for name, column in values.items()}
         known = {code[0] for code in found.values() if code is not None}
@@ -233,18 +228,18 @@ class TableDescription(Result):
             str(table.source),
             len(table),
             len(again),
-            {table.place(int(row)): table.place(int(first[group[row]])) for row in again[:_MOST_REPEATS]},
+            {table.place(int(row)): table.place(int(first[row])) for row in again[:_MOST_REPEATS]},
             names,
             [kinds[name] for name in names],
             np.array([column.null_count for column in data.columns])
             - [limits[name].cells if name in limits else 0 for name in names],
-            np.array([compute.count_distinct(column).as_py() for column in data.columns]),
+            distinct,
             {name: code for name, code in found.items() if code is not None},
-            broken_relations_of(table),
-            several_columns(table),
+            broken_relations_of(table, encoded),
+            several_columns(table, encoded),
             [*(note.render(wording) for note in table.notes), *_alike(data, kinds)],
             limits,
-            _ends(table),
+            _ends(table.schema, encoded),
             {name: int(np.count_nonzero(column == 0.0)) for name, column in values.items()},
             _alike_by_chance(codes),
         )
@@ -367,11 +362,28 @@ class TableDescription(Result):
         ]
 
 
-def _ends(table: ReadTable) -> dict[str, tuple[Any, Any]]:
+def _codes(data: pa.Table, used: Collection[str], odd: Mapping[str, CensoredCells]) -> tuple[np.ndarray, np.ndarray]:
+    """Return a number for each cell of the columns that are used, equal for equal cells, and the distinct cells of all columns.
+
+    The column of the most distinct cells comes first, by which most rows differ.
+    """
+    distinct, columns = [], {}
+    for name, column in zip(data.column_names, data.columns, strict=True):
+        encoded = column.combine_chunks().dictionary_encode()
+        distinct.append(len(encoded.dictionary))
+        if name in used:
+            columns[name] = np.array(encoded.indices.fill_null(-1), dtype=np.int32)
+        if name in used and name in odd:  # one limit is not another, and none is a missing cell
+            columns[name][odd[name].rows] = -2 - np.unique(odd[name].texts, return_inverse=True)[1]
+    order = sorted(columns, key=lambda name: -int(columns[name].max(initial=-1)))
+    return np.column_stack([columns[name] for name in order]), np.array(distinct)
+
+
+def _ends(schema: Schema, encoded: EncodedTable) -> dict[str, tuple[Any, Any]]:
     """Return the least and largest cell of each column of numbers and times."""
-    measured = [column for column in table.schema.columns if column.kind != "categorical"]
+    measured = [column for column in schema.columns if column.kind != "categorical"]
     found = {}
-    for column, cells in zip(measured, table.encoded().numeric.T, strict=True):
+    for column, cells in zip(measured, encoded.numeric.T, strict=True):
         known = cells[~np.isnan(cells)]
         if len(known):
             least, largest = displayed_cells(column, np.array([known.min(), known.max()]))
@@ -396,19 +408,20 @@ def _alike_by_chance(codes: np.ndarray) -> float:
     pairs = 0.5 * len(codes) * (len(codes) - 1.0)
     alike = pairs
     for column in codes.T:
-        counts = np.unique(column, return_counts=True)[1]
+        counts = np.bincount(column - column.min())
         alike *= 0.5 * float(counts @ (counts - 1.0)) / max(pairs, 1.0)
     return alike
 
 
 def _code(values: np.ndarray, known: Collection[float] = ()) -> tuple[float, int] | None:
     """Return an extreme value and its count if it is a usual code for missing cells, far from the others or `known`."""
-    counts = Counter(values.tolist())
     for value in (values.min(initial=np.inf), values.max(initial=-np.inf)):
+        if value not in _CODES:
+            continue
         rest = values[values != value]
-        if value not in _CODES or len(set(rest.tolist())) < _FEWEST_OTHERS:
+        if len(np.unique(rest)) < _FEWEST_OTHERS:
             continue
         far = np.abs(rest - value).min() > max(float(np.ptp(rest)), abs(float(value)) / 10.0)
         if far or value in known:
-            return float(value), counts[value]
+            return float(value), len(values) - len(rest)
     return None
