@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from isopleth.core.laws import MOST_EXTREME, MOST_STEPS, EmpiricalLaw, normal_scores, weighted_quantile
+from isopleth.core.laws import MOST_EXTREME, MOST_STEPS, EmpiricalLaw, RankScores, normal_scores, weighted_quantile
 
 RNG = np.random.default_rng(0)
 
@@ -50,3 +50,10 @@ def test_laws_of_columns_without_equal_values_share_the_weights_up_to_their_step
     weighted = EmpiricalLaw.of(columns[0], np.full(len(columns[0]), 2.0))  # has weights of its own
     np.testing.assert_array_equal(weighted.up_to, 2.0 * one.up_to)
     np.testing.assert_array_equal(weighted.values, one.values)
+
+
+def test_new_values_have_the_score_of_the_nearest_place_and_known_ones_their_own():
+    column = np.array([1.0, 1.0, 2.0, 4.0])
+    ranks = RankScores.of(column, np.full(4, 0.25))
+    np.testing.assert_allclose(ranks(np.array([1.0, 2.0, 4.0])), norm.ppf([0.25, 0.625, 0.875]))
+    np.testing.assert_allclose(ranks(np.array([0.0, 1.5, 3.0, 9.0])), norm.ppf([0.25, 0.5, 0.75, 0.875]))

@@ -25,7 +25,7 @@ from isopleth.tables.cells import is_missing
 from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, cell_text
-from isopleth.tasks.anomaly.result import Anomalies
+from isopleth.tasks.anomaly.result import Anomalies, with_fields
 from isopleth.tasks.cellwise.flagged_rows import cells_of_flagged, forget_reasons
 from isopleth.tasks.description import broken_relations_of, relations_in_words
 
@@ -74,7 +74,7 @@ def anomalies(
         if explains:
             found = explained(detector, table, found, top, flagged=explain and run.out is not None)
     run.stage("writing")
-    shown = found if explain else replace(found, explanation=None, explained_rows=None)
+    shown = found if explain else with_fields(found, explanation=None, explained_rows=None)
     run.write(shown, columns(shown, table), detector, paged=found)
     run.answer(found if run.as_json else shown, top)
 
@@ -136,8 +136,8 @@ def judged(detector: AnomalyDetector, table: FileTable, where: dict[str, np.ndar
     """Return the anomalies of a table, with their places in the file."""
     found = detector.anomalies(table.frame, fdr)
     if (by := found.decided_by) is not None:
-        found = replace(found, decided_by=type(by)(table.names[found.names.index(by.name)], *by[1:]))
-    return replace(found, names=table.names, values=cells_of(table), where=where)
+        found = with_fields(found, decided_by=type(by)(table.names[found.names.index(by.name)], *by[1:]))
+    return with_fields(found, names=table.names, values=cells_of(table), where=where)
 
 
 def cells_of(table: FileTable) -> Any:
@@ -163,7 +163,7 @@ def with_cells(
         sentences = cells_of_flagged(detector, table, flagged, where, place)
     if not keep_laws:
         forget_reasons(detector)
-    return replace(found, of_cells=sentences)
+    return with_fields(found, of_cells=sentences)
 
 
 def explained(
@@ -179,7 +179,7 @@ def explained(
         warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
         explanation = detector.explain((some := table.take(rows)).frame)
     explanation = replace(explanation, names=table.names, values=some.with_limits(explanation.values))
-    return replace(found, explanation=explanation, explained_rows=rows)
+    return with_fields(found, explanation=explanation, explained_rows=rows)
 
 
 def columns(found: Anomalies, table: FileTable | SomeRows | None = None) -> dict[str, np.ndarray]:

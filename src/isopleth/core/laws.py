@@ -152,8 +152,9 @@ class RankScores:
     def __call__(self, column: np.ndarray) -> np.ndarray:
         """Return the scores of values."""
         rounded = np.round(column, _DIGITS)
-        below = np.searchsorted(self.values, rounded, side="left")
-        return np.asarray(self.scores[below + np.searchsorted(self.values, rounded, side="right")])
+        below = np.searchsorted(self.values, rounded)
+        equal = self.values[np.minimum(below, len(self.values) - 1)] == rounded
+        return np.asarray(self.scores[2 * below + equal])
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from isopleth.tasks.anomaly.result import (
     rows_chart,
     scores_chart,
     values_text,
+    with_fields,
 )
 
 N = 60
@@ -221,3 +222,11 @@ def test_of_many_columns_those_are_shown_in_which_flagged_rows_deviate():
     assert {5, 31} <= set(shown)
     assert len(shown) < 40
     assert f"{len(shown)} of 40 columns are shown." in few._tables()[0].about
+
+
+def test_other_fields_leave_the_order_of_the_rows_as_it_is():
+    found = anomalies(np.random.default_rng(0).normal(size=60).round(1), [3])
+    changed = with_fields(found, names=["a", "b"], of_cells=["A sentence."])
+    assert changed.order is found.order
+    assert (changed.names, changed.of_cells) == (["a", "b"], ["A sentence."])
+    np.testing.assert_array_equal(changed.scores, found.scores)

@@ -243,10 +243,10 @@ class Committee:
         judging = np.ones((len(self.members), len(known)), dtype=bool)
         sampled = np.concatenate([member.sampled for member in self.members])
         of = np.repeat(np.arange(len(self.members)), [len(member.sampled) for member in self.members])
-        rows = np.argsort(
-            known, kind="stable"
-        )  # one look-up of the few sampled rows, not one of all rows for each member
-        first, last = (np.searchsorted(known, sampled, side, sorter=rows) for side in ("left", "right"))
+        # One look-up of the few sampled rows, not one of all rows for each member; most rows of a large table are new.
+        rows = np.flatnonzero(known != NEW)
+        rows = rows[np.argsort(known[rows], kind="stable")]
+        first, last = (np.searchsorted(known[rows], sampled, side) for side in ("left", "right"))
         for b, low, high in zip(of[first < last], first[first < last], last[first < last], strict=True):
             judging[b, rows[low:high]] = False
         judging[:, ~judging.any(axis=0)] = True

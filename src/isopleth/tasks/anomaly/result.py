@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from functools import cached_property
 from typing import Any, ClassVar
@@ -332,7 +332,7 @@ class Anomalies(Result):
         """Return the least likely rows: rank, place, score, p-value, flag, why, and the values of the row."""
         first = self.order[:MOST_ROWS]
         where = {name: column[first] for name, column in self.where.items()}
-        flags = np.where(self.certain, "certain", np.where(self.flagged, "flagged", ""))[first]
+        flags = np.where(self.certain[first], "certain", np.where(self.flagged[first], "flagged", ""))
         why = "most extreme values" if self.explanation is None else "explained by"
         reasons = values_text(self, first, COLUMNS_A_ROW) if self.explanation is None else self.reasons()[first]
         columns: dict[str, Any] = {"rank": np.arange(1, len(first) + 1)} | where | {"score": self.scores[first]}
@@ -409,6 +409,13 @@ class Anomalies(Result):
             with suppress(TypeError, ValueError):
                 found[name] = np.array([np.nan if cell is None else float(cell) for cell in column])
         return list(found), np.column_stack(list(found.values())) if found else np.empty((len(self), 0))
+
+
+def with_fields(found: Anomalies, **fields: Any) -> Anomalies:
+    """Return anomalies with other fields than the scores; the order of the rows is not sought again."""
+    changed = replace(found, **fields)
+    vars(changed)["order"] = found.order
+    return changed
 
 
 _MOST_DOTS, _MOST_FLAGGED = 2000, 800
