@@ -94,6 +94,17 @@ def test_files_of_a_pattern_are_one_table(command, more, folder):
     assert many == one
 
 
+@pytest.mark.parametrize("command", ["describe", "anomalies"])
+def test_columns_that_folders_say_by_their_names_are_said_not_to_be_read(command, folder, tmp_path):
+    """Such a column was dropped in silence."""
+    for k in range(3):
+        (tmp_path / f"k={k}").mkdir()
+        (tmp_path / f"k={k}" / "part.parquet").write_bytes((folder / f"part{k}.parquet").read_bytes())
+    said = " ".join(shell.run(command, tmp_path / "k=*" / "*.parquet").stderr.split())
+    assert said.count("the names of the folders say k, which is not read as a column") == 1
+    assert "folders" not in shell.run(command, folder / "part*.parquet").stderr
+
+
 def test_filled_rows_of_many_files_are_one_file(folder, tmp_path):
     for name in ("all", "part*"):
         fine("fill", folder / f"{name}.parquet", "--out", tmp_path / f"{name.strip('*')}.csv")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from isopleth.core.errors import InputError
+from isopleth.core.errors import InputError, Message, listed, warn_user
 from isopleth.core.parts import Add, Parts, S
 from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reader, Reading
@@ -27,7 +27,27 @@ def files_of(path: Path) -> list[Path]:
     found = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
     if not found:
         raise InputError(f"no file matches {path}; check the folder and the pattern.")
+    _say_keys_of_folders(path, found)
     return [check_source(name) for name in found]
+
+
+def _say_keys_of_folders(pattern: Path, files: Sequence[Path]) -> None:
+    """Warn of columns that folders say by their names, as in ``year=2024/part.parquet``: they are in none of the files."""
+    values: dict[str, set[str]] = {}
+    for name in files:
+        for folder in name.parent.parts:
+            key, sign, value = folder.partition("=")
+            if sign and key:
+                values.setdefault(key, set()).add(value)
+    keys = [key for key, found in values.items() if len(found) > 1]
+    if keys:
+        warn_user(
+            Message(
+                f"{pattern}: the names of the folders say {listed(keys)}, which {'is' if len(keys) == 1 else 'are'} not read as "
+                f"{'a column' if len(keys) == 1 else 'columns'}",
+                hint="write a table that has them into one file, as pandas.read_parquet of the folder gives it",
+            )
+        )
 
 
 def read_files(path: Path, how: Reading, min_rows: int = 1, *, cells: bool = False) -> FileTable:
