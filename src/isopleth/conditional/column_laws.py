@@ -198,12 +198,10 @@ class ColumnLaws:
             return np.full(len(rows), words[0])
         return np.asarray(words[law.at(in_scores(rows, list(self.maps)))[:, words].argmax(axis=1)])
 
-    def likeliest_share(self, rows: np.ndarray, j: int) -> np.ndarray:
-        """Return the probability of the likeliest word of column j in each row; 0 where there is no law."""
+    def word_shares(self, rows: np.ndarray, j: int) -> np.ndarray | None:
+        """Return the probability of each word of column j in each row, (n, words); None where there is no law."""
         law = self.laws[j]
-        if law is None:
-            return np.zeros(len(rows))
-        return np.asarray(law.at(in_scores(rows, list(self.maps))).max(axis=1))
+        return None if law is None else np.asarray(law.at(in_scores(rows, list(self.maps))))
 
     def against(self, row: np.ndarray, j: int) -> list[int]:
         """Return the columns whose cells speak against cell j of a row, the strongest first.

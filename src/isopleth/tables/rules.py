@@ -216,6 +216,12 @@ class Determines(Rule):
         told = {word: place[second] for word, second in self.words.items()}
         return self.judged(cells) & (_as_words(cells[self.first]).as_codes_of(told) != other.as_codes_of(place))
 
+    def says(self, cells: Cells, levels: Sequence[str]) -> np.ndarray:
+        """Return the place among `levels` of the word that the first column tells, -1 where it tells none of them."""
+        place = {word: k for k, word in enumerate(levels)}
+        told = {word: place[second] for word, second in self.words.items() if second in place}
+        return _as_words(cells[self.first]).as_codes_of(told)
+
 
 @dataclass(frozen=True)
 class OfColumn(Rule):

@@ -14,6 +14,9 @@ from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, CellRepairs, Repa
 from isopleth.tasks.cellwise.row_mistakes import solved_for
 from isopleth.tasks.cellwise.usual_cells import UsualCells
 
+# So many times as likely as the word to be written is another one that the law of its column speaks for.
+_SPEAKS_FOR = 20.0
+
 
 def repairs_of(model: CellModel, rows: JudgedTable, mistakes: FoundMistakes) -> CellRepairs:
     """Return what is told of the cells of a table: what is usual there, by which mistake, and which are certain."""
@@ -28,7 +31,7 @@ def repairs_of(model: CellModel, rows: JudgedTable, mistakes: FoundMistakes) -> 
     reasons.add(absent, "0 stands for a missing cell")
     for j, cells in rows.unread.items():
         reasons.add(cells.rows, "cannot be read", j)
-    _reasons_of_words(model, rows, reasons)
+    _reasons_of_words(model, rows, reasons, usual)
     left = _in_kept_equations(model, rows)
     for cell in mistakes.swappable:
         left[cell] = True
@@ -63,7 +66,7 @@ def looks_like(model: CellModel, rows: JudgedTable, i: int, j: int) -> bool:
     return name in forms.meant and (name, model.evidence.columns(rows.table.take([i]))[name].codes[0]) in forms
 
 
-def _reasons_of_words(model: CellModel, rows: JudgedTable, reasons: RepairReasons) -> None:
+def _reasons_of_words(model: CellModel, rows: JudgedTable, reasons: RepairReasons, usual: UsualCells) -> None:
     """Add the reasons why a word is replaced: it looks like another one, a word tells it, or one is far the likeliest."""
     table, evidence = rows.table, model.evidence
     columns = evidence.columns(table)
@@ -72,6 +75,9 @@ def _reasons_of_words(model: CellModel, rows: JudgedTable, reasons: RepairReason
         j = int(table.order[k])
         name, words = evidence.names[j], columns[evidence.names[j]]
         forms = np.append([(name, code) in evidence.forms for code in range(len(words.levels))], False)
+        doubted = np.flatnonzero(reasons.open[:, j])
+        if len(doubted):
+            reasons.open[doubted[_speaks_for_another(model, rows, doubted, k, usual)], j] = False
         reasons.add(forms[words.codes], f"looks like {USUAL}", j)
         for rule in told:
             if rule.second == name:
@@ -79,8 +85,31 @@ def _reasons_of_words(model: CellModel, rows: JudgedTable, reasons: RepairReason
         counts = np.append(model.bounds.counts[k - table.n_numeric], np.zeros(len(words.levels) + 1))
         rare = np.flatnonzero((counts[words.codes] <= RARE) & reasons.open[:, j])
         if len(rare):
-            sure = model.laws.likeliest_share(evidence.without_absent(table, table.rows[rare]), k) > SURE
-            reasons.add(rare[sure], f"{USUAL} is far the likeliest", j)
+            shares = model.laws.word_shares(evidence.without_absent(table, table.rows[rare]), k)
+            if shares is not None:
+                reasons.add(rare[shares.max(axis=1) > SURE], f"{USUAL} is far the likeliest", j)
+
+
+def _speaks_for_another(model: CellModel, rows: JudgedTable, at: np.ndarray, k: int, usual: UsualCells) -> np.ndarray:
+    """Tell in which rows a rule, or the law by far, says another word of a column than the one to be written.
+
+    A spelling says chair, and the price of the row a lamp: which of them is wrong is open.
+    """
+    table, evidence = rows.table.take(at), model.evidence
+    j = int(table.order[k])
+    name, columns = evidence.names[j], evidence.columns(table)
+    written, words = usual.at(at, np.full(len(at), j))[1], columns[name]
+    shares = model.laws.word_shares(evidence.without_absent(table, table.rows), k)
+    if shares is None:
+        out = np.zeros(len(at), dtype=bool)
+    else:
+        own = np.take_along_axis(shares, written.astype(np.intp)[:, None], axis=1)[:, 0]
+        out = shares.max(axis=1) > _SPEAKS_FOR * own
+    for rule in (each.rule for each in evidence.rules):
+        if isinstance(rule, Determines) and rule.second == name:
+            says = rule.says(columns, words.levels)
+            out |= (says >= 0) & (says != written)
+    return np.asarray(out)
 
 
 def _usual(model: CellModel, rows: JudgedTable) -> UsualCells:
