@@ -39,6 +39,7 @@ def test_cells_are_named_repaired_and_kept_as_rules(orders, tmp_path):
         (9, "total", True),
     ]
     assert found["table"][0]["value"] == "1xx19"
+    assert (found["rows"], found["table_rows"]) == (found["table_rows"], len(orders.read_text().splitlines()) - 1)
     old, new = (list(csv.reader(path.open())) for path in (orders, repaired))
     changed = [(i + 1, old[0][j]) for i in range(len(old)) for j in range(5) if old[i][j] != new[i][j]]
     assert sorted(changed) == [(9, "total"), (22, "price")]

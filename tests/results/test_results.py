@@ -127,10 +127,11 @@ def test_json_is_as_the_result_declares_its_keys(name):
     facts = {key: fact.key for key, fact in result.facts.items()}
     items = {key: fact.items for key, fact in result.facts.items()} | {"table": result.row_keys}
     common = {"result": Key("string", ""), "isopleth": Key("string", ""), "summary": Key("list of string", "")}
-    schema = schema_of(common | facts | {"table": Key("list of object", "")}, items)
+    table = {"table_rows": Key("integer", ""), "table": Key("list of object", "")}
+    schema = schema_of(common | facts | table, items)
     values = json.loads(json.dumps(result.to_dict()))
     jsonschema.validate(values, schema)
-    assert list(values)[3:-1] == list(facts)
+    assert list(values)[3:-2] == list(facts)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(values | {"unknown": 1}, schema)
 
@@ -149,7 +150,9 @@ def test_json_holds_the_table_and_comes_back(name):
         for column, value in entry.items():
             expected = plain(columns[column][row])
             assert value == expected
-    assert len(result.to_dict(most=1)["table"]) <= 1
+    first = result.to_dict(most=1)
+    assert len(first["table"]) <= 1
+    assert first["table_rows"] == len(values["table"])  # of a part it is said how many there are
 
 
 def _unknown(notes, result, columns):

@@ -17,6 +17,9 @@ _COMMON = {"result": Key("string", "kind of the result"), "isopleth": Key("strin
 _NO_KEYS: dict[str, Key] = {}
 _NO_OTHERS: dict[str, dict[str, Key]] = {}
 _SUMMARY = {"summary": Key("list of string", "the finding in sentences")}
+_TABLE_ROWS = {
+    "table_rows": Key("integer", "rows of the whole table; --top says of how many of them the first are printed")
+}
 
 
 class Printed(NamedTuple):
@@ -47,7 +50,7 @@ class Printed(NamedTuple):
         if not self.result:
             return _COMMON | self.more
         declared = {name: fact.key for name, fact in self.facts.items()}
-        return _COMMON | _SUMMARY | declared | self.more | {"table": Key("list of object", self.rows)}
+        return _COMMON | _SUMMARY | declared | self.more | _TABLE_ROWS | {"table": Key("list of object", self.rows)}
 
     @property
     def row_keys(self) -> dict[str, Key]:

@@ -190,14 +190,16 @@ class Result:
         Returns
         -------
         dict
-            "result" (its kind), "isopleth" (the version), "summary" (sentences), numbers and words that depend on the kind, and
-            "table", a list with one dictionary a row. A number that is missing or infinite is None.
+            "result" (its kind), "isopleth" (the version), "summary" (sentences), numbers and words that depend on the kind,
+            "table_rows" (rows of the whole table), and "table", a list with one dictionary a row, of the first `most`. A number
+            that is missing or infinite is None.
         """
         import isopleth
 
         found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._sentences()}
         found |= {name: fact.value(self) for name, fact in self.facts.items()}
-        return plain(found | {"table": self._with_whole_numbers(records(self._first_rows(most)[0]))})
+        columns, length = self._first_rows(most)
+        return plain(found | {"table_rows": length, "table": self._with_whole_numbers(records(columns))})
 
     def _with_whole_numbers(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return rows with whole numbers where their keys say so: columns with missing cells hold floats."""
