@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth.tables.rules import NotNegative, find_rules
+from isopleth.tables.rules import InOrder, NotNegative, Times, find_rules, rules_of_json, rules_to_json
 
 
 def _has_a_sign(values):
@@ -43,3 +43,53 @@ def test_few_numbers_and_constant_columns_have_no_rule():
     enough = find_rules({"enough": np.where(np.arange(60) % 2, np.nan, many)})
     assert enough
     assert [type(found.rule) for found in enough] == [type(found.rule) for found in find_rules({"enough": many})]
+
+
+def _orders(**cells):
+    return {str(found.rule): found.broken.tolist() for found in find_rules(cells) if isinstance(found.rule, InOrder)}
+
+
+def _ordered_and_delivered(swapped):
+    rng = np.random.default_rng(4)
+    ordered = 86_400.0 * rng.integers(19_000, 19_300, 400)
+    delivered = ordered + 86_400.0 * (1.0 + rng.poisson(3, 400))
+    ordered[swapped], delivered[swapped] = delivered[swapped], ordered[swapped]
+    ordered[7] = np.nan
+    return ordered, delivered
+
+
+def test_an_order_of_times_or_numbers_that_few_rows_break_is_a_rule():
+    swapped = [3, 50, 201]
+    ordered, delivered = _ordered_and_delivered(swapped)
+    assert _orders(ordered=Times(ordered, False), delivered=Times(delivered, False)) == {
+        "delivered >= ordered": swapped
+    }
+    assert _orders(low=ordered, high=delivered) == {"high >= low": swapped}
+    assert _orders(low=-delivered, high=-ordered) == {"high >= low": swapped}
+    found = find_rules({"low": ordered, "high": delivered})
+    assert rules_of_json(rules_to_json(found), "rules.json") == [each.rule for each in found]
+
+
+def test_instants_are_not_compared_with_times_of_an_unknown_clock():
+    ordered, delivered = _ordered_and_delivered([3, 50, 201])
+    assert _orders(ordered=Times(ordered, True), delivered=Times(delivered, False)) == {}
+
+
+def test_an_order_by_spread_or_by_range_is_no_rule():
+    """Differences that run on through 0 are a tail, and of columns that hardly overlap each number is below each other."""
+    rng = np.random.default_rng(5)
+    low = rng.normal(0.0, 20.0, 3000)
+    high = low + rng.normal(8.0, 3.0, 3000)
+    assert 0 < (high < low).sum() < 30
+    assert _orders(low=low, high=high) == {}
+    few = rng.uniform(0.0, 10.0, 3000)
+    few[:2] = 60.0
+    assert _orders(few=few, many=rng.uniform(50.0, 100.0, 3000)) == {}
+
+
+def test_parts_of_an_equation_have_no_order():
+    rng = np.random.default_rng(6)
+    price, count = rng.integers(100, 10_000, 500) / 100.0, rng.integers(1, 9, 500).astype(float)
+    total = np.round(price * count, 2)
+    total[:2] = price[:2] / 10.0
+    assert _orders(price=price, count=count, total=total) == {}

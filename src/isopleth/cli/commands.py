@@ -124,8 +124,8 @@ def cells() -> None:
     """Show the cells of FILE that do not fit the other cells of their rows, and what would be usual there.
 
     Each cell is judged by its law given the other cells of its row, and by rules that nearly all rows keep: sums and products
-    of columns, words that tell other words, signs, whole numbers, usual words. Cells that cannot be read come first. Which
-    rows are unusual is another question: isopleth anomalies.
+    of columns, orders such as delivered >= ordered, words that tell other words, signs, whole numbers, usual words. Cells that
+    cannot be read come first. Which rows are unusual is another question: isopleth anomalies.
     """
 
 

@@ -104,7 +104,7 @@ _CLASSES = {
     "tasks.cellwise.mistakes": "FoundMistakes Mistake",
     "tasks.cellwise.model": "CellModel",
     "tasks.cellwise.word_forms": "WordForms",
-    "tables.rules": "AddsUp Determines Equation FoundRule NotNegative NotZero OneOf Whole Words",
+    "tables.rules": "AddsUp Determines Equation FoundRule InOrder NotNegative NotZero OneOf Times Whole Words",
     "tasks.class_prior.estimator": "ClassPriorEstimator",
     "tasks.class_prior.shares": "Calibrator",
     "tasks.classifier": "Fits SpanFeatures",

@@ -1,4 +1,4 @@
-"""Rules that nearly all rows of a table keep: sums, products, words that tell words, signs, zeros, whole numbers, known words."""
+"""Rules that nearly all rows of a table keep: sums, products, orders, words that tell words, signs, known words and others."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from isopleth.tables.sums import Sum, sums_of
 _EQUATION, _DETERMINED, _PLAIN, _FEWEST = 0.035, 0.03, 0.02, 30
 # Share of rows that keep an equation whose parts come from other rows, from which it holds by chance.
 _BY_CHANCE = 0.5
+# Share of the rows that may break an order of two columns, and least share of them that would with numbers of other rows.
+_DISORDER, _ROOM = 0.01, 0.2
 # Negative numbers looked at nearest to 0, fewest others beside them, and standard errors from which they are no tail of these.
 _NEAREST, _BESIDE, _NO_TAIL = 10, 5, 2.6
 # Most distinct numbers of a column that can tell another column, rows of a word that tell something, share of the commonest word.
@@ -71,7 +73,15 @@ class Words:
         return self.codes >= 0
 
 
-# Columns by name: numbers, NaN where a cell is missing, or words.
+@dataclass(frozen=True, eq=False)
+class Times:
+    """Column of dates or times."""
+
+    seconds: np.ndarray  # (n,): since 1970, NaN where a cell is missing
+    zoned: bool  # whether they are instants: others are compared with each other only
+
+
+# Columns by name: numbers, NaN where a cell is missing, words, or times.
 Cells = Mapping[str, Any]
 
 
@@ -224,6 +234,41 @@ class Determines(Rule):
 
 
 @dataclass(frozen=True)
+class InOrder(Rule):
+    """Numbers or times of one column are not below those of another: ``second >= first``."""
+
+    first: str
+    second: str
+
+    kind: ClassVar[str] = "in order"
+
+    def __str__(self) -> str:
+        return f"{self.second} >= {self.first}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it speaks about."""
+        return self.first, self.second
+
+    def apart(self, cells: Cells) -> np.ndarray:
+        """Return the second column less the first one, NaN where a cell is missing."""
+        return np.asarray(_as_numbers(cells[self.second]) - _as_numbers(cells[self.first]))
+
+    def judged(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows whose cells are both known."""
+        return ~np.isnan(self.apart(cells))
+
+    def breaks(self, cells: Cells) -> np.ndarray:
+        """Return a mask of the rows in which the first one is larger."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.apart(cells) < 0.0)
+
+
+def _as_numbers(cells: Any) -> np.ndarray:
+    return cells.seconds if isinstance(cells, Times) else np.asarray(cells)
+
+
+@dataclass(frozen=True)
 class OfColumn(Rule):
     """Rule about the cells of one column."""
 
@@ -320,10 +365,14 @@ class FoundRule:
 
 def find_rules(cells: Cells, *, several: bool = False) -> list[FoundRule]:
     """Find the rules that nearly all rows keep, those that no row breaks among them; `several`: those about several columns."""
-    numbers = {name: values for name, values in cells.items() if not isinstance(values, Words)}
+    times = {name: values for name, values in cells.items() if isinstance(values, Times)}
+    untimed = {name: values for name, values in cells.items() if name not in times}
+    numbers = {name: values for name, values in untimed.items() if not isinstance(values, Words)}
     found = []
-    of_one = () if several else (*_plain(numbers), *_single_words(cells))
-    for rule in (*_equations(numbers), *of_one, *_determined(cells)):
+    of_one = () if several else (*_plain(numbers), *_single_words(untimed))
+    equations = list(_equations(numbers))
+    orders = [*_orders(times), *_orders(numbers, [set(rule.columns) for rule in equations])]
+    for rule in (*equations, *of_one, *_determined(untimed), *orders):
         judged, broken = rule.judged(cells), np.flatnonzero(rule.breaks(cells))
         found.append(FoundRule(rule, int(judged.sum()), broken))
     return found
@@ -363,6 +412,26 @@ def _plain(numbers: Cells) -> Iterator[Rule]:
         whole = known == np.rint(known)
         if whole.mean() >= 1.0 - _PLAIN and not _fractions_are_usual(known[whole], known[~whole]):
             yield Whole(name)
+
+
+def _orders(columns: Cells, equations: Sequence[set[str]] = ()) -> Iterator[InOrder]:
+    """Yield orders of two columns that few rows break, though numbers of other rows would often break them.
+
+    Columns of one equation are left out, which says more. Differences that run on through 0 are a spread without a rule.
+    """
+    for low, high in permutations(columns, 2):
+        one, two = columns[low], columns[high]
+        if getattr(one, "zoned", None) != getattr(two, "zoned", None) or any({low, high} <= each for each in equations):
+            continue
+        rule = InOrder(low, high)
+        apart = rule.apart(columns)
+        known = ~np.isnan(apart)
+        broken, count = int((apart[known] < 0.0).sum()), int(known.sum())
+        if count < _FEWEST or not 0 < broken <= _DISORDER * count:
+            continue
+        below = np.searchsorted(np.sort(_as_numbers(two)[known]), _as_numbers(one)[known]).mean() / count
+        if below >= _ROOM and not _runs_through_zero(apart[known]):
+            yield rule
 
 
 def _fractions_are_usual(whole: np.ndarray, fractions: np.ndarray) -> bool:
@@ -484,7 +553,7 @@ def _told_by(first: str, second: str, words: Mapping[str, Words]) -> Determines 
 
 
 _KINDS: dict[str, type] = {
-    each.kind: each for each in (Equation, AddsUp, Determines, NotNegative, NotZero, Whole, OneOf)
+    each.kind: each for each in (Equation, AddsUp, Determines, InOrder, NotNegative, NotZero, Whole, OneOf)
 }
 
 

@@ -19,7 +19,7 @@ from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.coded_cells import displayed_cells
 from isopleth.tables.relations import broken_relations
-from isopleth.tables.rules import Words, find_rules
+from isopleth.tables.rules import Times, Words, find_rules
 from isopleth.tables.schema import EncodedTable, Schema
 from isopleth.tables.unread import CensoredCells
 
@@ -78,6 +78,8 @@ def several_columns(table: ReadTable, encoded: EncodedTable) -> list[tuple[str, 
     for column, values in zip(measured, encoded.numeric.T, strict=True):
         if column.kind == "numeric":
             cells[str(column.name)] = values
+        elif not column.clock:
+            cells[str(column.name)] = Times(values + column.origin, column.zone is not None)
     worded = [column for column in table.schema.columns if column.kind == "categorical"]
     for column, codes in zip(worded, encoded.codes.T, strict=True):
         cells[str(column.name)] = Words((*map(str, column.levels), ""), codes.astype(np.intp))

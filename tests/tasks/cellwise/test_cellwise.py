@@ -241,6 +241,20 @@ def regions(wrong, n=800):
     return right, table
 
 
+def test_dates_that_are_swapped_are_flagged_by_the_order_that_other_rows_keep():
+    rng, swapped = np.random.default_rng(0), [3, 50, 201]
+    ordered = np.datetime64("2024-01-01") + rng.integers(0, 300, 400)
+    delivered = ordered + 1 + rng.poisson(3, 400)
+    ordered[swapped], delivered[swapped] = delivered[swapped], ordered[swapped]
+    times = {"ordered": pd.to_datetime(ordered), "delivered": pd.to_datetime(delivered)}
+    table = pd.DataFrame(times | {"amount": np.exp(rng.normal(4.0, 0.6, 400)).round(2)})
+    found = CellwiseDetector(random_state=0).fit(table).cells()
+    assert {str(each.rule): each.broken.tolist() for each in found.rules}["delivered >= ordered"] == swapped
+    assert found.flagged[swapped][:, :2].any(axis=1).all()
+    assert found.repairs == {}  # which of the two is wrong is open
+    assert any("delivered >= ordered in 397 of 400 rows" in sentence for sentence in found.to_dict()["summary"])
+
+
 @pytest.mark.parametrize("code", [False, True])
 def test_a_spelling_is_not_certain_where_the_row_speaks_for_another_word(code):
     """In the row of a lamp, by price or article number, chiar was written as chair with certainty."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.rules import Exact, FoundRule, NotZero, Words, find_rules
+from isopleth.tables.rules import Exact, FoundRule, NotZero, Times, Words, find_rules
 from isopleth.tables.schema import in_table_order
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.word_forms import WordForms
@@ -130,7 +130,7 @@ class CellEvidence:
 
 
 def columns_of_rules(names: list[str], table: CheckedRows) -> dict[str, Any]:
-    """Return the columns as rules see them: numbers, and words with their levels; times and limits have no rules."""
+    """Return the columns as rules see them: numbers, words with their levels, and times; limits have no rules."""
     rows = table.rows
     if len(table.limits):
         rows = rows.copy()
@@ -145,4 +145,6 @@ def columns_of_rules(names: list[str], table: CheckedRows) -> dict[str, Any]:
             found[names[place]] = Words(levels, np.where(np.isnan(cells), -1, cells).astype(np.intp))
         elif column.kind == "numeric":
             found[names[place]] = cells
+        elif not column.clock:  # a time of day comes after midnight, too
+            found[names[place]] = Times(cells + column.origin, column.zone is not None)
     return {name: found[name] for name in names if name in found}
