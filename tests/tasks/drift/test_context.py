@@ -18,7 +18,7 @@ from isopleth.io import load, save
 PER_DAY = 48
 
 
-def stream(start, days, seed):
+def stream(start, days, seed, rise=1.0):
     """Half hours of three columns with a day; the second column goes with the first."""
     rng, n = np.random.default_rng(seed), days * PER_DAY
     when = pd.date_range(start, periods=n, freq="30min")
@@ -26,7 +26,7 @@ def stream(start, days, seed):
     noise = rng.normal(size=(n, 3))
     noise[:, 1] = 0.6 * noise[:, 0] + 0.8 * noise[:, 1]
     level = np.sin(hour / 12.0 * np.pi) * np.where(np.asarray(when.day_of_week) < 5, 4.0, 2.0)
-    rows = pd.DataFrame(level[:, None] * [1.0, 0.5, 0.0] + noise, columns=["load", "requests", "errors"])
+    rows = pd.DataFrame(rise * level[:, None] * [1.0, 0.5, 0.0] + noise, columns=["load", "requests", "errors"])
     return rows.assign(time=when)
 
 
@@ -360,6 +360,22 @@ def test_hours_are_those_of_the_zone_also_where_its_clock_is_set_back():
         DriftMonitor(context="time", timezone="Berlin").fit(REFERENCE)
     with pytest.raises(InputError, match="timezone is for the hours of a context"):
         DriftMonitor(timezone="Europe/Berlin").fit(REFERENCE)
+
+
+def test_clocks_that_were_set_are_named_once_where_pages_follow():
+    """Of times in UTC without offsets nothing said why each day had pages at the same hours since 30 March."""
+    own = DriftMonitor(context="time", expected_run_length=28 * PER_DAY).fit(stream("2025-03-03", 21, 29, rise=2.0))
+    before, after = stream("2025-03-28", 2, 30, rise=2.0), stream("2025-03-30", 14, 31, rise=2.0)
+    after["time"] -= pd.Timedelta(hours=1)  # the rows follow a clock that is an hour ahead since then
+    said = []
+    for rows in (before, *(after[first : first + PER_DAY] for first in range(2, len(after), PER_DAY))):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            own.update(rows)
+        said += [str(each.message) for each in caught]
+    assert len(said) == 1
+    assert "pages have opened since 2025-03-30, when clocks were set in Europe, and times have no offsets" in said[0]
+    assert "name the zone whose clock the rows follow" in said[0]
 
 
 def test_windows_of_rows_with_a_day_are_advised_to_judge_rows_in_their_context():

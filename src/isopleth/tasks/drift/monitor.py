@@ -39,7 +39,7 @@ from isopleth.tasks.drift.in_context import WatchInContext, reference_key
 from isopleth.tasks.drift.page_watch import CauseState
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 from isopleth.tasks.drift.reference_context import ReferenceResiduals, n_compared
-from isopleth.tasks.drift.stream_times import late_message, told_late_rows
+from isopleth.tasks.drift.stream_times import late_message, message_of_clocks, told_late_rows
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
@@ -494,6 +494,12 @@ class DriftMonitor(StreamMonitor):
         self.state_, found = after, joined_pages(parts)
         for row in told_late_rows(found.late, state.clock.times_late):
             warn_user(late_message(row, *map(found.time_text, row[1:])))
+        if (
+            watch.columns.clock
+            and watch.columns.zone is None
+            and (said := message_of_clocks(after.pages, state.n_rows))
+        ):
+            warn_user(said)
         return found.like(X)
 
     def update(self, X: Any) -> Any:
@@ -519,7 +525,8 @@ class DriftMonitor(StreamMonitor):
         -----
         DataWarning
             For words that were not in the reference, with their number; they count as one more category. With a `context`, if
-            times go back or repeat and those of the reference ascend: for the first, second, fourth, eighth, ... such row.
+            times go back or repeat and those of the reference ascend: for the first, second, fourth, eighth, ... such row; and if
+            several pages open within two weeks after clocks are set in Europe or North America, and times have no zone.
         """
         if self.context is not None:
             return self._pages(X)

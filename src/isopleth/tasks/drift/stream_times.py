@@ -1,20 +1,28 @@
-"""Times of the rows of a stream: rows that come late or again, and times without a row."""
+"""Times of the rows of a stream: rows that come late or again, times without a row, and clocks that were set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from isopleth.core.errors import Message
+from isopleth.core.errors import Hint, Message
+
+if TYPE_CHECKING:
+    from isopleth.tasks.drift.page_watch import Page
 
 # Share of the steps of a reference from which on steps back, or rows of one time, are usual in it.
 _USUAL_SHARE = 0.01
 # Least distance of two rows without others between them that is told: in usual distances, and in the longest one that the
 # reference has twice. Nights and weekends without rows are usual where the reference has them.
 _FEWEST_STEPS, _LONGER = 3.0, 1.5
+# Month of the days on which clocks are set, and which of its Sundays.
+_CLOCKS_SET = (("Europe", 3, -1), ("North America", 3, 1), ("Europe", 10, -1), ("North America", 11, 0))
+# Fewest pages, and days after clocks were set in which they open, for the clock to be named.
+_PAGES_OF_A_CLOCK, _DAYS_OF_A_CLOCK = 3, 14
 
 
 class LateRow(NamedTuple):
@@ -106,3 +114,38 @@ def late_message(row: LateRow, time: str, latest: str) -> Message:
         row=row.row,
         hint="sort the stream by time, leave out rows that come twice, and give times with offsets if a clock was set back",
     )
+
+
+def message_of_clocks(pages: Sequence[Page], begin: int) -> Message | None:
+    """Return that clocks were set where several pages have opened since, the last of them in a row from `begin` on.
+
+    Rows that are judged by an hour that is not theirs are higher than usual at some times of the day and lower at others.
+    """
+    known = [page for page in pages if page.number >= 0 and np.isfinite(page.row_seconds)]
+    years = {datetime.fromtimestamp(page.row_seconds, UTC).year for page in known}
+    for where, day in (each for year in sorted(years) for each in _days_of_clocks(year)):
+        first = datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()
+        last = first + timedelta(days=_DAYS_OF_A_CLOCK).total_seconds()
+        since = [page for page in known if first <= page.row_seconds < last]
+        if _are_of_a_clock(since) and not _are_of_a_clock([page for page in since if page.row < begin]):
+            return Message(
+                f"{len(since)} pages have opened since {day}, when clocks were set in {where}, and times have no offsets: rows "
+                "may be judged by an hour that is not theirs",
+                hint=Hint(
+                    "if times are in UTC, name the zone whose clock the rows follow, as in {timezone}; if a clock that was set "
+                    "gives the times and the rows do not follow it, give times in UTC",
+                    timezone="Europe/Berlin",
+                ),
+            )
+    return None
+
+
+def _are_of_a_clock(pages: Sequence[Page]) -> bool:
+    return len(pages) >= _PAGES_OF_A_CLOCK and {page.direction for page in pages} >= {-1, 1}
+
+
+def _days_of_clocks(year: int) -> Iterator[tuple[str, date]]:
+    """Yield where and on which days of a year clocks are set to summer time and back."""
+    for where, month, number in _CLOCKS_SET:
+        days = [date(year, month, 1) + timedelta(days=k) for k in range(31)]
+        yield where, [day for day in days if day.weekday() == 6 and day.month == month][number]
