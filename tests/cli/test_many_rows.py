@@ -105,6 +105,15 @@ def test_columns_that_folders_say_by_their_names_are_said_not_to_be_read(command
     assert "folders" not in shell.run(command, folder / "part*.parquet").stderr
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(folder, tmp_path):
+    for k in range(3):
+        (tmp_path / f"k={k}").mkdir()
+        (tmp_path / f"k={k}" / "part.parquet").write_bytes((folder / f"part{k}.parquet").read_bytes())
+    for command in ("anomalies", "cells"):
+        first = shell.found(command, tmp_path / "k=*" / "*.parquet", "--top", "400")["table"]
+        assert {row["file"] for row in first} == {f"k={k}/part.parquet" for k in range(3)}
+
+
 def test_filled_rows_of_many_files_are_one_file(folder, tmp_path):
     for name in ("all", "part*"):
         fine("fill", folder / f"{name}.parquet", "--out", tmp_path / f"{name.strip('*')}.csv")

@@ -18,7 +18,7 @@ from isopleth.files.file_table import FileTable
 from isopleth.files.readers import parquet_shape
 from isopleth.files.source import opened
 from isopleth.files.table_parts import TableParts, files_of
-from isopleth.io.input_files import is_pattern
+from isopleth.io.input_files import is_pattern, names_of_files
 from isopleth.results.result import ShownCells
 from isopleth.tables.checks import rising_times
 from isopleth.tables.schema import Schema
@@ -132,7 +132,7 @@ def _where(run: Run, parts: TableParts) -> dict[str, np.ndarray]:
     lines = np.concatenate(parts.lines) if parts.lines else None
     if len(parts.paths) == 1:
         return run.places(int(parts.counts.sum()), lines)
-    names = np.repeat(np.array([path.name for path in parts.paths], dtype=object), parts.counts)
+    names = np.repeat(np.array(names_of_files(parts.paths), dtype=object), parts.counts)
     rows = np.concatenate([np.arange(1, count + 1) for count in parts.counts])
     return {"file": names} | ({"row": rows} if lines is None else {"line": lines})
 

@@ -35,6 +35,7 @@ from isopleth.files.source import (
 )
 from isopleth.files.typed_columns import ParseOptions, TypedColumns, typed_columns
 from isopleth.files.workbook import read_workbook
+from isopleth.io.input_files import names_of_files
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS, NO_WORD
 from isopleth.tables.numerals import Numerals
 from isopleth.tables.schema import ColumnChoices, Schema
@@ -383,7 +384,7 @@ class Reader:
             raise InputError(
                 f"{self.source.shown} and {len(more)} other files have columns of other types ({error}); write them alike."
             ) from None
-        names = np.array([reader.source.shown.name for reader in readers], dtype=object)
+        names = np.array(names_of_files([reader.source.shown for reader in readers]), dtype=object)
         in_lines = all(part.lines is not None for part in parts)
         return replace(
             columns,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 def is_pattern(path: Path) -> bool:
     """Return whether a name is a pattern for many files, and not that of a file."""
     return has_magic(str(path)) and not path.exists()
+
+
+def names_of_files(paths: Sequence[Path]) -> list[str]:
+    """Return the names of files, with their folders where several have one name, as in year=2024/part.parquet."""
+    names = [path.name for path in paths]
+    if len(set(names)) == len(names):
+        return names
+    common = os.path.commonpath([path.parent for path in paths])
+    return [Path(os.path.relpath(path, common)).as_posix() for path in paths]
 
 
 def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:
