@@ -79,6 +79,15 @@ def test_pairs_that_nearly_coincide_far_from_the_centre_keep_their_digits(block)
         assert np.max(np.abs(got - want)) <= 1e-9 * np.max(np.abs(want))
 
 
+def test_near_pairs_keep_the_digits_of_float32():
+    rng = np.random.default_rng(8)
+    x = (20.0 * rng.normal(size=(60, 9))).astype(np.float32)
+    y = (x + 0.3 * rng.normal(size=x.shape)).astype(np.float32)
+    got = Operator(Laplacian(), x, y).matvec(np.ones(60, dtype=np.float32))
+    want = Operator(Laplacian(), x.astype(float), y.astype(float)).matvec(np.ones(60))
+    np.testing.assert_allclose(got, want, rtol=1e-5)  # squared distances by scalar products would have four digits less
+
+
 @pytest.mark.parametrize("kernel", [Gaussian(), Laplacian()], ids=repr)
 def test_log_sums_where_the_sum_underflows(kernel):
     rng = np.random.default_rng(2)
