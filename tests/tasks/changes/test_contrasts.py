@@ -14,8 +14,8 @@ from isopleth.tasks.changes.scan import (
     _stretch_means,
     _whitened,
     clipped,
-    standardised,
 )
+from isopleth.tasks.changes.segments import standardised
 
 
 def scan_of(means, seed=0, **how):
