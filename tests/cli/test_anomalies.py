@@ -497,7 +497,8 @@ class TestProcess:
     def test_a_table_to_standard_output_and_nothing_else(self, file):
         process = self.start("anomalies", file)
         out, err = process.communicate(timeout=60)
-        assert (process.returncode, err) == (0, "")
+        # On a busy machine the run takes long enough to show its progress, in lines that begin with a bar.
+        assert (process.returncode, [line for line in err.splitlines() if not line.startswith("[")]) == (0, [])
         assert out == run("anomalies", file).stdout
 
     def test_a_reader_that_leaves_early_is_no_failure_to_speak_of(self, file, tmp_path):
