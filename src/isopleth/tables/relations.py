@@ -207,11 +207,13 @@ def _orders(numbers: Mapping[str, np.ndarray]) -> Iterator[Relation]:
         one, two = numbers[low][known], numbers[high][known]
         if len(one) < _FEWEST_ROWS or (one > two).any():
             continue
-        chance = np.searchsorted(np.sort(two), one).mean() / len(
-            two
-        )  # that a number of the one is above one of the other
-        if chance * len(one) >= _BY_CHANCE:
+        if out_of_order_by_chance(one, two) * len(one) >= _BY_CHANCE:
             yield Relation(low, high)
+
+
+def out_of_order_by_chance(low: np.ndarray, high: np.ndarray) -> float:
+    """Return the share of pairs of a number of `low` and one of `high`, of any rows, in which the former is larger."""
+    return float(np.searchsorted(np.sort(high), low).mean()) / len(high)
 
 
 def kept(made: Any, relations: Sequence[Relation]) -> Any:

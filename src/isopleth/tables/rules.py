@@ -13,7 +13,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.core.steps import recorded_step
-from isopleth.tables.relations import Relation, nearly_all
+from isopleth.tables.relations import Relation, nearly_all, out_of_order_by_chance
 from isopleth.tables.spelling import case_forms, meant_words, misspelt
 from isopleth.tables.sums import Sum, sums_of
 
@@ -193,22 +193,28 @@ class AddsUp(Exact):
 
 
 @dataclass(frozen=True)
-class Determines(Rule):
-    """Each word of one column comes with one word of another: ``first -> second``."""
+class OfTwoColumns(Rule):
+    """Rule about the cells of two columns."""
 
     first: str
     second: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that it speaks about."""
+        return self.first, self.second
+
+
+@dataclass(frozen=True)
+class Determines(OfTwoColumns):
+    """Each word of one column comes with one word of another: ``first -> second``."""
+
     words: dict[str, str]
 
     kind: ClassVar[str] = "determines"
 
     def __str__(self) -> str:
         return f"{self.first} -> {self.second}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns that it speaks about."""
-        return self.first, self.second
 
     @property
     def blamed(self) -> tuple[str, ...]:
@@ -234,21 +240,13 @@ class Determines(Rule):
 
 
 @dataclass(frozen=True)
-class InOrder(Rule):
+class InOrder(OfTwoColumns):
     """Numbers or times of one column are not below those of another: ``second >= first``."""
-
-    first: str
-    second: str
 
     kind: ClassVar[str] = "in order"
 
     def __str__(self) -> str:
         return f"{self.second} >= {self.first}"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns that it speaks about."""
-        return self.first, self.second
 
     def apart(self, cells: Cells) -> np.ndarray:
         """Return the second column less the first one, NaN where a cell is missing."""
@@ -429,8 +427,8 @@ def _orders(columns: Cells, equations: Sequence[set[str]] = ()) -> Iterator[InOr
         broken, count = int((apart[known] < 0.0).sum()), int(known.sum())
         if count < _FEWEST or not 0 < broken <= _DISORDER * count:
             continue
-        below = np.searchsorted(np.sort(_as_numbers(two)[known]), _as_numbers(one)[known]).mean() / count
-        if below >= _ROOM and not _runs_through_zero(apart[known]):
+        by_chance = out_of_order_by_chance(_as_numbers(one)[known], _as_numbers(two)[known])
+        if by_chance >= _ROOM and not _runs_through_zero(apart[known]):
             yield rule
 
 
