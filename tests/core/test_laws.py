@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import norm, rankdata
 
-from isopleth.core.laws import MOST_EXTREME, MOST_STEPS, EmpiricalLaw, RankScores, normal_scores, weighted_quantile
+from isopleth.core.laws import (
+    MOST_EXTREME,
+    MOST_STEPS,
+    EmpiricalLaw,
+    RankScores,
+    normal_scores,
+    normal_scores_of_counts,
+    weighted_quantile,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -14,6 +22,14 @@ def test_normal_scores_are_normal_quantiles_of_mean_ranks():
     np.testing.assert_allclose(normal_scores(lines)[1], norm.ppf((rankdata(lines[1]) - 0.5) / 40))
     together = norm.ppf((rankdata(lines) - 0.375) / (120 + 0.25)).reshape(3, 40)
     np.testing.assert_allclose(normal_scores(lines, None, 0.375), together)
+
+
+@pytest.mark.parametrize("dtype", [int, float])
+def test_scores_of_counts_have_the_bits_of_scores_of_all_values(dtype):
+    line = RNG.integers(0, 9, size=57)
+    _, place, counts = np.unique(line, return_inverse=True, return_counts=True)
+    scores = normal_scores_of_counts(counts.astype(dtype))[place]
+    np.testing.assert_array_equal(scores, normal_scores(line[None].astype(float))[0])
 
 
 def test_scores_of_a_law_are_those_of_repeated_rows():

@@ -14,14 +14,13 @@ from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import ndtri
 
 from isopleth.conditional.forest import Forest, Growth
 from isopleth.conditional.inputs import Inputs
 from isopleth.conditional.pools import pool_weights
 from isopleth.conditional.ridge import Ridge
 from isopleth.conditional.word_means import codes_of_target
-from isopleth.core.laws import logarithmic_beyond_one
+from isopleth.core.laws import logarithmic_beyond_one, mean_ranks, normal_scores_of_counts
 from isopleth.core.rows import differ
 from isopleth.core.threads import check_stopped, slices
 
@@ -77,8 +76,7 @@ class ScoreMap:
     @classmethod
     def of(cls, values: np.ndarray, counts: np.ndarray) -> Self:
         """Choose the map by distinct values in ascending order and how often they occur."""
-        share = (np.cumsum(counts) - 0.5 * counts) / counts.sum()
-        scores = ndtri(share)
+        share, scores = mean_ranks(counts), normal_scores_of_counts(counts)
         low, high = int(np.searchsorted(share, _TAIL)), int(np.searchsorted(share, 1.0 - _TAIL, side="right")) - 1
         if high <= low:
             low, high = 0, len(values) - 1

@@ -125,6 +125,17 @@ def normal_scores(values: np.ndarray, axis: int | None = 1, offset: float = 0.5)
     return np.asarray(ndtri((ranks - offset) / (n + 1.0 - 2.0 * offset)))
 
 
+def mean_ranks(counts: np.ndarray) -> np.ndarray:
+    """Return the mean rank of each of distinct values in ascending order as a share of all, from how often each occurs."""
+    up_to = np.cumsum(counts)
+    return np.asarray((up_to - 0.5 * counts) / up_to[-1])
+
+
+def normal_scores_of_counts(counts: np.ndarray) -> np.ndarray:
+    """Return the normal score of each of distinct values in ascending order, from how often each occurs."""
+    return np.asarray(ndtri(mean_ranks(counts)))
+
+
 def normal_scores_of_ranks(rows: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Return normal scores of the mean ranks in each column, where each row counts with its share of all rows."""
     return np.stack([RankScores.of(column, share)(column) for column in rows.T], axis=1) if rows.size else rows.copy()

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from scipy.special import ndtri
 
 from isopleth.conditional.pseudo_likelihood import PseudoLikelihood
 from isopleth.core.budget import Budget
+from isopleth.core.laws import normal_scores_of_counts
 from isopleth.core.rows import columns_by_key, differ, keys_by_rank, row_keys, without_rounding
 from isopleth.core.scales import bounded, deviations
 from isopleth.core.tails import Tail
@@ -110,8 +110,7 @@ class RankedColumns:
         found, values, scores = np.empty(place.shape), [], []
         for j, distinct in enumerate(self.values):
             weight = np.bincount(place[:, j], left, len(distinct))
-            up_to = np.cumsum(weight)
-            score = ndtri((up_to - 0.5 * weight) / up_to[-1])
+            score = normal_scores_of_counts(weight)
             found[:, j] = score[place[:, j]]
             values.append(distinct[weight > 0.0])
             scores.append(score[weight > 0.0])

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import ks_2samp
 
+from isopleth.core.laws import normal_scores_of_counts
 from isopleth.core.p_values import LEVEL, adjusted_p_values
 from isopleth.results.text import pvalue_text
 from isopleth.tables.coded_cells import decode_cells, displayed_cells
@@ -273,7 +273,7 @@ def _scores_in_groups(values: np.ndarray, member: np.ndarray) -> tuple[np.ndarra
     scores, squares = np.zeros(len(values)), np.zeros(len(values))
     for own in member.T > 0.0:
         _, place, counts = np.unique(values[own], return_inverse=True, return_counts=True)
-        each = _standardised(ndtri((np.cumsum(counts) - 0.5 * counts) / own.sum())[place], _LEAST_SPREAD)
+        each = _standardised(normal_scores_of_counts(counts)[place], _LEAST_SPREAD)
         square = each**2 - np.mean(each**2)
         scores[own], squares[own] = each, _standardised(square - np.mean(square * each) * each, _LEAST_OWN)
     return scores, squares
