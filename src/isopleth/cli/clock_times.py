@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.tables.text_types import as_datetime
+from isopleth.tables.zones import asked_zone
 
 # Ends of times in UTC, which have no other offset.
 _IN_UTC = ("Z", "z", "UTC", "+00:00", "+0000")
@@ -28,7 +28,7 @@ def on_clock(times: np.ndarray, words: Sequence[str | None] | None, zone: str | 
             raise InputError(text, parameter="timezone")
         return times
     if zone is not None:
-        clock = _zone_of(zone)
+        clock = asked_zone(zone)
         aware = (cell if cell.tzinfo else cell.replace(tzinfo=UTC) for cell in cells)
         return np.array([cell.astimezone(clock) for cell in aware], dtype=object)
     if words is None or cells[0].utcoffset() is None or any(cell.utcoffset() for cell in cells):
@@ -49,12 +49,3 @@ def _datetime_in(word: str | None) -> datetime | None:
         return None if word is None else as_datetime(word)
     except ValueError:
         return None
-
-
-def _zone_of(name: str) -> ZoneInfo:
-    """Return the zone of a name."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        text = f"{{parameter}} = {name!r}: expected the name of a time zone, such as 'Europe/Berlin'."
-        raise InputError(text, parameter="timezone") from None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals as nw
@@ -13,6 +12,7 @@ from isopleth.core.errors import InputError
 from isopleth.tables.cells import MISSING_WORDS, NO_WORD, TRUTH, Cells, TextRule, parsed_number
 from isopleth.tables.kinds import Column
 from isopleth.tables.numerals import Numerals
+from isopleth.tables.zones import zone_of
 
 if TYPE_CHECKING:
     from isopleth.tables.schema import Schema
@@ -78,20 +78,6 @@ def _zoned(stamps: np.ndarray, zone: str) -> np.ndarray:
         except OverflowError:
             found[i] = moment
     return found
-
-
-def zone_of(zone: str) -> Any:
-    """Return a time zone by its name, such as Asia/Tokyo or +09:00; UTC if it is unknown."""
-    from zoneinfo import ZoneInfo
-
-    offset = re.fullmatch(r"(?:UTC)?([-+])(\d\d):?(\d\d)", zone)
-    if offset:
-        minutes = 60 * int(offset[2]) + int(offset[3])
-        return timezone(timedelta(minutes=minutes if offset[1] == "+" else -minutes))
-    try:
-        return ZoneInfo(zone)
-    except (KeyError, ValueError, OSError):
-        return UTC
 
 
 def _typed(word: str, like: Any) -> Any:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 
+from isopleth.tables.zones import zone_named
+
 # Names of the months in English, German, French and Spanish, by their first letters.
 _MONTHS = (
     "jan january januar jänner janv janvier ene enero",
@@ -219,12 +221,7 @@ def _zone(text: str) -> tzinfo | None:
     letters = (match["letters"] or "").strip()
     if letters:
         return timezone(timedelta(hours=_HOURS[letters])) if letters in _HOURS else None
-    from zoneinfo import ZoneInfo
-
-    try:
-        return ZoneInfo((match["inside"] or match["place"]).strip())
-    except (KeyError, ValueError, OSError):
-        return None
+    return zone_named((match["inside"] or match["place"]).strip())
 
 
 def _in_zone(value: datetime, zone: tzinfo) -> datetime:

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from isopleth import ChangePointDetector, InputError
+from isopleth.tasks.changes.zones import in_zone
 
 RNG = np.random.default_rng(0)
 FLOW = np.repeat([0.0, 4.0], [40, 30]) + RNG.normal(size=70)
@@ -231,6 +232,12 @@ def test_times_of_a_column_are_shown_in_their_zone_and_days_without_midnight(zon
         zone
     ]
     assert f"(level, {words})" in found.text()
+
+
+def test_times_of_a_zone_that_another_machine_does_not_know_are_not_shown_in_another_one():
+    assert str(in_zone(TIMES[:1], "-3600")[0]) == "2023-12-31 23:00:00-01:00"
+    with pytest.raises(InputError, match="'Nowhere/Else', which this machine does not know; install tzdata"):
+        in_zone(TIMES[:1], "Nowhere/Else")
 
 
 def test_two_weeks_of_a_calendar_are_enough_to_know_weekends():

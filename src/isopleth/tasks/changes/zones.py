@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
+
+from isopleth.core.errors import InputError
+from isopleth.tables.zones import zone_named
 
 
 def stored_times(times: np.ndarray | None) -> tuple[np.ndarray | None, str | None]:
@@ -44,4 +46,9 @@ def _name_of(zone: tzinfo | None) -> str | None:
 
 def _zone_of(name: str) -> tzinfo:
     """Return the zone of a name, or of an offset in seconds."""
-    return timezone(timedelta(seconds=int(name))) if name[0] in "+-" else ZoneInfo(name)
+    if name[0] in "+-":
+        return timezone(timedelta(seconds=int(name)))
+    zone = zone_named(name)
+    if zone is None:
+        raise InputError(f"the times are of the zone {name!r}, which this machine does not know; install tzdata.")
+    return zone

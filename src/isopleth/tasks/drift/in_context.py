@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Self
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from isopleth.context.ranks import ContextRanks, RowContexts, small_counts
 from isopleth.core.errors import Hint, InputError, listed, meant, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.coded_cells import zone_of
 from isopleth.tables.kinds import Column
+from isopleth.tables.zones import asked_zone, zone_of
 from isopleth.tasks.drift.causes import NullModel
 from isopleth.tasks.drift.page_watch import CauseState, CauseWatch, PageEvent, StreamRows
 from isopleth.tasks.drift.stream_times import StreamClock
@@ -147,21 +146,8 @@ def _zone_of(own: str | None, asked: str | None, *, has_times: bool) -> str | No
         return own
     if not has_times:
         raise InputError("{parameter}: the context has no column of times.", parameter="timezone")
-    if not _is_zone(asked):
-        raise InputError(
-            f"{{parameter}} = {asked!r}: expected the name of a time zone, such as 'Europe/Berlin'.",
-            parameter="timezone",
-        )
+    asked_zone(asked)
     return asked
-
-
-def _is_zone(name: str) -> bool:
-    """Tell whether a name is that of a time zone."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
 
 
 def _offsets(seconds: np.ndarray, zone: tzinfo) -> np.ndarray:

@@ -14,8 +14,8 @@ from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.coded_cells import zone_of
 from isopleth.tables.text_types import length_text
+from isopleth.tables.zones import zone_of
 from isopleth.tasks.drift.page_watch import Page, PageEvent, StreamRows
 from isopleth.tasks.drift.stream_times import Absence, LateRow
 
