@@ -11,6 +11,7 @@ import numpy as np
 from isopleth.conditional.word_means import WordMeans, held_weights
 from isopleth.core.covariance import oracle_shrinkage
 from isopleth.core.rows import columns_by_key, differ, distinct_rows
+from isopleth.core.scales import without_constants
 
 # Words of a column that have an input of their own.
 _MOST_WORDS = 15
@@ -98,8 +99,7 @@ class GapLines:
         mass = weights @ known
         center = weights @ np.where(known, A, 0.0) / np.maximum(mass, 1e-300)
         Z = np.where(known, A - center, 0.0)
-        scale = np.sqrt(weights @ Z**2 / np.maximum(mass, 1e-300))
-        scale[scale <= 1e-12 * np.abs(Z).max(axis=0, initial=0.0)] = np.inf
+        scale = without_constants(np.sqrt(weights @ Z**2 / np.maximum(mass, 1e-300)), Z)
         scale[list(marks)] = np.inf
         Z /= scale
         share, gone = weights / weights.sum(), 1.0 - mass / weights.sum()

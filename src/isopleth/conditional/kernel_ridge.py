@@ -12,6 +12,7 @@ from typing import Self
 import numpy as np
 
 from isopleth.core.rows import sample_places
+from isopleth.core.scales import centre_and_scale
 from isopleth.core.threads import check_stopped
 from isopleth.operators.features import GaussianFeatures
 
@@ -54,9 +55,7 @@ class KernelRidge:
     def _fit(cls, A: np.ndarray, y: np.ndarray, weights: np.ndarray, copies: np.ndarray) -> tuple[Self, np.ndarray]:
         """Compare lengths and penalties by leave-one-out residuals."""
         share = weights / weights.sum()
-        center = share @ A
-        scale = np.sqrt(share @ (A - center) ** 2)
-        scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
+        center, scale = centre_and_scale(A, share)
         Z = np.clip((A - center) / scale, -_FARTHEST, _FARTHEST)
         count = min(_FEWEST + len(Z) // _FURTHER, _MOST)
         landmarks, mean = Z[sample_places(len(Z), count)], float(share @ y)

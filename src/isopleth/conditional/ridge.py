@@ -8,6 +8,8 @@ from typing import Self
 import numpy as np
 from scipy.linalg import svd
 
+from isopleth.core.scales import centre_and_scale
+
 # Penalties that are compared, in numbers of rows.
 PENALTIES = np.geomspace(1e-6, 30.0, 28)
 # Columns from which on a decomposition takes longer than Ctrl-C may wait.
@@ -44,9 +46,7 @@ class Ridge:
         ones, `copies` of them or as many as its weight is larger than the mean one, one is left out.
         """
         share = weights / weights.sum()
-        center = share @ A
-        scale = np.sqrt(share @ (A - center) ** 2)
-        scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
+        center, scale = centre_and_scale(A, share)
         mean = float(share @ y)
         root, one = np.sqrt(share), 1.0 / np.maximum(len(y) * share if copies is None else copies, 1.0)
         U, s, Vt = _decomposed(root[:, None] * ((A - center) / scale))

@@ -14,6 +14,7 @@ from isopleth.conditional.forest import Forest, Growth
 from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.pools import pool_weights
 from isopleth.conditional.word_means import codes_of_target, held_weights
+from isopleth.core.scales import centre_and_scale
 from isopleth.core.threads import check_stopped
 
 # Share of the frequencies of all rows that is added to the shares of the forest.
@@ -38,9 +39,7 @@ class Logistic:
     def fit(cls, A: np.ndarray, codes: np.ndarray, size: int, weights: np.ndarray, C: float) -> Self:
         """Fit the penalised regression on standardised columns."""
         share = weights / weights.sum()
-        center = share @ A
-        scale = np.sqrt(share @ (A - center) ** 2)
-        scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
+        center, scale = centre_and_scale(A, share)
         slopes, intercepts = np.zeros((A.shape[1], size)), np.full(size, -np.inf)
         present = np.unique(codes)
         intercepts[present] = 0.0

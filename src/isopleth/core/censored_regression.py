@@ -24,6 +24,7 @@ from isopleth.core.interval_laws import (
     truncated_normal_quantile,
 )
 from isopleth.core.laws import interpolated
+from isopleth.core.scales import centre_and_scale
 from isopleth.core.threads import slices
 
 # Parameters of the transforms: powers of positive numbers, and exponents of standardised ones.
@@ -231,9 +232,7 @@ class _RidgeSystem:
     @classmethod
     def of(cls, A: np.ndarray, weights: np.ndarray) -> Self:
         share = weights / weights.sum()
-        centre = share @ A
-        scale = np.sqrt(share @ (A - centre) ** 2)
-        scale[scale <= 1e-12 * np.abs(A).max(axis=0, initial=0.0)] = np.inf
+        centre, scale = centre_and_scale(A, share)
         rows = np.sqrt(share)[:, None] * ((A - centre) / scale)
         return cls(centre, scale, share, *svd(rows, full_matrices=False, lapack_driver="gesvd"))
 

@@ -39,6 +39,17 @@ def deviations(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.asarray(largest * np.sqrt(share @ (unit - share @ unit) ** 2))
 
 
+def without_constants(scale: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the deviations of columns, infinite for those that vary by rounding only, which become 0 divided by them."""
+    return np.where(scale <= 1e-12 * np.abs(rows).max(axis=0, initial=0.0), np.inf, scale)
+
+
+def centre_and_scale(rows: np.ndarray, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return means and standard deviations by which columns are standardised; constant ones become 0."""
+    centre = share @ rows
+    return centre, without_constants(np.sqrt(share @ (rows - centre) ** 2), rows)
+
+
 @dataclass(frozen=True)
 class ScaledColumns:
     """Map x -> (x - shift) / scale of the columns that vary."""

@@ -8,6 +8,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
+from isopleth.tasks.changes.segments import standardised
+
 # Random kernels, their length, and most of a window over which one is spread.
 _KERNELS, _LENGTH, _SPREAD = 100, 9, 0.5
 # Cycles of a window, steps of one without a cycle and of the shortest one, fewest windows of a segment, and windows that begin
@@ -74,7 +76,7 @@ def _described_windows(
     lengths = np.diff(bounds)
     shortest = int(min((n for n in lengths if n >= _FEWEST * _SHORTEST), default=lengths.max()))
     size = int(np.clip(_STEPS if cycle is None else _CYCLES * cycle, 1, max(1, shortest // _FEWEST)))
-    scaled = (values - values.mean(axis=0)) / np.maximum(values.std(axis=0), 1e-300)
+    scaled = standardised(values)
     starts = [np.arange(start, end - size + 1, max(1, size // _OVERLAP)) for start, end in pairwise(bounds)]
     every = np.concatenate(starts)
     features = np.empty((len(every), 2 * _KERNELS))
