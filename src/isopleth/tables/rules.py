@@ -13,6 +13,7 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.core.steps import recorded_step
+from isopleth.tables.kinds import Column
 from isopleth.tables.relations import Relation, nearly_all, out_of_order_by_chance
 from isopleth.tables.spelling import case_forms, meant_words, misspelt
 from isopleth.tables.sums import Sum, sums_of
@@ -83,6 +84,15 @@ class Times:
 
 # Columns by name: numbers, NaN where a cell is missing, words, or times.
 Cells = Mapping[str, Any]
+
+
+def judged_cells(column: Column, values: np.ndarray) -> np.ndarray | Words | Times | None:
+    """Return the encoded cells of a column as rules see them; None for times of day, which come after midnight, too."""
+    if column.kind == "numeric":
+        return values
+    if column.kind == "categorical":
+        return Words((*map(str, column.levels), ""), np.where(np.isnan(values), -1, values).astype(np.intp))
+    return None if column.clock else Times(values + column.origin, column.zone is not None)
 
 
 class Rule(ABC):

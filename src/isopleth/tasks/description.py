@@ -19,7 +19,7 @@ from isopleth.tables.alike_words import alike_words
 from isopleth.tables.alike_words import in_words as alike_in_words
 from isopleth.tables.coded_cells import displayed_cells
 from isopleth.tables.relations import broken_relations
-from isopleth.tables.rules import Times, Words, find_rules
+from isopleth.tables.rules import find_rules, judged_cells
 from isopleth.tables.schema import EncodedTable, Schema
 from isopleth.tables.unread import CensoredCells
 
@@ -73,16 +73,12 @@ def broken_relations_of(table: PlacedRows, encoded: EncodedTable | None = None) 
 
 def several_columns(table: ReadTable, encoded: EncodedTable) -> list[tuple[str, int, list[str]]]:
     """Return relations of columns that nearly all rows keep: in words, the rows that it judges, and where it is broken."""
-    cells: dict[str, Any] = {}
     measured = [column for column in table.schema.columns if column.kind != "categorical"]
-    for column, values in zip(measured, encoded.numeric.T, strict=True):
-        if column.kind == "numeric":
-            cells[str(column.name)] = values
-        elif not column.clock:
-            cells[str(column.name)] = Times(values + column.origin, column.zone is not None)
     worded = [column for column in table.schema.columns if column.kind == "categorical"]
-    for column, codes in zip(worded, encoded.codes.T, strict=True):
-        cells[str(column.name)] = Words((*map(str, column.levels), ""), codes.astype(np.intp))
+    cells: dict[str, Any] = {}
+    for column, values in zip([*measured, *worded], [*encoded.numeric.T, *encoded.codes.T], strict=True):
+        if (judged := judged_cells(column, values)) is not None:
+            cells[str(column.name)] = judged
     return [
         (str(found.rule), found.rows, [table.place(int(row)) for row in found.broken])
         for found in find_rules(cells, several=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.rules import Exact, FoundRule, NotZero, Times, Words, find_rules
+from isopleth.tables.rules import Exact, FoundRule, NotZero, find_rules, judged_cells
 from isopleth.tables.schema import in_table_order
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.word_forms import WordForms
@@ -139,12 +139,6 @@ def columns_of_rules(names: list[str], table: CheckedRows) -> dict[str, Any]:
         return {name: column for name, column in zip(names, rows.T, strict=True)}
     found: dict[str, Any] = {}
     for place, cells in zip(table.order, rows.T, strict=True):
-        column = table.columns.columns[place]
-        if column.kind == "categorical":
-            levels = (*map(str, column.levels), "")
-            found[names[place]] = Words(levels, np.where(np.isnan(cells), -1, cells).astype(np.intp))
-        elif column.kind == "numeric":
-            found[names[place]] = cells
-        elif not column.clock:  # a time of day comes after midnight, too
-            found[names[place]] = Times(cells + column.origin, column.zone is not None)
+        if (judged := judged_cells(table.columns.columns[place], cells)) is not None:
+            found[names[place]] = judged
     return {name: found[name] for name in names if name in found}
