@@ -10,6 +10,7 @@ import pytest
 
 from isopleth import KDE, SOSREP, InputError, load, save
 from isopleth.kernels import ProductLaplacian
+from isopleth.sampling import sample
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(60, 2)) @ [[1.0, 0.7], [0.0, 0.5]] + [3.0, -1.0]
@@ -63,6 +64,8 @@ def test_wider_densities_are_flatter_and_words_have_none():
         assert peaks[1] < peaks[0] - 0.5, name
     with pytest.raises(InputError, match="chains"):
         KDE().fit(TABLE)._fitted.evaluate(np.zeros((1, 3)))
+    with pytest.raises(InputError, match="chains"):
+        sample(KDE().fit(TABLE), 10, method="annealed")
 
 
 def test_scaled_columns_are_one_component_in_units_of_the_length_scale():

@@ -144,9 +144,9 @@ class Recipe:
             return found[0].density, reports[0]
         return StackDensity(tuple(found)), _joined(reports)
 
-    def refit(self, rows: np.ndarray, weights: np.ndarray, backend: Backend, wider: float = 1.0) -> FrameDensity:
-        """Fit other rows, or the same at wider length scales."""
-        return self.fit(rows, weights, backend, wider=wider)[0]
+    def refit(self, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> FrameDensity:
+        """Fit other rows."""
+        return self.fit(rows, weights, backend)[0]
 
 
 def _normals(name: str, fitted: FrameMap, t: np.ndarray, weights: np.ndarray, wider: float = 1.0) -> Component:

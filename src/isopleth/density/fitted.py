@@ -14,6 +14,7 @@ from isopleth.core.budget import DEFAULT_BUDGET, Budget
 from isopleth.core.errors import InputError
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.rows import folds_of
+from isopleth.density.candidates import Recipe
 from isopleth.density.column_density import ColumnDensity
 from isopleth.density.column_scales import product_factor
 from isopleth.density.coordinates import ColumnCoordinates
@@ -32,8 +33,8 @@ class Refit(Protocol):
     def kernel(self) -> Kernel:
         """The kernel, bound to the number of columns."""
 
-    def refit(self, rows: np.ndarray, weights: np.ndarray, backend: Backend, wider: float = 1.0) -> Any:
-        """Return the density of points, at length scales that are `wider` by this factor."""
+    def refit(self, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> Any:
+        """Return the density of points."""
 
 
 @singledispatch
@@ -240,4 +241,6 @@ class Fitted(RowDensity):
         """Return the density with all length scales multiplied by a factor, in the same coordinates."""
         assert self.points is not None
         assert self.weights is not None
-        return replace(self, density=self.recipe.refit(self.points, self.weights, self.backend, factor))
+        assert isinstance(self.recipe, Recipe)  # chains, which ask for wider scales, refuse densities of words and gaps
+        density, _ = self.recipe.fit(self.points, self.weights, self.backend, wider=factor)
+        return replace(self, density=density)

@@ -166,7 +166,7 @@ class CellRecipe:
     kernel: ColumnKernel
     solver: RowSolver
 
-    def refit(self, rows: np.ndarray, weights: np.ndarray, backend: Backend, wider: float = 1.0) -> ColumnDensity:
+    def refit(self, rows: np.ndarray, weights: np.ndarray, backend: Backend) -> ColumnDensity:
         """Fit other points."""
         return self.solver.fit_cells(self.kernel, rows, weights)[0]
 
