@@ -27,7 +27,7 @@ from isopleth.cli.monitor_context import (
     with_news_of_clocks,
 )
 from isopleth.cli.process import ALARM_CODE
-from isopleth.cli.program import ShellWording, of_this_version, say
+from isopleth.cli.program import ShellWording, of_this_version, other_version, say
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError, printable
 from isopleth.files.file_table import FileTable
@@ -241,8 +241,8 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
         raise InputError(f"{state} holds a {type(watching).__name__} and no monitor; name another file with --state.")
     with of_this_version(state):
         had = {name: getattr(watching, name) for name in how}
-        if not hasattr(watching, "_watch" if watching.context else "_encoding"):
-            raise AttributeError
+    if not hasattr(watching, "_watch" if watching.context else "_encoding"):
+        raise other_version(state)
     if had != how:
         ignored = "" if had["compare_missing"] else " --ignore-missing"
         ignored += "".join(f" --context {name}" for name in had["context"] or ())

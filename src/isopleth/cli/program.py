@@ -93,11 +93,20 @@ def removed_if_refused(journal: Journal) -> Iterator[None]:
 
 @contextmanager
 def of_this_version(path: Path) -> Iterator[None]:
-    """Report a model file whose attributes do not fit the methods of this version."""
+    """Report a model file whose objects lack an attribute that this version asks them for; all other errors are defects."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise InputError(f"{path} does not fit this version of isopleth: fit and save it again.") from error
+    except AttributeError as error:
+        from isopleth.io.registry import is_registered
+
+        if not is_registered(type(error.obj)):
+            raise
+        raise other_version(path) from error
+
+
+def other_version(path: Path) -> InputError:
+    """Return the refusal of a model file that another version wrote."""
+    return InputError(f"{path} does not fit this version of isopleth: fit and save it again.")
 
 
 class ShellWording(Wording):

@@ -135,6 +135,11 @@ _OTHERS = frozenset(
 _MANY, _LONG = 8, 100
 
 
+def is_registered(kind: type) -> bool:
+    """Tell whether a class of this library is one whose objects a file may hold."""
+    return f"{kind.__module__}.{kind.__qualname__}" in REGISTERED
+
+
 def trusted_types(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Split names of types into those that may be loaded and others: by comparison only, whatever a file calls itself."""
     known, others = REGISTERED | _OTHERS, list(names)
