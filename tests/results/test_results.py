@@ -18,7 +18,7 @@ import pytest
 
 from isopleth import InputError, tasks
 from isopleth.results import Result
-from isopleth.results.keys import Key, schema_of
+from isopleth.results.keys import Key, object_schema
 from isopleth.results.result import as_frame, plain
 from isopleth.results.text import cell_text, in_words
 from results.result_cases import CASES, NAMES, ROWS, result_of
@@ -128,7 +128,7 @@ def test_json_is_as_the_result_declares_its_keys(name):
     items = {key: fact.items for key, fact in result.facts.items()} | {"table": result.row_keys}
     common = {"result": Key("string", ""), "isopleth": Key("string", ""), "summary": Key("list of string", "")}
     table = {"table_rows": Key("integer", ""), "table": Key("list of object", "")}
-    schema = schema_of(common | facts | table, items)
+    schema = object_schema(common | facts | table, items)
     values = json.loads(json.dumps(result.to_dict()))
     jsonschema.validate(values, schema)
     assert list(values)[3:-2] == list(facts)

@@ -24,7 +24,7 @@ from isopleth.results.result import ShownCells
 from isopleth.tables.cells import is_missing
 from isopleth.tables.checks import TIMES_APART, times_apart
 from isopleth.tasks.anomaly.detector import AnomalyDetector
-from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, cell_text
+from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, cell_label
 from isopleth.tasks.anomaly.result import Anomalies, with_fields
 from isopleth.tasks.cellwise.flagged_rows import cells_of_flagged, forget_reasons
 from isopleth.tasks.description import broken_relations_of, relations_in_words
@@ -212,12 +212,12 @@ def columns(found: Anomalies, table: FileTable | SomeRows | None = None) -> dict
 def _written(table: FileTable | SomeRows | None) -> Callable[[str, Any], str]:
     """Return a function that writes a number, word or time as the cells of its column are written, if they are text."""
     if not isinstance(table, FileTable) or table.header is None:
-        return lambda name, value: cell_text(value, repr)
+        return lambda name, value: cell_label(value, repr)
     form = cache(partial(form_of_column, table))
 
     def written(name: str, value: Any) -> str:
         if is_missing(value) or isinstance(value, str):
-            return cell_text(value, repr)
+            return cell_label(value, repr)
         value = value.astype("datetime64[us]") if isinstance(value, np.datetime64) else value
         return form(name)(value.item() if isinstance(value, np.generic) else value)
 

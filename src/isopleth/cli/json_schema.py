@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from isopleth.results.keys import Fact, Key, schema_of
+from isopleth.results.keys import Fact, Key, object_schema
 from isopleth.results.result import Result
 
 # Keys of every object, and of every result.
@@ -167,9 +167,9 @@ def json_schema(command: str) -> dict[str, Any]:
     """Return the JSON Schema of the object that a command prints with --json; `monitor` prints one object a line."""
     printed = SCHEMAS[command]
     if printed.others:
-        schema: dict[str, Any] = {"anyOf": [schema_of(each) for each in (printed.more, *printed.others.values())]}
+        schema: dict[str, Any] = {"anyOf": [object_schema(each) for each in (printed.more, *printed.others.values())]}
     else:
-        schema = schema_of(
+        schema = object_schema(
             printed.keys, {name: fact.items for name, fact in printed.facts.items()} | {"table": printed.row_keys}
         )
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"isopleth {command} --json"}

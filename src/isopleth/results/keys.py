@@ -44,13 +44,13 @@ PLACE = {
 }
 
 
-def schema_of(keys: dict[str, Key], items: Mapping[str, dict[str, Key] | None] | None = None) -> dict[str, Any]:
+def object_schema(keys: dict[str, Key], items: Mapping[str, dict[str, Key] | None] | None = None) -> dict[str, Any]:
     """Return the JSON Schema of an object with these keys; `items` are the keys of the objects in its lists."""
     properties = {name: _type(key.kind) | {"description": key.about} for name, key in keys.items()}
     found = {"type": "object", "properties": properties, "additionalProperties": False}
     for name in (items or {}).keys() & properties.keys():
         if within := (items or {})[name]:
-            properties[name]["items"] = schema_of(within)
+            properties[name]["items"] = object_schema(within)
     found["required"] = [name for name, key in keys.items() if not key.optional]
     if "before" in keys and keys["before"].optional:
         found["patternProperties"] = {"^(before|after)_": {"type": ["number", "null"]}}

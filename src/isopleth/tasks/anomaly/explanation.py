@@ -13,8 +13,7 @@ from isopleth.core.errors import InputError
 from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import NUMBER, Fact, Key
 from isopleth.results.result import Result
-from isopleth.results.text import cell_text as shown_number
-from isopleth.results.text import counted
+from isopleth.results.text import cell_text, counted
 from isopleth.tables.cells import is_missing
 
 if TYPE_CHECKING:
@@ -155,10 +154,10 @@ class Explanation(Result):
 
     def _reason(self, i: int, j: int) -> str:
         """Return a cell, and what is usual there given the others."""
-        cell, usual = f"{self.names[j]} {cell_text(self.values[i, j])}", self._usual(i, j)
+        cell, usual = f"{self.names[j]} {cell_label(self.values[i, j])}", self._usual(i, j)
         told = -1 if self.telling is None else int(self.telling[i, j])
         given = f" for {self._given(i, told)}" if told >= 0 else ""
-        if usual == cell_text(self.values[i, j]):
+        if usual == cell_label(self.values[i, j]):
             return f"{cell} (usual{given})" if given else cell
         return f"{cell} ({usual} is usual{given})"
 
@@ -166,15 +165,15 @@ class Explanation(Result):
         """Return the cell that tells another one: a word that one column has by itself, all else with the name of its column."""
         cell = self.values[i, j]
         alone = isinstance(cell, str) and not (np.delete(self.values, j, axis=1) == cell).any()
-        return cell_text(cell) if alone else f"{self.names[j]} {cell_text(cell)}"
+        return cell_label(cell) if alone else f"{self.names[j]} {cell_label(cell)}"
 
     def _usual(self, i: int, j: int) -> str:
         """Return the values of a cell that are usual given the rest of the row."""
         if is_missing(self.usual[i, j]) or isinstance(self.usual[i, j], (str, bool, np.bool_)):
-            return cell_text(self.usual[i, j])
-        low, high = cell_text(self.low[i, j]), cell_text(self.high[i, j])
-        if low == high or cell_text(self.values[i, j]) in (low, high):  # an end of the range is not what is usual
-            return low if low == high else cell_text(self.usual[i, j])
+            return cell_label(self.usual[i, j])
+        low, high = cell_label(self.low[i, j]), cell_label(self.high[i, j])
+        if low == high or cell_label(self.values[i, j]) in (low, high):  # an end of the range is not what is usual
+            return low if low == high else cell_label(self.usual[i, j])
         return f"{low} to {high}"
 
     def position(self, row: int) -> int:
@@ -291,11 +290,11 @@ def falling(values: np.ndarray) -> np.ndarray:
 
 
 def _move(value: Any, usual: Any) -> str:
-    return " → ".join(shown_number(cell) or "missing" for cell in (value, usual))
+    return " → ".join(cell_text(cell) or "missing" for cell in (value, usual))
 
 
-def cell_text(cell: Any, number: Callable[[float], str] = shown_number) -> str:
+def cell_label(cell: Any, number: Callable[[float], str] = cell_text) -> str:
     """Return a cell as text; `number` writes numbers."""
     if is_missing(cell):
         return "missing"
-    return number(float(cell)) if isinstance(cell, Real) else shown_number(cell)
+    return number(float(cell)) if isinstance(cell, Real) else cell_text(cell)
