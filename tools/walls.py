@@ -298,7 +298,7 @@ PACKAGES = (
             (
                 "drift",
                 "whether new rows are still like the reference",
-                ("monitor", "alarms", "pages_result", "causes", "page_watch", "stream_times"),
+                ("monitor", "alarms", "pages_result", "causes", "page", "stream_times"),
                 (
                     "run `isopleth monitor` on a stream of your own",
                     "read calibration.py: what the rate of false alarms means",

@@ -38,7 +38,7 @@ from isopleth.results.text import counted, wrapped
 from isopleth.tables.text_types import time_text
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor, watched_names
-from isopleth.tasks.drift.page_watch import Page
+from isopleth.tasks.drift.page import Page
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 
 # Seconds between two writings of the metrics, unless there is an alarm.

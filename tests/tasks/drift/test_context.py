@@ -192,7 +192,7 @@ def test_rows_cut_in_any_way_and_saved_monitors_give_the_same_bits(monitor, tmp_
         save(other, tmp_path / "monitor.isopleth")
         other = load(tmp_path / "monitor.isopleth")
     assert repr(again.pages) == repr(once.pages)
-    np.testing.assert_array_equal(other.state_.sums, monitor.state_.sums)
+    np.testing.assert_array_equal(other.state_.evidence.sums, monitor.state_.evidence.sums)
     assert other.has_reference(REFERENCE)
     assert not other.has_reference(rows)
 
@@ -309,7 +309,7 @@ def test_several_numbers_and_words_are_a_context():
     own.state_ = begin
     for part in (later[:1], later[1:77], later[77:]):
         own.update(part[["site", "time", "load", "latency", "temperature"]])
-    np.testing.assert_array_equal(own.state_.sums, whole.sums)
+    np.testing.assert_array_equal(own.state_.evidence.sums, whole.evidence.sums)
     with pytest.raises(InputError, match="ask for a reference of 120 rows, and this one has 110; give more rows"):
         DriftMonitor(context=asked, expected_run_length=1000).fit(served("2025-01-06", 3, 10)[:110])
 

@@ -10,8 +10,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from isopleth.tasks.drift.page_watch import Page, PageEvent, StreamRows
+from isopleth.tasks.drift.page import Page, PageEvent
 from isopleth.tasks.drift.pages_result import DriftPages, _merged, joined_pages
+from isopleth.tasks.drift.stream_rows import StreamRows
 from isopleth.tasks.drift.stream_times import Absence, LateRow
 
 NAMES = ("requests", "errors", "queue")

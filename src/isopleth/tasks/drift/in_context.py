@@ -16,8 +16,11 @@ from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.kinds import Column
 from isopleth.tables.zones import asked_zone, zone_of
+from isopleth.tasks.drift.cause_state import CauseState
 from isopleth.tasks.drift.causes import NullModel
-from isopleth.tasks.drift.page_watch import CauseState, CauseWatch, PageEvent, StreamRows
+from isopleth.tasks.drift.page import PageEvent
+from isopleth.tasks.drift.page_watch import CauseWatch
+from isopleth.tasks.drift.stream_rows import StreamRows
 from isopleth.tasks.drift.stream_times import StreamClock
 
 # Words for parts of a time, which name no column.

@@ -35,8 +35,8 @@ from isopleth.tasks.drift.calibration import (
     of_some_groups,
     spread,
 )
+from isopleth.tasks.drift.cause_state import CauseState
 from isopleth.tasks.drift.in_context import WatchInContext, reference_key
-from isopleth.tasks.drift.page_watch import CauseState
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 from isopleth.tasks.drift.reference_context import ReferenceResiduals, n_compared
 from isopleth.tasks.drift.stream_times import late_message, message_of_clocks, told_late_rows

@@ -16,7 +16,8 @@ from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
 from isopleth.tables.text_types import length_text
 from isopleth.tables.zones import zone_of
-from isopleth.tasks.drift.page_watch import Page, PageEvent, StreamRows
+from isopleth.tasks.drift.page import Page, PageEvent
+from isopleth.tasks.drift.stream_rows import StreamRows
 from isopleth.tasks.drift.stream_times import Absence, LateRow
 
 _WORDS = {
@@ -103,7 +104,7 @@ class DriftPages(Result):
 
     Examples
     --------
-    >>> from isopleth.tasks.drift.page_watch import Page
+    >>> from isopleth.tasks.drift.page import Page
     >>> from isopleth.tasks.drift.pages_result import DriftPages
     >>> page = Page(120, 110, "level", (1,), 1, 120, usual=2.0, observed=4.2, times=2.1)
     >>> pages = DriftPages(100, 50, (page,), ("requests", "errors"), per_day=24)

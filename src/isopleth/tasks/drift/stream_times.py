@@ -12,7 +12,7 @@ import numpy as np
 from isopleth.core.errors import Hint, Message
 
 if TYPE_CHECKING:
-    from isopleth.tasks.drift.page_watch import Page
+    from isopleth.tasks.drift.page import Page
 
 # Share of the steps of a reference from which on steps back, or rows of one time, are usual in it.
 _USUAL_SHARE = 0.01
