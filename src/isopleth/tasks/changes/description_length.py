@@ -274,7 +274,8 @@ def cost_of_shocks(column: np.ndarray, orders: Iterable[int], floor: float, plac
 def _of_order(column: np.ndarray, degree: int, order: int, floor: float, places: np.ndarray) -> float:
     """Return the description length of a column as a polynomial with autoregressive errors of this order.
 
-    Each number of degrees of freedom begins with the weights of the one before, which are nearly its own.
+    Each number of degrees of freedom begins with the weights of the one before, which are nearly its own. The likelihood has one
+    peak along these numbers, so those beyond it are left out.
     """
     n = len(column) - order
     terms = [np.ones(n), *[np.linspace(-1.0, 1.0, n)] * degree, *(column[order - i : -i] for i in range(1, order + 1))]
@@ -287,6 +288,8 @@ def _of_order(column: np.ndarray, degree: int, order: int, floor: float, places:
     for freedom in FREEDOMS[::-1]:  # the first is nearly normal, with equal weights
         squares, variance, weight = _reweighted(design, values, freedom, weight, floor)
         costs.append(_minus_twice_likelihood(squares, freedom, variance))
+        if costs[-1] > min(costs):
+            break
     return min(costs) + float(fixed)
 
 
@@ -296,13 +299,15 @@ def _reweighted(
     """Return squared residuals, variance and weights of a regression with Student's errors; `design` has a row a coefficient.
 
     The variance of rounding is added to squares, as in the costs of segments: otherwise shocks would be cheaper by what it adds.
+    The weights of the most likely variance have a mean of 1; to divide by their sum in the steps before leads there sooner (Kent,
+    Tyler and Vardi, 1994).
     """
     variance = np.inf
     for _ in range(_REWEIGHTED):
         weighted, before = design * weight, variance
         left = values - np.linalg.lstsq(weighted @ design.T, weighted @ values, rcond=None)[0] @ design
         squares = left**2 + floor
-        variance = float(weight @ squares) / len(left)
+        variance = float(weight @ squares) / float(weight.sum())
         if abs(variance - before) < _CONVERGED * variance:
             break
         weight = (freedom + 1.0) / (freedom + squares / variance)
