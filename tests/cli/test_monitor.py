@@ -177,7 +177,7 @@ def _flipped(content, place):
 def test_a_state_of_another_version_is_refused(reference, tmp_path):
     state = tmp_path / "state"
     fitted = DriftMonitor(20, 400, random_state=0).fit(read_table(reference).frame)
-    for name in ("_key", "_features", "threshold_"):
+    for name in ("_key", "_windows", "threshold_"):
         broken = DriftMonitor(20, 400, random_state=0)
         broken.__dict__.update({key: value for key, value in vars(fitted).items() if key != name})
         save(broken, state)

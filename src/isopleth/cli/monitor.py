@@ -37,7 +37,7 @@ from isopleth.io.output_files import atomic_write, check_target, remove_leftover
 from isopleth.results.text import counted, wrapped
 from isopleth.tables.text_types import time_text
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
-from isopleth.tasks.drift.monitor import DriftMonitor, watched_names
+from isopleth.tasks.drift.monitor import DriftMonitor, is_whole, watched_names
 from isopleth.tasks.drift.page import Page
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
 
@@ -241,7 +241,7 @@ def _known(state: Path, table: FileTable, how: dict[str, Any]) -> DriftMonitor:
         raise InputError(f"{state} holds a {type(watching).__name__} and no monitor; name another file with --state.")
     with of_this_version(state):
         had = {name: getattr(watching, name) for name in how}
-    if not hasattr(watching, "_watch" if watching.context else "_encoding"):
+    if not is_whole(watching):
         raise other_version(state)
     if had != how:
         ignored = "" if had["compare_missing"] else " --ignore-missing"

@@ -118,9 +118,11 @@ _CLASSES = {
     "tasks.drift.page": "Page",
     "tasks.drift.stream_rows": "StreamRows",
     "tasks.drift.in_context": "ContextColumns WatchInContext",
-    "tasks.drift.monitor": "DriftMonitor DriftState",
+    "tasks.drift.monitor": "DriftMonitor",
     "tasks.drift.reference_context": "ReferenceResiduals",
     "tasks.drift.stream_times": "ClockState StreamClock",
+    "tasks.drift.window_features": "WindowFeatures",
+    "tasks.drift.window_sums": "DriftState",
 }
 # Exact names; a file is only ever compared with them.
 REGISTERED = frozenset(f"isopleth.{module}.{name}" for module, names in _CLASSES.items() for name in names.split())

@@ -13,8 +13,8 @@ from .drift.alarms import DriftAlarms as DriftAlarms
 from .drift.anytime import AnytimeDriftMonitor as AnytimeDriftMonitor
 from .drift.anytime import AnytimeState as AnytimeState
 from .drift.monitor import DriftMonitor as DriftMonitor
-from .drift.monitor import DriftState as DriftState
 from .drift.pages_result import DriftPages as DriftPages
+from .drift.window_sums import DriftState as DriftState
 from .expected_values import Expectation as Expectation
 from .expected_values import FilledCells as FilledCells
 from .goodness_of_fit import SteinTestResult as SteinTestResult

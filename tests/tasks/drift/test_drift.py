@@ -46,8 +46,8 @@ def stream(rows=400, dim=3, seed=1):
 
 def dense_statistic(fitted, window):
     """h' M h with a dense inverse, from rows."""
-    features, alpha = fitted._features, fitted.alpha
-    z, centers = features.frame.enter(fitted._context.beside(window)), features.functions.centers
+    features, alpha = fitted._windows.features, fitted.alpha
+    z, centers = features.frame.enter(fitted._windows.residuals.beside(window)), features.functions.centers
     psi = np.exp(-0.5 * ((z[:, None] - centers) ** 2).sum(-1)).mean(axis=0)
     H = np.exp(-0.25 * ((centers[:, None] - centers) ** 2).sum(-1))
     inverse = np.linalg.inv(H + alpha * np.eye(len(H)))
@@ -58,7 +58,7 @@ def dense_statistic(fitted, window):
 def fitted_mean(fitted, centers):
     """Mean of the kernels over the rows of the reference that are no centres."""
     X = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 2.0, 3.0]
-    z = fitted._features.frame.enter(fitted._context.beside(X, left_out=True))
+    z = fitted._windows.features.frame.enter(fitted._windows.residuals.beside(X, left_out=True))
     squares = ((z[:, None] - centers) ** 2).sum(-1)
     others = squares.min(axis=1) > 1e-20
     assert (~others).sum() == len(centers) == 75
@@ -121,7 +121,7 @@ def test_memory_is_that_of_two_windows():
     for seed in range(3):
         fitted.update(stream(1000, seed=seed))
         sizes.add(fitted.state_.block.nbytes + fitted.state_.suffix.nbytes + fitted.state_.prefix.nbytes)
-    assert sizes == {8 * 41 * len(fitted._features.mean)}
+    assert sizes == {8 * 41 * len(fitted._windows.mean)}
 
 
 def test_units_signs_and_the_order_of_columns_make_no_difference():
@@ -315,7 +315,7 @@ def test_a_least_effect_raises_the_threshold_by_a_share_of_the_largest_distance(
     plain, strict = monitor(), monitor(min_effect=0.3)
     far = np.full((20, 3), 1e6)
     largest = plain.update(far).statistic
-    norm = np.linalg.norm(plain._features.mean)
+    norm = np.linalg.norm(plain._windows.mean)
     assert np.nanmax(largest) == pytest.approx(norm**2)
     assert np.sqrt(strict.threshold_) == pytest.approx(np.sqrt(plain.threshold_) + 0.3 * norm)
     rng = np.random.default_rng(3)

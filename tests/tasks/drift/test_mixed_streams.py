@@ -108,7 +108,7 @@ def test_a_new_reference_decides_kinds_anew():
     assert monitor.has_reference(new)
     assert not monitor.has_reference(people(300, 2, gap=0.1))
     assert len(monitor.update(new[:100])) == 0
-    assert "purple" in monitor._encoding.kinds[1].levels
+    assert "purple" in monitor._windows.encoding.kinds[1].levels
 
 
 def test_named_categories_of_arrays():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from isopleth.tasks import DriftState
-from isopleth.tasks.drift.monitor import advance
+from isopleth.tasks.drift.window_sums import advance
 
 
 def test_sums_are_those_of_the_rows():

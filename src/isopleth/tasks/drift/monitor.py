@@ -3,57 +3,36 @@
 from __future__ import annotations
 
 import inspect
-import math
-import warnings
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from isopleth.core.arrays import to_numpy
-from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.dependence import FEWEST_BLOCKS, Dependence
-from isopleth.core.errors import DataWarning, Hint, InputError, listed, warn_user
+from isopleth.core.budget import DEFAULT_MEMORY_LIMIT
+from isopleth.core.errors import InputError, listed, warn_user
 from isopleth.core.progress import Progress
-from isopleth.core.rows import row_keys
-from isopleth.core.scales import ScaledColumns, is_auto
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD, slices
-from isopleth.tables.checks import CheckedRows, enter, in_quotes, numbered_groups, plain_names
+from isopleth.tables.checks import CheckedRows, enter
 from isopleth.tables.given import Given
-from isopleth.tables.row_encoding import RowEncoding
-from isopleth.tasks.drift.alarms import CLOCKS, ReferenceColumns, StreamMonitor, in_order_of_rows
-from isopleth.tasks.drift.calibration import (
-    DriftFeatures,
-    RowBlocks,
-    calibrate,
-    in_stretches,
-    of_some_groups,
-    spread,
-)
+from isopleth.tasks.drift.alarms import ReferenceColumns, StreamMonitor
 from isopleth.tasks.drift.cause_state import CauseState
 from isopleth.tasks.drift.in_context import WatchInContext, reference_key
+from isopleth.tasks.drift.learned_windows import learn
 from isopleth.tasks.drift.pages_result import DriftPages, joined_pages
-from isopleth.tasks.drift.reference_context import ReferenceResiduals, n_compared
 from isopleth.tasks.drift.stream_times import late_message, message_of_clocks, told_late_rows
+from isopleth.tasks.drift.window_sums import DriftState, take_in
 
 # Largest mean run length in rows: simulations of longer ones would take hours.
 _LONGEST = 1e7
-
-# Features that vary by less than this share of their size vary by rounding only.
-_ALIKE = 1e-10
 
 # Parameters of the comparison of windows.
 _OF_WINDOWS = ("window", "length_scale", "alpha", "centers", "compare_missing")
 # Rows that are processed together, so that memory does not grow with the rows of a call.
 _AT_ONCE = 4096
-
-# Fewer groups say too little of how much groups vary.
-_FEWEST_GROUPS = 10
 
 
 class DriftMonitor(StreamMonitor):
@@ -320,159 +299,13 @@ class DriftMonitor(StreamMonitor):
 
     def _fit_rows(self, table: CheckedRows, groups: Any) -> None:
         """Learn from a reference, and begin a stream."""
-        n = len(table.rows)
-        if n < self.window:
-            raise InputError(
-                f"the reference has {n} row{'s' if n > 1 else ''}, fewer than the window of {self.window}; give a "
-                "longer reference, of ten windows or more, or a shorter window."
-            )
-        self._learn(table, checked_groups(groups, n, int(self.window)))
-        self.state_ = DriftState.empty(int(self.window), len(self._features.mean), self._key)
-
-    def _learn(self, table: CheckedRows, groups: np.ndarray | None) -> None:
-        """Fit the features to the reference, and simulate the threshold."""
-        n, run_length = len(table.rows), float(self.expected_run_length)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        rng, window = np.random.default_rng(seed), int(self.window)
-        self._filling = np.random.default_rng([seed, 1]).integers(2**31, size=2)
-        # At most a quarter of the rows are centres: functions as wide as the reference need few.
-        count = max(1, min(int(self.centers), n // 4))
-        with ONE_BLAS_THREAD:  # the matrices are small
-            if groups is None:
-                chosen = np.sort(rng.permutation(n)[:count])
-                others = np.delete(np.arange(n), chosen)
-            else:
-                chosen, others = of_some_groups(groups, count, rng)
-            values = self._values(table, chosen, others)
-            found = Dependence.of(values, others) if groups is None else Dependence()
-            blocks = RowBlocks.of_groups(groups[others]) if groups is not None else None
-            if found.reach:
-                # In stretches, so that the other rows follow each other as rows of the stream do.
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", DataWarning)  # the same as before
-                    chosen = in_stretches(n, count, rng)
-                    others = np.delete(np.arange(n), chosen)
-                    values = self._values(table, chosen, others)
-                self._refuse_short(found, len(others), table)
-                length = found.block(window, len(others))
-                lost = found.lost(window, length, len(others))
-                blocks = RowBlocks.of_stretches(others, length, found.period, lost)
-            threshold, self.run_lengths_ = calibrate(values, window, run_length, rng, blocks, Budget.of(self))
-        # The norm of the noise exceeds the root of the threshold once in a run length, and the norm of a difference adds to it.
-        # Far away all kernels are 0, so a share of rows that moves there changes the mean by this share of its norm.
-        threshold = float((np.sqrt(threshold) + self.min_effect * np.linalg.norm(self._features.mean)) ** 2)
-        self._warn_of_limits(threshold, run_length)
-        self._columns = ReferenceColumns.of(self._encoding, table.rows, self._context)
-        # The key tells whether a saved monitor was fitted to this reference, without keeping its rows.
-        self._reference_key = self._key_of(table.rows)
-        self._key = int(row_keys(np.append(self._features.mean, window)[None])[0])
-        self.threshold_, self.dependence_, self.period_ = threshold, found.rows, found.period
-
-    def _values(self, table: CheckedRows, chosen: np.ndarray, others: np.ndarray) -> np.ndarray:
-        """Fit features around the chosen rows, and return their values at the other rows."""
-        # Words chosen from the rows that calibrate would be more frequent there than in new rows.
-        self._encoding = RowEncoding.of_table(self, table, compared=self.compare_missing, words_from=chosen)
-        X = self._encoding(self._encoding.filled(table.rows, int(self._filling[0])))
-        if not np.ptp(X, axis=0).any():
-            raise InputError(
-                "all rows of the reference are equal, so that nothing says how much a window varies; give rows that differ."
-            )
-        keep = self._encoding.varying(self, X)
-        frame = ScaledColumns.centred(X, keep)
-        scale, default = (find(frame.centre(X), keep, table.rows) for find in (self._scales, self._default_scales))
-        self.length_scale_ = self._encoding.by_column(frame.by_column(scale))
-        self._context = ReferenceResiduals.of(self._encoding, X, keep)
-        X, own = self._context.beside(X, left_out=True), np.append(scale, self._context.scales(scale / default))
-        frame = ScaledColumns.centred(X, np.append(keep, np.ones(len(own) - len(scale), dtype=bool))).scaled(own)
-        self._features, values = DriftFeatures.of(X[chosen], X[others], frame, float(self.alpha), Budget.of(self))
-        if np.sqrt((values**2).mean(axis=0).sum()) <= _ALIKE * np.linalg.norm(self._features.mean):
-            raise InputError(
-                "to the kernels all rows of the reference that are no centres look the same, so that nothing says how "
-                "much a window varies; give a reference with more rows that differ, or another length_scale."
-            )
-        return values
-
-    def _key_of(self, rows: np.ndarray) -> int:
-        return int(row_keys(self._encoding(self._encoding.filled(rows, int(self._filling[0])))).sum())
-
-    def _refuse_short(self, found: Dependence, calibrating: int, table: CheckedRows) -> None:
-        """Refuse a reference with too few blocks to say how much windows vary, and name columns that count its rows."""
-        n, window = len(table.rows), int(self.window)
-        needed = [FEWEST_BLOCKS * found.block(size, 0) + n - calibrating for size in range(2, window + 1)]
-        if n >= needed[-1]:
-            return
-        shorter = 1 + sum(rows <= n for rows in needed)  # the longest window for which there are enough rows
-        season = f", with a season of {found.period} rows" if found.period else ""
-        names = plain_names(self) if table.columns is None else table.columns.numeric_names
-        counting = [
-            in_quotes(name) for name, values in zip(names, table.rows.T, strict=False) if in_order_of_rows(values)
-        ]
-        without = len(counting) < table.rows.shape[1] and counting
-        in_context = "judge rows in their context, as in {context}"
-        clock = {"context": ["hour", "weekday"]}
-        left_out = table.columns is not None and CLOCKS in table.columns.left_out.values()
-        if left_out and found.period:  # the time says what the season is, and windows of rows do not know it
-            raise InputError(
-                f"the rows of the reference depend on the time of day{season}, which windows of rows do not tell from a change",
-                parameter="X",
-                hint=Hint(f"{in_context}, with two weeks of rows", **clock),
-            )
-        raise InputError(
-            f"the rows of the reference depend on each other: about {found.rows:.1f} of them say as much as one independent "
-            f"row{season}. Its {n} rows are too few to calibrate windows of {self.window} rows",
-            parameter="X",
-            hint=Hint(
-                (f"leave out {listed(counting)}, which only rises or falls; or " if without else "")
-                + f"give {needed[-1]} rows or more"
-                + (f", a window of {shorter} rows or fewer" if shorter > 1 else "")
-                + f", {in_context} of a column of times with two weeks of rows"
-                + ", or give rows in random order if their order means nothing",
-                **clock,
-            ),
-        )
-
-    def _warn_of_limits(self, threshold: float, run_length: float) -> None:
-        """Warn if the threshold does not reach the run length, or if far rows would give no alarm."""
-        reached = float(self.run_lengths_.mean())
-        if reached > 1.1 * run_length:
-            warn_user(
-                f"by simulation no threshold has a mean run length of {run_length:g} rows, and the nearest has {reached:.0f}: "
-                "the reference has too few rows that differ."
-            )
-        # All kernels are 0 far away, so rows there give this statistic.
-        if self._features.mean @ self._features.mean <= threshold:
-            warn_user(
-                f"a window of {self.window} rows is so short that rows far from all of the reference would raise no alarm: by "
-                "chance it differs as much. Take a longer window or a shorter run length."
-            )
-
-    def _default_scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
-        """Return the length scales of "auto"."""
-        encoding = self._encoding
-        if encoding.is_plain:
-            return np.asarray(math.sqrt(n_compared(rows.shape[1])) * spread(rows))
-        return np.asarray((math.sqrt(n_compared(encoding.kept_columns(keep))) * encoding.spreads(given, spread))[keep])
-
-    def _scales(self, rows: np.ndarray, keep: np.ndarray, given: np.ndarray) -> np.ndarray:
-        """Return the length scales of the kept coordinates of the centred rows."""
-        encoding = self._encoding
-        default = self._default_scales(rows, keep, given)
-        if is_auto(self.length_scale):
-            return default
-        starts = np.array([block.start for block in encoding.blocks])
-        try:
-            scale = np.full(len(keep), np.nan)
-            scale[starts] = np.broadcast_to(
-                np.asarray(to_numpy(self.length_scale), dtype=np.float64), (len(encoding.blocks),)
-            )
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"length_scale = {self.length_scale!r}: expected 'auto', a number, or one for each of {len(starts)} columns."
-            ) from error
-        scale = np.where(encoding.scaled[keep], default, scale[keep])
-        if not (np.isfinite(scale) & (scale > 0.0)).all():
-            raise InputError(f"length_scale = {self.length_scale!r}: expected positive, finite numbers.")
-        return scale
+        learned, window = learn(self, table, groups), int(self.window)
+        self._windows = windows = learned.features
+        self.length_scale_, self.threshold_ = windows.length_scale, learned.threshold
+        self.run_lengths_, self.dependence_, self.period_ = learned.run_lengths, learned.dependence, learned.period
+        self._columns = ReferenceColumns.of(windows.encoding, table.rows, windows.residuals)
+        self._key, self._reference_key = windows.key(window), windows.reference_key(table.rows)
+        self.state_ = DriftState.empty(window, len(windows.mean), self._key)
 
     def _pages(self, X: Any) -> DriftPages:
         """Process the next rows of the stream in their context."""
@@ -535,26 +368,7 @@ class DriftMonitor(StreamMonitor):
 
     def _take_in(self, state: DriftState, X: np.ndarray) -> tuple[DriftState, np.ndarray, list[np.ndarray]]:
         """Return the state after the rows `X`, the statistic at each, and the windows that raised alarms."""
-        filled = self._encoding.filled(X, int(self._filling[1]), state.n_rows)
-        values = self._features(self._context.beside(self._encoding(filled)))
-        out, windows = np.full(len(X), np.nan), []
-        done = 0
-        while done < len(values):
-            after, sums = advance(state, values[done : done + state.rows_left])
-            sums /= len(state.block)
-            statistic = (sums * sums).sum(axis=1)
-            raised = np.flatnonzero(statistic > self.threshold_)
-            if len(raised):
-                taken = int(raised[0]) + 1
-                windows.append(state.window_of(X[done : done + taken]))
-                after = state.after_alarm(taken)
-                statistic = statistic[:taken]
-            else:
-                after = replace(after, recent=state.window_of(X[done : done + len(statistic)]))
-            out[done : done + len(statistic)] = statistic
-            done += len(statistic)
-            state = after
-        return state, out, windows
+        return take_in(state, X, self._windows(X, state.n_rows), self.threshold_)
 
     def update_reference(self, X: Any, groups: Any = None) -> Self:
         """Replace the reference, for example after a change that is accepted as normal.
@@ -615,106 +429,14 @@ class DriftMonitor(StreamMonitor):
         rows = enter(self, X, min_samples=2, missing=True).rows
         if self.context is not None:
             return self._reference_key == reference_key(rows)
-        return self._reference_key == self._key_of(rows)
-
-
-def checked_groups(groups: Any, rows: int, window: int) -> np.ndarray | None:
-    """Return the number of the group of each row of a reference."""
-    if groups is None:
-        return None
-    (numbers,) = numbered_groups([groups], [rows])
-    found = int(numbers.max()) + 1
-    if found < _FEWEST_GROUPS:
-        raise InputError(
-            f"groups: {found} group{'s' if found > 1 else ''}; the threshold of a window of {window} rows needs "
-            f"{_FEWEST_GROUPS} or more, or no groups if rows are independent."
-        )
-    return numbers
-
-
-@dataclass(frozen=True, eq=False)
-class DriftState:
-    """Position of a monitor in its stream, with the sums of its window. It is never changed in place.
-
-    The rows since the last alarm are divided into blocks as long as the window. A window consists of the last rows of one block
-    and the first rows of the next, so its sum is the sum of a suffix and a prefix. Nothing is subtracted, so rounding errors
-    do not accumulate over long streams.
-
-    Parameters
-    ----------
-    n_rows : int
-        Rows of the stream so far.
-    alarms : int
-        Alarms so far.
-    since : int
-        Rows since the last alarm.
-    block : array of shape (window, r)
-        Values at the rows of the current block, zeros after them.
-    prefix : array of shape (r,)
-        Sum of these values.
-    suffix : array of shape (window, r)
-        Sums over the last rows of the block before: row k is the sum of the block without its first k rows.
-    key : int
-        Key of the fitted monitor that computed the values.
-    recent : array of shape (k, d)
-        Last rows of the stream, at most a window of them and none from before the last alarm.
-    """
-
-    n_rows: int
-    alarms: int
-    since: int
-    block: np.ndarray
-    prefix: np.ndarray
-    suffix: np.ndarray
-    key: int
-    recent: np.ndarray
-
-    @classmethod
-    def empty(cls, window: int, width: int, key: int = 0) -> Self:
-        """Return the state before the first row."""
-        return cls(
-            0, 0, 0, np.zeros((window, width)), np.zeros(width), np.zeros((window, width)), key, np.empty((0, 0))
-        )
-
-    def after_alarm(self, taken: int) -> Self:
-        """Return the state after an alarm at the last of `taken` more rows, with an empty window."""
-        empty = self.empty(len(self.block), len(self.prefix), self.key)
-        return replace(empty, n_rows=self.n_rows + taken, alarms=self.alarms + 1)
-
-    def window_of(self, rows: np.ndarray) -> np.ndarray:
-        """Return the last rows of the stream, at most a window of them, after `rows` more."""
-        older = self.recent[max(0, len(self.recent) + len(rows) - len(self.block)) :]
-        return np.vstack([older, rows[-len(self.block) :]]) if len(older) else rows[-len(self.block) :].copy()
-
-    @property
-    def rows_left(self) -> int:
-        """Number of rows until the current block is full."""
-        return len(self.block) - self.since % len(self.block)
-
-
-def advance(state: DriftState, values: np.ndarray) -> tuple[DriftState, np.ndarray]:
-    """Add rows, at most the rest of the block; return sums (k, r) of the windows that end with each, NaN if not full."""
-    window, place = len(state.block), state.since % len(state.block)
-    end = place + len(values)
-    prefixes = np.add.accumulate(np.vstack([state.prefix[None], values]), axis=0)[1:]
-    sums = np.full_like(prefixes, np.nan)
-    if state.since >= window:
-        # The window that ends with the last row of a block is this block, without rows of the block before.
-        older = state.suffix[place + 1 : end + 1]
-        sums[: len(older)] = prefixes[: len(older)] + older
-        sums[len(older) :] = prefixes[len(older) :]
-    elif end == window:
-        sums[-1] = prefixes[-1]
-    block = state.block.copy()
-    block[place:end] = values
-    prefix, suffix = prefixes[-1], state.suffix
-    if end == window:
-        suffix = np.add.accumulate(block[::-1], axis=0)[::-1]
-        block, prefix = np.zeros_like(block), np.zeros_like(prefix)
-    rows, since = state.n_rows + len(values), state.since + len(values)
-    return replace(state, n_rows=rows, since=since, block=block, prefix=prefix, suffix=suffix), sums
+        return self._reference_key == self._windows.reference_key(rows)
 
 
 def watched_names(monitor: DriftMonitor) -> list[str]:
     """Return the names of the columns that a monitor in context watches, in the order in which its pages number them."""
     return list(monitor._watch.columns.names)
+
+
+def is_whole(monitor: DriftMonitor) -> bool:
+    """Tell whether a fitted monitor has all that this version learns; one from a file of another version may lack it."""
+    return hasattr(monitor, "_windows" if monitor.context is None else "_watch")
