@@ -10,9 +10,10 @@ import numpy as np
 
 from isopleth.cli.clock_times import on_clock
 from isopleth.cli.run import Run, tell
-from isopleth.core.errors import Hint, InputError, meant, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, quoted, warn_user
 from isopleth.files.file_table import FileTable, numbers_with_gaps, refuse_odd_cells
 from isopleth.files.read import Reader, Reading
+from isopleth.files.source import refuse_unknown
 from isopleth.tasks.changes.detector import ChangePointDetector
 from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.steps import ascending_times, rises_as_time
@@ -110,19 +111,11 @@ def read_series(
 def _check_names(table: FileTable, path: Path, time: str | None, given: Sequence[str], options: Reading) -> None:
     """Refuse names of columns that the file does not have, or that are asked for twice."""
     there = table.data.column_names
-    if time is not None and time not in there:
-        raise InputError(
-            f"{path} has no column {time!r} ({{parameter}}){meant([time], there)}; it has {quoted(there)}.",
-            parameter="time",
-            column=time,
-        )
+    refuse_unknown(path, [] if time is None else [time], there, "time")
     if both := [name for name in options.columns or [] if name in options.exclude]:
         raise InputError(f"{{parameter}} and --exclude both name {quoted(both)}.", parameter="columns", column=both[0])
     for parameter, asked in (("columns", options.columns or []), ("given", given)):
-        unknown = [name for name in asked if name not in there]
-        if unknown:
-            text = f"{path} has no column {quoted(unknown)} ({{parameter}}){meant(unknown, there)}; it has {quoted(there)}."
-            raise InputError(text, parameter=parameter, column=unknown[0])
+        refuse_unknown(path, asked, there, parameter)
     if both := [name for name in given if name in (options.columns or []) or name == time]:
         raise InputError(f"{{parameter}} names {quoted(both)}, which is the series or its times.", parameter="given")
 

@@ -56,6 +56,11 @@ def quoted(names: Iterable[Any], most: int = MANY_NAMES) -> str:
     return listed([_shortened(repr(name)) for name in names], most)
 
 
+def other_names(lost: Sequence[Any], new: Sequence[Any]) -> str:
+    """Return what a table lacks, and has beside what another one has, in words; nothing without either."""
+    return " and ".join([*[f"lacks {quoted(lost)}"] * bool(lost), *[f"also has {quoted(new)}"] * bool(new)])
+
+
 def meant(unknown: Iterable[Any], names: Iterable[Any]) -> str:
     """Return words that offer the most similar of the known names for each unknown one; nothing without a similar one."""
     known = {str(name).casefold(): name for name in names}

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from isopleth.core.errors import Hint, InputError, Message, meant, one_of, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, Message, one_of, other_names, quoted, warn_user
 from isopleth.files import readers
 from isopleth.files.delimited import (
     Dialect,
@@ -31,6 +31,7 @@ from isopleth.files.source import (
     opened,
     positions,
     refuse_half_characters,
+    refuse_unknown,
     renamed,
 )
 from isopleth.files.typed_columns import ParseOptions, TypedColumns, typed_columns
@@ -280,7 +281,7 @@ class Reader:
         first = self.text.dialect.first if self.text is not None and self.named else offered
         names = offered if self.text is None else self.text.dialect.names
         self._header = [old if name == new else new for old, name, new in zip(first, names, offered, strict=True)]
-        self._refuse_unknown_labels(offered)
+        refuse_unknown(self.source, list(how.labels), offered, "labels")
         labels = [offered.index(name) for name in how.labels]
         self.where = [j for j in self._chosen(offered) if j not in labels]
         self.names = [offered[j] for j in self.where]
@@ -297,9 +298,7 @@ class Reader:
         own, theirs = ({}, []) if schema is None else (schema.detection_limits, map(str, schema.names))
         known = {mine: own[name] for mine, name in zip(self.names, theirs, strict=False) if name in own}
         for name, value in (self.how.detection_limits or {}).items():
-            if name not in offered:
-                text = f"{self.source} has no column {name!r} ({{parameter}}){meant([name], offered)}; it has {quoted(offered)}."
-                raise InputError(text, parameter="detection_limits", column=name)
+            refuse_unknown(self.source, [name], offered, "detection_limits")
             if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
                 text = "{parameter} has {value} for {column}; expected a number."
                 raise InputError(text, parameter="detection_limits", column=name, value=value)
@@ -311,12 +310,6 @@ class Reader:
         if self.source.suffix == ".xlsx":
             return read_workbook(self.source, self.how.sheet)
         return READERS[self.source.suffix][1](self.source)
-
-    def _refuse_unknown_labels(self, offered: list[str]) -> None:
-        for name in self.how.labels:
-            if name not in offered:
-                text = f"{self.source} has no column {name!r} ({{parameter}}){meant([name], offered)}; it has {quoted(offered)}."
-                raise InputError(text, parameter="labels", column=name)
 
     def _chosen(self, offered: list[str]) -> list[int]:
         """Return the positions of the columns that are to be read."""
@@ -403,8 +396,7 @@ class Reader:
         lost = [name for name in self.names if name not in other.names]
         new = [name for name in other.names if name not in self.names]
         if lost or new or len(self.where) != len(other.where):
-            parts = [*[f"lacks {quoted(lost)}"] * bool(lost), *[f"also has {quoted(new)}"] * bool(new)]
-            raise InputError(f"{other.source.shown} {' and '.join(parts)}, unlike {self.source.shown}; {how}.")
+            raise InputError(f"{other.source.shown} {other_names(lost, new)}, unlike {self.source.shown}; {how}.")
         if self.text is not None and other.text is not None:
             mine, theirs = (text.dialect.numerals for text in (self.text, other.text))
             if mine != theirs:

@@ -272,10 +272,7 @@ def positions(source: object, names: Sequence[str], columns: Sequence[str] | Non
         _refuse_repeated("{parameter}: the column", columns, "name every column once")
     where = {name: position for position, name in enumerate(names)}
     for asked, parameter in ((columns or (), "columns"), (exclude, "exclude")):
-        unknown = [name for name in asked if name not in where]
-        if unknown:
-            text = f"{source} has no column {quoted(unknown)} ({{parameter}}){meant(unknown, names)}; it has {quoted(names)}."
-            raise InputError(text, parameter=parameter, column=unknown[0])
+        refuse_unknown(source, asked, names, parameter)
     left = [name for name in (names if columns is None else columns) if name not in exclude]
     if exclude and not left:
         hint = Hint("keep at least one column with {exclude}", exclude=...)
@@ -308,11 +305,20 @@ def renamed(source: object, names: Sequence[str], rename: Mapping[str | int, str
             text = f"{source} has {len(places)} columns {key!r} ({{parameter}}): say which by its number, {numbers}."
             raise InputError(text, parameter="rename", column=str(key))
         if not places and each:
-            text = f"{source} has no column {key!r} ({{parameter}}){meant([key], names)}; it has {quoted(names)}."
-            raise InputError(text, parameter="rename", column=str(key))
+            refuse_unknown(source, [key], names, "rename")
         if places:
             found[places[0]] = new
     return found
+
+
+def refuse_unknown(source: object, asked: Sequence[Any], names: Sequence[str], parameter: str) -> None:
+    """Refuse a parameter that names columns which a file does not have."""
+    there = set(names)
+    if unknown := [name for name in asked if name not in there]:
+        text = (
+            f"{source} has no column {quoted(unknown)} ({{parameter}}){meant(unknown, names)}; it has {quoted(names)}."
+        )
+        raise InputError(text, parameter=parameter, column=str(unknown[0]))
 
 
 def _refuse_repeated(subject: str, names: Sequence[str], advice: str | Hint) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from isopleth.core.arrays import NUMPY, Backend, frame_names, is_foreign
-from isopleth.core.errors import InputError, quoted, warn_user
+from isopleth.core.errors import InputError, other_names, quoted, warn_user
 from isopleth.core.parameters import on_host
 from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.amounts import amount_of
@@ -197,8 +197,8 @@ class Given:
         if fitted is None or given is None or given == fitted or not all(isinstance(one, str) for one in given):
             return
         lost, new = [one for one in fitted if one not in given], [one for one in given if one not in fitted]
-        parts = " and ".join([*[f"lacks {quoted(lost)}"] * bool(lost), *[f"also has {quoted(new)}"] * bool(new)])
-        what = f"{parts}, unlike the table of the fit" if parts else "has its columns in another order than at fit"
+        other = other_names(lost, new)
+        what = f"{other}, unlike the table of the fit" if other else "has its columns in another order than at fit"
         how = f"expected {quoted(fitted)}, in this order"
         raise InputError(f"{{parameter}} {what}", parameter=self.parameter, column=(lost + new or given)[0], hint=how)
 
