@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dask
 import numpy as np
 from dask.delayed import Delayed, delayed
 
 from isopleth.core.errors import InputError
-from isopleth.distributed.dask_parts import FAN, check_collection, is_frame, merged_sums
+from isopleth.distributed.dask_parts import check_collection, computed_sums, is_frame
 from isopleth.distributed.row_sample import M, asked_of
 from isopleth.tables.given import refuse_names
 
@@ -38,11 +37,9 @@ class DaskBlocks:
         """Return the merged ``of_block(block, number, *shared)`` of all blocks, eight neighbours at a time."""
         # One node of the graph, which goes to a worker once and not with every partition.
         held = delayed(shared, pure=False, traverse=False)
-        ask, merge = delayed(asked_of, pure=False), delayed(merged_sums, pure=False)
-        level = [ask(list(block), i, of_block, held) for i, block in enumerate(zip(*self._blocks, strict=True))]
-        while len(level) > 1:
-            level = [merge(*level[i : i + FAN]) for i in range(0, len(level), FAN)]
-        return dask.compute(level[0])[0]
+        ask, blocks = delayed(asked_of, pure=False), enumerate(zip(*self._blocks, strict=True))
+        total: M = computed_sums([ask(list(block), i, of_block, held) for i, block in blocks])
+        return total
 
 
 def _blocks(rows: Any, what: str) -> list[Delayed]:

@@ -48,11 +48,10 @@ class DaskParts(Parts):
         """Return the sums of a pass over the parts; see :meth:`isopleth.core.parts.Parts.sums`."""
         # One node of the graph, which goes to a worker once and not with every partition.
         work = delayed(_Pass(start, add, self.labels, self.what), pure=False, traverse=False)
-        of_part, merged = delayed(_of_part, pure=False), delayed(merged_sums, pure=False)
-        level = [of_part(work, *part, i) for i, part in enumerate(zip(self._blocks, self._weights, strict=True))]
-        while len(level) > 1:
-            level = [merged(*level[i : i + FAN]) for i in range(0, len(level), FAN)]
-        return dask.compute(level[0])[0]
+        of_part = delayed(_of_part, pure=False)
+        return computed_sums(
+            [of_part(work, *part, i) for i, part in enumerate(zip(self._blocks, self._weights, strict=True))]
+        )
 
 
 class _Pass(Generic[S]):
@@ -67,7 +66,15 @@ def _of_part(work: _Pass[S], rows: Any, weights: Any, number: int) -> S:
         return part_sums(work.start, work.add, *numbers(rows, weights), work.labels, place(number), work.what)
 
 
-def merged_sums(first: S, *others: S) -> S:
+def computed_sums(of_parts: list[Delayed]) -> Any:
+    """Compute the sums of all parts, merged eight neighbours at a time in their order."""
+    merged, level = delayed(_merged_sums, pure=False), of_parts
+    while len(level) > 1:
+        level = [merged(*level[i : i + FAN]) for i in range(0, len(level), FAN)]
+    return dask.compute(level[0])[0]
+
+
+def _merged_sums(first: S, *others: S) -> S:
     total = copy.deepcopy(first)
     for sums in others:
         total = total.merge(sums)
