@@ -12,6 +12,7 @@ import pyarrow.compute as compute
 from isopleth.cli.fill import recorded
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError
+from isopleth.core.rows import mask_of_cells
 from isopleth.files.file_table import FileTable
 from isopleth.files.new_cells import as_written, refuse_lost_limits
 from isopleth.files.table_parts import read_files
@@ -127,7 +128,7 @@ def _repaired(
     run: Run, file: Path, changed: pa.Table, table: FileTable, found: CellFindings
 ) -> tuple[FileTable, pa.Table]:
     """Return the file with all its columns, those too that were not asked for, and its rows with the replaced cells."""
-    for name, flags in zip(found.names, _replaced(found).T, strict=True):
+    for name, flags in zip(found.names, mask_of_cells(found.repairs, found.scores.shape).T, strict=True):
         if flags.any():
             rounded = recorded(table, name, changed.column(name))
             kept = compute.if_else(pa.array(flags), rounded, changed.column(name).cast(rounded.type, safe=False))
@@ -142,14 +143,6 @@ def _repaired(
     return whole, pa.table(columns)
 
 
-def _replaced(found: CellFindings) -> np.ndarray:
-    """Return a mask of the cells that are replaced."""
-    out = np.zeros(found.scores.shape, dtype=bool)
-    for cell in found.repairs:
-        out[cell] = True
-    return out
-
-
 def _of_files(count: int, repaired: Path | None, changes: Path | None) -> str:
     """Return the sentence about the files that were written."""
     cells = counted(count, "cell")
@@ -162,7 +155,7 @@ def _of_files(count: int, repaired: Path | None, changes: Path | None) -> str:
 def _kept(whole: FileTable, found: CellFindings) -> dict[str, np.ndarray]:
     """Return masks of the cells that stay as they stand in the file, by column."""
     kept = {name: np.ones(len(whole), dtype=bool) for name in whole.data.column_names}
-    return kept | dict(zip(found.names, ~_replaced(found).T, strict=True))
+    return kept | dict(zip(found.names, ~mask_of_cells(found.repairs, found.scores.shape).T, strict=True))
 
 
 def _write_changes(run: Run, found: CellFindings, whole: FileTable, written: pa.Table, path: Path) -> None:

@@ -20,6 +20,7 @@ from isopleth.files.source import opened
 from isopleth.files.table_parts import TableParts, files_of
 from isopleth.io.input_files import is_pattern, names_of_files
 from isopleth.results.result import ShownCells
+from isopleth.results.text import place_text
 from isopleth.tables.checks import rising_times
 from isopleth.tables.schema import Schema
 from isopleth.tasks.anomaly.detector import AnomalyDetector
@@ -76,7 +77,7 @@ class SomeRows:
 
     def place(self, row: int) -> str:
         """Return where one of the rows in memory stands in the whole table."""
-        return ", ".join(f"{name} {column[self.positions[row]]}" for name, column in self.where.items())
+        return place_text(self.where, int(self.positions[row]))
 
     @property
     def cells(self) -> ShownCells:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -418,3 +418,11 @@ class RunningFolds:
             self.mark = other.mark
         self.seen += other.seen
         return self
+
+
+def mask_of_cells(cells: Iterable[tuple[int, int]], shape: tuple[int, ...]) -> np.ndarray:
+    """Return a mask of cells that are given by row and column."""
+    out = np.zeros(shape, dtype=bool)
+    for cell in cells:
+        out[cell] = True
+    return out

@@ -155,6 +155,11 @@ def cell_text(cell: Any) -> str:
     return str(cell).removesuffix(" 00:00:00") if isinstance(cell, datetime) else str(cell)
 
 
+def place_text(where: Mapping[str, Any], row: int) -> str:
+    """Return where a row stands, as in "line 7": `where` are the columns that say so."""
+    return ", ".join(f"{name} {column[row]}" for name, column in where.items())
+
+
 def in_words(names: Sequence[str], most: int = 5) -> str:
     """Return names as a list in a sentence: "a, b and c", or "a, b and 7 more"."""
     if len(names) > most:

@@ -27,7 +27,7 @@ from isopleth.results.charts import (
 )
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownCells, ShownTable
-from isopleth.results.text import LEAST_P, cell_text, counted, pvalue_text
+from isopleth.results.text import LEAST_P, cell_text, counted, place_text, pvalue_text
 from isopleth.tasks.anomaly import shared_values
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, Explanation
 from isopleth.tasks.anomaly.gap import rows_before_gap
@@ -323,7 +323,7 @@ class Anomalies(Result):
     def _least_likely(self) -> list[str]:
         """Return the sentence on the least likely row."""
         row = int(self.order[0])
-        place = ", ".join(f"{name} {column[row]}" for name, column in self.where.items())
+        place = place_text(self.where, row)
         reason = self.reasons()[row] or values_text(self, np.array([row]))[0]
         words = f"The least likely one is {place} (score {self.scores[row]:.4g}, p {self.pvalue_text(row)})"
         return [f"{words}: {reason.replace('  ', ', ')}."]
@@ -578,7 +578,7 @@ def scores_chart(found: Anomalies) -> Chart:
 
 def _row_notes(found: Anomalies, rows: np.ndarray) -> list[str]:
     """Return what the picture says of a row under the mouse."""
-    where = [", ".join(f"{name} {column[i]}" for name, column in found.where.items()) for i in rows]
+    where = [place_text(found.where, i) for i in rows]
     reasons = found.reasons()[rows]
     marks = ["certain" if found.certain[i] else "flagged" if found.flagged[i] else "not flagged" for i in rows]
     return [

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 
+from isopleth.core.rows import mask_of_cells
 from isopleth.tasks.cellwise.mistakes import Mistake
 from isopleth.tasks.cellwise.usual_cells import UsualCells
 
@@ -34,10 +35,7 @@ class CellRepairs:
     @property
     def replaced(self) -> np.ndarray:
         """Mask of the cells that are replaced by what is usual there."""
-        out = np.zeros(self.scores.shape, dtype=bool)
-        for cell in self.repairs:
-            out[cell] = True
-        return out
+        return mask_of_cells(self.repairs, self.scores.shape)
 
     def with_usual(self, flagged: np.ndarray) -> np.ndarray:
         """Return a mask of the flagged cells of which something is usual."""

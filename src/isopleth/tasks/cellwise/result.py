@@ -13,7 +13,7 @@ from isopleth.core.errors import listed
 from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import PLACE, Fact, Key
 from isopleth.results.result import MOST_ROWS, Result, ShownCells, ShownTable
-from isopleth.results.text import cell_text, counted
+from isopleth.results.text import cell_text, counted, place_text
 from isopleth.tables.rules import FoundRule
 from isopleth.tasks.cellwise.margins import flagged_cells, margins, worst_cells
 from isopleth.tasks.cellwise.shifted import Shift, shifted_rows
@@ -346,7 +346,7 @@ class CellFindings(Result):
         """Return a sentence about the worst cell."""
         i = int(self.order[0])
         j = int(self.worst[i])
-        place = ", ".join(f"{name} {column[i]}" for name, column in self.where.items())
+        place = place_text(self.where, i)
         usual = self.usual_text(i, j)
         return [f"The worst one is {self.names[j]} {cell_text(self.values[i, j])} in {place}: {usual}."]
 

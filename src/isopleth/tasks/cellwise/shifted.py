@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as compute
 
 from isopleth.results.result import ShownCells
+from isopleth.tables.cells import is_missing
 
 # Fewest cells that must be strange where they stand, and at home one column beside; and share of the known cells that are moved.
 # Columns of like numbers hold each other's cells: two strange ones among many that are at home are two wrong cells.
@@ -95,7 +96,7 @@ def shifted_rows(names: list[str], values: np.ndarray | ShownCells, flagged: np.
 
 def _shift(names: list[str], cells: np.ndarray, columns: list[ColumnRange], row: int) -> Shift | None:
     """Return how the cells of a row are shifted; None if they are not."""
-    d, known = len(cells), [not _is_gap(cell) for cell in cells.tolist()]
+    d, known = len(cells), [not is_missing(cell) for cell in cells.tolist()]
     strange = [known[j] and not columns[j].holds(cells[j]) for j in range(d)]
     if sum(strange) < _FEWEST:
         return None
@@ -124,14 +125,10 @@ def _content(cells: np.ndarray) -> tuple[dict[str, int], int, list[Any]]:
         ends = compute.min_max(column).as_py()
         known = len(column) - column.null_count
         return {}, known, [ends["min"], ends["max"]] if known else []
-    known_cells = [cell for cell in cells.tolist() if not _is_gap(cell)]
+    known_cells = [cell for cell in cells.tolist() if not is_missing(cell)]
     measured = [cell for cell in known_cells if _is_measured(cell)]
     words = Counter(cell if isinstance(cell, str) else str(cell) for cell in known_cells if not _is_measured(cell))
     return words, len(measured), [min(measured), max(measured)] if measured else []
-
-
-def _is_gap(cell: Any) -> bool:
-    return cell is None or bool(cell != cell)
 
 
 def _is_measured(cell: Any) -> bool:

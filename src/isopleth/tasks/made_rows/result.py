@@ -15,6 +15,7 @@ from isopleth.results.charts import Chart, compared
 from isopleth.results.keys import Fact
 from isopleth.results.result import MOST_ROWS, Result, ShownTable, shown
 from isopleth.results.text import cell_text, counted, in_words
+from isopleth.tables.cells import is_missing
 from isopleth.tables.relations import Relation, numbers_of, relations_of, times_of
 from isopleth.tables.text_types import seconds_of
 
@@ -75,7 +76,7 @@ class MadeRows(Result):
     def known_cells(self, column: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the known cells of a column in the table and in the new rows: numbers, datetime64, or others as objects."""
         both = [
-            [cell for cell in columns.get(column, ()) if not _missing(cell)] for columns in (self.source, self.made)
+            [cell for cell in columns.get(column, ()) if not is_missing(cell)] for columns in (self.source, self.made)
         ]
         numbers = all(isinstance(cell, (int, float)) and not isinstance(cell, bool) for cells in both for cell in cells)
         times = not numbers and all(isinstance(cell, date) for cells in both for cell in cells)
@@ -189,7 +190,3 @@ class MadeRows(Result):
 
 def _without_zone(cell: date) -> date:
     return cell.astimezone(UTC).replace(tzinfo=None) if isinstance(cell, datetime) and cell.tzinfo else cell
-
-
-def _missing(cell: Any) -> bool:
-    return cell is None or bool(cell != cell)  # NaN and NaT differ from themselves
