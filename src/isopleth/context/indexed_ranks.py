@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from isopleth.context.ranks import ContextRanks, RowContexts
+from isopleth.context.ranks import ContextRanks, RowContexts, column_units
 from isopleth.core.rows import mixed, row_keys
 
 # Waves of a day beside which numbers are regressors: what follows the clock is no effect of the numbers that follow it, too.
@@ -56,7 +56,7 @@ class ContextIndex:
             y = np.clip(column, low[j] - reach, high[j] + reach) if reach > 0.0 else column
             a, y = every[known], y[known] - y[known].mean()
             slopes[:, j] = np.linalg.solve(a.T @ a + _RIDGE * np.eye(a.shape[1]), a.T @ y)[: x.shape[1]] / scale
-        step = _STEP * np.where(high > low, high - low, np.maximum(np.nanstd(rows, axis=0), np.finfo(np.float64).tiny))
+        step = _STEP * column_units(rows, low, high)
         return cls(*about, slopes, step)
 
     def _regressors(self, given: np.ndarray) -> np.ndarray:

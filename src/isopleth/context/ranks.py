@@ -127,6 +127,11 @@ class _Law(NamedTuple):
 _KEPT: WeakKeyDictionary[ContextRanks, dict[tuple[int, int, int], list[_Law | None]]] = WeakKeyDictionary()
 
 
+def column_units(rows: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return the distance of the quartiles of each column, or where they are equal its deviation; never 0."""
+    return np.where(high > low, high - low, np.maximum(np.nanstd(rows, axis=0), np.finfo(np.float64).tiny))
+
+
 @dataclass(frozen=True, eq=False)
 class ContextRanks:
     """Reference whose rows are weighted by triangular kernels in the time of day and in the ranks of a number, and by which kinds
@@ -148,7 +153,7 @@ class ContextRanks:
     def of(cls, rows: np.ndarray, contexts: RowContexts, kinds: int, *, clock: bool) -> ContextRanks:
         """Choose which of the `kinds` go together, and the widths, by the loss of quantiles of days that are left out."""
         low, high = np.nanquantile(rows, [0.25, 0.75], axis=0)
-        unit = np.where(high > low, high - low, np.maximum(np.nanstd(rows, axis=0), np.finfo(np.float64).tiny))
+        unit = column_units(rows, low, high)
         least = np.where(high > low, _LEAST_UNIT * unit, unit)
         least = np.where(small_counts(rows), np.maximum(least, 1.0), least)  # tails of counts fall from one to the next
         chosen = _rows_of_choice(contexts)

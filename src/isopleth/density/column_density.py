@@ -17,7 +17,7 @@ from isopleth.core.progress import unheard
 from isopleth.core.rows import systematic_sample
 from isopleth.core.threads import ROWS_OF_ONE_THREAD, map_threads, slices
 from isopleth.density.pair_sums import Overlaps, QuadraticForms
-from isopleth.kernels.product import ColumnKernel
+from isopleth.kernels.product import ColumnKernel, overlap_of_unlike
 from isopleth.operators import Operator
 from isopleth.operators.blocks import LOG_VALUE
 
@@ -266,7 +266,7 @@ class ColumnDensity:
         with_one = look.shares @ member
         if not self.squared:
             return np.asarray(((1.0 - rho) * with_one + rho) / (1.0 + (size - 1) * rho))
-        r = (2.0 * rho + (size - 2) * rho * rho) / (1.0 + (size - 1) * rho * rho)
+        r = overlap_of_unlike(rho, size)
         both = look.pairs.within(codes, size) / look.pairs.total()[:, None]
         one = both + np.maximum(with_one - both, 0.0) / r
         p = rho * rho * one.sum(axis=1)[:, None] + 2.0 * rho * (1.0 - rho) * one + (1.0 - rho) ** 2 * both

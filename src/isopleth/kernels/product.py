@@ -260,6 +260,11 @@ GAUSSIAN_FACTOR = GaussianFactor()
 LAPLACIAN_FACTOR = LaplacianFactor()
 
 
+def overlap_of_unlike(rho: float, size: int) -> float:
+    """Return the overlap of the kernels of two of `size` categories, whose similarity is `rho`, over that of one with itself."""
+    return (2.0 * rho + (size - 2) * rho * rho) / (1.0 + (size - 1) * rho * rho)
+
+
 @dataclass(frozen=True)
 class ColumnKernel(Kernel):
     r"""Product kernel over columns, :math:`k(x, y) = \prod_k k_k(x_k, y_k)`.
@@ -345,9 +350,7 @@ class ColumnKernel(Kernel):
     @property
     def overlap(self) -> ColumnKernel:
         r"""The kernel :math:`\prod_k g_k(x, y)/g_k(x, x)`, :math:`g(x, y) = \int k(x, t)\, k(y, t)\, dt`, or a sum."""
-        rho = tuple(
-            (2.0 * r + (m - 2) * r * r) / (1.0 + (m - 1) * r * r) for r, m in zip(self.rho, self.sizes, strict=True)
-        )
+        rho = tuple(overlap_of_unlike(r, m) for r, m in zip(self.rho, self.sizes, strict=True))
         return ColumnKernel(self.dim, self.factor.overlap, rho, self.sizes)
 
     @property

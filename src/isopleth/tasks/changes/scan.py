@@ -201,8 +201,7 @@ class ContrastScan:
         (rest, step), before = self._step(start, place, end), place - start
         time = np.arange(len(rest)) - 0.5 * (len(rest) - 1)
         line = float(np.sum((time @ rest) ** 2)) / float(time @ time)
-        jump = rest[before:].mean(axis=0) - rest[:before].mean(axis=0)
-        along = rest @ (jump / max(float(np.linalg.norm(jump)), 1e-300))
+        along = _along_step(rest, before)
         square = time**2 - np.mean(time**2)
         parabola = sum(float(term @ along) ** 2 / float(term @ term) for term in (time, square))
         return max(line, parabola) - step
@@ -238,8 +237,7 @@ class ContrastScan:
         Means of stretches hold less of that noise. What it adds to their variance is subtracted, up to the error of that.
         """
         before, rest = place - start, self._step(start, place, end)[0]
-        jump = rest[before:].mean(axis=0) - rest[:before].mean(axis=0)
-        line = rest @ (jump / max(float(np.linalg.norm(jump)), 1e-300))
+        line = _along_step(rest, before)
         lengths = before, len(rest) - before
         size = max(1, min(max(lengths) // _STRETCHES, min(lengths) // _FEWEST_STRETCHES))
         both = line[:before], line[before:]
@@ -322,6 +320,12 @@ class ContrastScan:
         lost = np.concatenate([[0.0], np.cumsum(moving)])[near - size // 2]
         best = near[int(lost.argmin())]
         return round((start + best / size) * self._blocks.length)
+
+
+def _along_step(rest: np.ndarray, before: int) -> np.ndarray:
+    """Return rows along the difference of the means from row `before` on and before it."""
+    jump = rest[before:].mean(axis=0) - rest[:before].mean(axis=0)
+    return np.asarray(rest @ (jump / max(float(np.linalg.norm(jump)), 1e-300)))
 
 
 def _stretch_means(line: np.ndarray, size: int) -> np.ndarray:

@@ -492,6 +492,11 @@ def _standardised(forms: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(moved, forms - mean, 0.0) / np.where(moved, spread, 1.0))
 
 
+def of_length_one(columns: np.ndarray) -> np.ndarray:
+    """Return columns divided by their lengths; columns of zeros stay."""
+    return np.asarray(columns / np.maximum(np.sqrt((columns**2).sum(axis=0)), np.finfo(np.float64).tiny))
+
+
 def moment_scores(forms: np.ndarray) -> np.ndarray:
     """Bring each line of `forms` to a standard normal scale by a gamma law of its three moments (Wilson, Hilferty).
 

@@ -35,6 +35,7 @@ from isopleth.tasks.two_sample.permutation import (
     gaussian_bases,
     length_scales,
     moment_scores,
+    of_length_one,
     quadratic_forms,
     rank_scores,
     sampled_rows,
@@ -90,8 +91,7 @@ class Products:
 def _strongest_pairs(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the pairs of coordinates of different columns with the largest absolute correlations, of shape (k, 2)."""
     d = len(columns)
-    centred = values - values.mean(axis=0)
-    centred = centred / np.maximum(np.sqrt((centred**2).sum(axis=0)), np.finfo(np.float64).tiny)
+    centred = of_length_one(values - values.mean(axis=0))
     pairs, sizes = np.empty((0, 2), dtype=np.intp), np.empty(0)
     step = max(1, _AT_ONCE // d)
     for start in range(0, d, step):

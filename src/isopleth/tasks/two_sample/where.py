@@ -13,7 +13,7 @@ from isopleth.core.laws import normal_scores_of_counts
 from isopleth.core.p_values import LEVEL, adjusted_p_values
 from isopleth.results.text import pvalue_text
 from isopleth.tables.coded_cells import decode_cells, displayed_cells
-from isopleth.tasks.two_sample.permutation import moment_scores
+from isopleth.tasks.two_sample.permutation import moment_scores, of_length_one
 
 if TYPE_CHECKING:
     from isopleth.tasks.two_sample.problem import TwoSampleProblem
@@ -328,7 +328,7 @@ def _compared(values: np.ndarray, inside: np.ndarray) -> np.ndarray:
     count = inside.sum(axis=0)
     means = [(values * mask).sum(axis=0) / mask.sum(axis=0) for mask in (inside, ~inside)]
     out = np.where(inside, (values - means[0]) / count, (means[1] - values) / (len(inside) - count))
-    return np.asarray(out / np.maximum(np.sqrt((out**2).sum(axis=0)), np.finfo(np.float64).tiny))
+    return of_length_one(out)
 
 
 def _joined(
