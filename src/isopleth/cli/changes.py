@@ -157,8 +157,9 @@ def _only_column_of_times(table: FileTable, options: Reading) -> str | None:
 def _column_that_rises(table: FileTable, options: Reading) -> str | None:
     """Return the first column of numbers that rise as time does, if others are left, and say so."""
     asked = {*options.numeric, *(options.columns or ())}
-    numbers = [str(column.name) for column in table.schema.columns if column.kind == "numeric"]
-    found = [name for name in numbers if name not in asked and rises_as_time(_cells_of(table, name))]
+    found = [
+        name for name in table.schema.names_of("numeric") if name not in asked and rises_as_time(_cells_of(table, name))
+    ]
     if not found or len(found) == len(table.names):
         return None
     text = "{column} rises from row to row by equal steps, as times do, and is taken as the times of the rows"

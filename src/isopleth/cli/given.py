@@ -79,7 +79,7 @@ def _no_such_word(part: str, column: Column, word: str) -> str:
 
 def ranges_of(table: FileTable) -> dict[str, tuple[Column, np.ndarray]]:
     """Return the columns of numbers and times with their least and largest cells as numbers."""
-    columns = [column for column in table.schema.columns if column.kind != "categorical"]
+    columns = table.schema.measured
     encoded = table.encoded()
     cells = encoded.numeric
     ends = np.stack([np.nanmin(cells, axis=0), np.nanmax(cells, axis=0)], axis=1) if columns else cells

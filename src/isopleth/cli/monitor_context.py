@@ -38,8 +38,7 @@ def with_context_columns(run: Run, reference: Path, asked: tuple[str, ...]) -> R
     if chosen is None or asked == ("none",) or (not asked and _compares_windows()):
         return run
     first = Reader(reference, replace(run.options, columns=None)).first()
-    times = [str(column.name) for column in first.schema.columns if column.kind == "time"]
-    times = [name for name in times if name not in run.options.exclude]
+    times = [name for name in first.schema.names_of("time") if name not in run.options.exclude]
     wanted = [name for name in asked if name in first.names]
     wanted += times if len(times) == 1 else []  # without a clock in the context they say the times of pages
     added = [name for name in dict.fromkeys(wanted) if name not in chosen]
@@ -62,7 +61,7 @@ def in_context(table: FileTable, asked: tuple[str, ...]) -> tuple[FileTable, lis
     """
     if asked:
         return table, None if asked == ("none",) else list(asked)
-    numbers = [column for column in table.schema.columns if column.kind != "categorical"]
+    numbers = table.schema.measured
     times = [j for j, column in enumerate(numbers) if column.kind == "time"]
     if _compares_windows() or len(times) != 1 or len(numbers) < 2 or table.choices.time_columns:
         return table, None
@@ -72,8 +71,7 @@ def in_context(table: FileTable, asked: tuple[str, ...]) -> tuple[FileTable, lis
         return table, None
     name = str(numbers[times[0]].name)
     say(f"judged by hour and weekday of {name!r}; --context none compares windows of rows instead.")
-    words = [str(column.name) for column in table.schema.columns if column.kind == "categorical"]
-    if words:
+    if words := table.schema.categorical_names:
         verb, them = ("holds", "it") if len(words) == 1 else ("hold", "them")
         both = f"--context {shlex.quote(','.join([name, words[0]]))}"
         say(
@@ -95,7 +93,7 @@ def times_of(rows: FileTable, places: np.ndarray) -> list[str]:
 
 def _only_times(table: FileTable) -> str | None:
     """Return the name of the only column of times; None if there is none, or several."""
-    names = [str(column.name) for column in table.schema.columns if column.kind == "time"]
+    names = table.schema.names_of("time")
     return names[0] if len(names) == 1 else None
 
 

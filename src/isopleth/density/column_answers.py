@@ -62,7 +62,7 @@ class ColumnAnswers(ABC):
         (True, True)
         """
         found = self._decoded(self.fill(self._nothing(), "mean", 0, of_fit=False))  # type: ignore[attr-defined]
-        return {column.name: found[column.name] for column in self.columns.columns if column.kind != "categorical"}
+        return {column.name: found[column.name] for column in self.columns.measured}
 
     def median(self) -> dict[Any, Any]:
         """Return the median of each column of numbers or times, as :meth:`quantile`."""
@@ -111,8 +111,8 @@ class ColumnAnswers(ABC):
         """
         rows = self._nothing()
         ends = [self._decoded(end, ordered=True) for end in self.intervals(rows, confidence_level, of_fit=False)]  # type: ignore[attr-defined]
-        kept = [column.name for column in self.columns.columns if column.kind != "categorical"]
-        return {name: (ends[0][name], ends[1][name]) for name in kept}
+        names = [column.name for column in self.columns.measured]
+        return {name: (ends[0][name], ends[1][name]) for name in names}
 
     def cdf(self, values: Mapping[Any, Any]) -> dict[Any, float]:
         """Return the probability that columns are at most so large.

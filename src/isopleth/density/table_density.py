@@ -192,7 +192,7 @@ class TableDensity(ColumnAnswers):
     @property
     def _known_sizes(self) -> list[int]:
         """Numbers of words of the training rows, of each categorical column; truth values have no others."""
-        return [len(column.levels) for column in self.columns.columns if column.kind == "categorical"]
+        return [len(levels) for levels in self.columns.levels]
 
     def _known_words(
         self, points: np.ndarray, found: np.ndarray, strategy: str, rng: np.random.Generator, own: np.ndarray | None

@@ -204,7 +204,7 @@ class FileTable:
     def numbers(self) -> np.ndarray:
         """Return the columns that hold numbers and times as an array, NaN for missing cells; times in seconds since 1970."""
         encoded = self.encoded()
-        origins = [column.origin for column in self.schema.columns if column.kind != "categorical"]
+        origins = [column.origin for column in self.schema.measured]
         return encoded.numeric + np.array(origins)
 
     @property
@@ -309,7 +309,7 @@ _MOST_ADVISED = 6
 def refuse_words(table: FileTable) -> None:
     """Refuse columns of words and times, for what takes numbers only."""
     text = [str(column.name) for column in table.schema.columns if column.kind != "numeric"]
-    numbers = [str(column.name) for column in table.schema.columns if column.kind == "numeric"]
+    numbers = table.schema.names_of("numeric")
     if not text:
         return
     several = len(text) > 1

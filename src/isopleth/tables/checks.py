@@ -443,8 +443,7 @@ def rising_times(schema: Schema, rows: np.ndarray) -> list[str]:
 
 def _times_of(schema: Schema) -> dict[int, Any]:
     """Return the names of the columns of times by their number among the columns of numbers and times."""
-    numbers = [column for column in schema.columns if column.kind != "categorical"]
-    return {j: column.name for j, column in enumerate(numbers) if column.kind == "time"}
+    return {j: column.name for j, column in enumerate(schema.measured) if column.kind == "time"}
 
 
 def warn_of_times_apart(table: CheckedRows, least: np.ndarray, most: np.ndarray, unless: str) -> None:

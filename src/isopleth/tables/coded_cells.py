@@ -95,7 +95,7 @@ def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
     if library is not None:
         names = [str(name) for name in columns.names]
         return nw.from_dict(dict(zip(names, cells, strict=True)), backend=cast(Any, library)).to_native()
-    words = [c for column in columns.columns if column.kind == "categorical" for c in column.levels]
+    words = [word for levels in columns.levels for word in levels]
     if all(parsed_number(word) is not None for word in words) and not any(column.zone for column in columns.columns):
         return np.column_stack([np.asarray(column, dtype=np.float64) for column in cells])
     out = np.empty(values.shape, dtype=object)

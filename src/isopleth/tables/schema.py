@@ -315,9 +315,23 @@ class Schema:
         return all(column.kind == "numeric" for column in self.columns)
 
     @property
+    def measured(self) -> list[Column]:
+        """Columns of numbers and times, in the order of :attr:`EncodedTable.numeric`."""
+        return [column for column in self.columns if column.kind != "categorical"]
+
+    @property
+    def worded(self) -> list[Column]:
+        """Columns of words, in the order of :attr:`EncodedTable.codes`."""
+        return [column for column in self.columns if column.kind == "categorical"]
+
+    def names_of(self, kind: str) -> list[str]:
+        """Return the names of the columns of a kind."""
+        return [str(column.name) for column in self.columns if column.kind == kind]
+
+    @property
     def numeric_names(self) -> list[str]:
         """Names of the columns of :attr:`EncodedTable.numeric`."""
-        return [str(column.name) for column in self.columns if column.kind != "categorical"]
+        return [str(column.name) for column in self.measured]
 
     @property
     def day_first(self) -> dict[str, bool]:
@@ -338,17 +352,17 @@ class Schema:
     @property
     def categorical_names(self) -> list[str]:
         """Names of the columns of :attr:`EncodedTable.codes`."""
-        return [str(column.name) for column in self.columns if column.kind == "categorical"]
+        return self.names_of("categorical")
 
     @property
     def levels(self) -> list[tuple[str, ...]]:
         """Words of each categorical column, without the category for unseen words."""
-        return [column.levels for column in self.columns if column.kind == "categorical"]
+        return [column.levels for column in self.worded]
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Number of categories of each categorical column, with one for words that are not in the training rows."""
-        return tuple(column.size for column in self.columns if column.kind == "categorical")
+        return tuple(column.size for column in self.worded)
 
     @property
     def names(self) -> list[Any]:

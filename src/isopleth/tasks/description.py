@@ -64,19 +64,17 @@ class ReadTable(PlacedRows, Protocol):
 
 def broken_relations_of(table: PlacedRows, encoded: EncodedTable | None = None) -> dict[str, list[str]]:
     """Return products and sums of columns that hold in nearly all rows of a table, and where the rows stand that break each."""
-    measured = [column for column in table.schema.columns if column.kind != "categorical"]
     encoded = table.encoded() if encoded is None else encoded
-    cells = zip(measured, encoded.numeric.T, strict=True)
+    cells = zip(table.schema.measured, encoded.numeric.T, strict=True)
     found = broken_relations({str(column.name): values for column, values in cells if column.kind == "numeric"})
     return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
 
 
 def several_columns(table: ReadTable, encoded: EncodedTable) -> list[tuple[str, int, list[str]]]:
     """Return relations of columns that nearly all rows keep: in words, the rows that it judges, and where it is broken."""
-    measured = [column for column in table.schema.columns if column.kind != "categorical"]
-    worded = [column for column in table.schema.columns if column.kind == "categorical"]
+    columns = [*table.schema.measured, *table.schema.worded]
     cells: dict[str, Any] = {}
-    for column, values in zip([*measured, *worded], [*encoded.numeric.T, *encoded.codes.T], strict=True):
+    for column, values in zip(columns, [*encoded.numeric.T, *encoded.codes.T], strict=True):
         if (judged := judged_cells(column, values)) is not None:
             cells[str(column.name)] = judged
     return [
@@ -379,9 +377,8 @@ def _codes(data: pa.Table, used: Collection[str], odd: Mapping[str, CensoredCell
 
 def _ends(schema: Schema, encoded: EncodedTable) -> dict[str, tuple[Any, Any]]:
     """Return the least and largest cell of each column of numbers and times."""
-    measured = [column for column in schema.columns if column.kind != "categorical"]
     found = {}
-    for column, cells in zip(measured, encoded.numeric.T, strict=True):
+    for column, cells in zip(schema.measured, encoded.numeric.T, strict=True):
         known = cells[~np.isnan(cells)]
         if len(known):
             least, largest = displayed_cells(column, np.array([known.min(), known.max()]))

@@ -34,8 +34,7 @@ def warn_of_new_gaps(table: CheckedRows, gap_codes: np.ndarray) -> None:
     if table.columns is None or not len(gap_codes):
         return
     new = np.isnan(table.rows[:, -len(gap_codes) :]).any(axis=0) & np.isnan(gap_codes)
-    words = [str(column.name) for column in table.columns.columns if column.kind == "categorical"]
-    if names := [name for name, is_new in zip(words, new, strict=True) if is_new]:
+    if names := [name for name, is_new in zip(table.columns.categorical_names, new, strict=True) if is_new]:
         warn_user(
             f"words are missing in {quoted(names)}, where no row of the fit lacks one; they count as the most frequent word."
         )

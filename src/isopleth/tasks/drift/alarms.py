@@ -338,9 +338,10 @@ class StreamMonitor(ReportsProgress, TakesKinds, BaseEstimator):
         if schema is None:
             return table
         wanted = () if read is None else read.choices.time_columns
-        numbers = [column for column in schema.columns if column.kind != "categorical"]
         clocks = {
-            j: column.name for j, column in enumerate(numbers) if column.kind == "time" and column.name not in wanted
+            j: column.name
+            for j, column in enumerate(schema.measured)
+            if column.kind == "time" and column.name not in wanted
         }
         if not clocks or len(clocks) == len(schema.columns):
             return table

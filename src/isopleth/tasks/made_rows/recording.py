@@ -65,7 +65,7 @@ class Recording:
     def of(cls, fit_rows: FitRows, columns: Schema, types: Mapping[str, str]) -> Recording:
         """Return how the rows of a fit are recorded."""
         rows, weights = _repeated(fit_rows.rows, fit_rows.weights)
-        kinds = [column for column in columns.columns if column.kind != "categorical"]
+        kinds = columns.measured
         origins = np.array([column.origin for column in kinds])
         in_time = [each.kind == "time" or is_length_of_time(types.get(str(each.name), "")) for each in kinds]
         formats = [

@@ -35,7 +35,7 @@ def dependence_in_time(x: CheckedRows, y: CheckedRows) -> SerialDependence | Non
     """
     if x.columns is None:
         return None
-    numbers = [column for column in x.columns.columns if column.kind != "categorical"]
+    numbers = x.columns.measured
     times = [j for j, column in enumerate(numbers) if column.kind == "time"]
     values = [j for j, column in enumerate(numbers) if column.kind != "time"]
     samples = [sample for sample in (x.rows, y.rows) if len(sample) >= _BLOCKS * _FEWEST]
