@@ -14,7 +14,7 @@ from isopleth.conditional.cell_law import CellLaw, means, modes
 from isopleth.conditional.estimator import ConditionalDensity
 from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
-from isopleth.conditional.imputer import KnownRange, schema_of
+from isopleth.conditional.imputer import KnownRange, table_schema
 from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.budget import Budget
 from isopleth.core.errors import InputError, meant, probability, quoted, warn_user
@@ -185,7 +185,7 @@ class LawsGiven:
         """
         reader = ConditionalDensity()
         table = enter(reader, X, reset=True, missing=True)
-        columns = schema_of(reader, table)
+        columns = table_schema(reader, table)
         points = IntervalPoints.of(table.rows, table.limits, table.weights)
         rows_in = points(table.rows, table.limits)
         values = self._encoded(columns, points, table.order)

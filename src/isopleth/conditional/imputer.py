@@ -184,7 +184,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             gaps[:, table.limits.columns] &= ~table.limits.mask
         order = table.order
         out = write_cells(
-            given.table, schema_of(self, table), in_table_order(filled, order), in_table_order(gaps, order)
+            given.table, table_schema(self, table), in_table_order(filled, order), in_table_order(gaps, order)
         )
         return table.backend.array(out)
 
@@ -242,7 +242,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             _clip_to_limits(end, table.limits)
         ends[:, :, self._n_numeric :] = np.nan
         lower, upper = (
-            _like(given, schema_of(self, table), in_table_order(end, table.order), table.backend) for end in ends
+            _like(given, table_schema(self, table), in_table_order(end, table.order), table.backend) for end in ends
         )
         return lower, upper
 
@@ -284,7 +284,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         out = in_table_order(out, table.order)
         if (frame := given.frame) is None:
             return table.backend.array(out)
-        names = map(str, schema_of(self, table).names)
+        names = map(str, table_schema(self, table).names)
         return nw.from_dict(dict(zip(names, out.T, strict=True)), backend=frame.implementation).to_native()
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -453,7 +453,7 @@ def _encoded_columns(table: CheckedRows) -> list[Column]:
     return [table.columns.columns[place] for place in table.order]
 
 
-def schema_of(estimator: BaseEstimator, table: CheckedRows) -> Schema:
+def table_schema(estimator: BaseEstimator, table: CheckedRows) -> Schema:
     """Return the columns of the table; those of complete numbers have no schema."""
     if table.columns is not None:
         return table.columns
