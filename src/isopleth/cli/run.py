@@ -27,7 +27,7 @@ from isopleth.io.output_files import check_target
 from isopleth.results import Result
 from isopleth.results.result import plain
 from isopleth.results.text import wrapped
-from isopleth.tables.alike_words import alike_words, in_words
+from isopleth.tables.alike_words import alike_in_words, alike_words
 from isopleth.tables.cells import hold_codes
 from isopleth.tables.schema import Schema
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
@@ -335,7 +335,9 @@ def _alike_words(first: FileTable, second: FileTable, schema: Schema) -> list[st
     for name in [str(column.name) for column in schema.columns if column.is_words]:
         words = [each.data.column(name).unique().drop_null().cast(pa.string()).to_pylist() for each in (first, second)]
         if pairs := alike_words(*words):
-            said.append(in_words(name, pairs, f" of which {first.source} has the first and {second.source} the second"))
+            said.append(
+                alike_in_words(name, pairs, f" of which {first.source} has the first and {second.source} the second")
+            )
     return said
 
 

@@ -40,7 +40,7 @@ def alike_words(one: Iterable[str], two: Iterable[str] | None = None) -> list[tu
     return [(word, other) for word in first if word not in second for other in looks.get(look(word), ())]
 
 
-def in_words(name: str, pairs: list[tuple[str, str]], where: str) -> str:
+def alike_in_words(name: str, pairs: list[tuple[str, str]], where: str) -> str:
     """Return the sentence about pairs of a column."""
     shown = ", ".join(f"{one!r} and {other!r}" for one, other in pairs[:_MOST])
     more = f" and {len(pairs) - _MOST} more" if len(pairs) > _MOST else ""

@@ -231,6 +231,15 @@ def _in_zone(value: datetime, zone: tzinfo) -> datetime:
     return aware if offset is None else value.replace(tzinfo=timezone(offset) if offset else UTC)
 
 
+def datetime_of(value: date | time) -> datetime:
+    """Return a date or a time of day as a datetime."""
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, time):
+        return datetime.combine(date(1970, 1, 1), value)
+    return datetime(value.year, value.month, value.day)
+
+
 def order_of_days(text: str) -> bool | None:
     """Return whether the day comes first in a date with slashes; None where it is not clear or no such date."""
     match = FORMS[SLASHES].pattern.match(text)

@@ -15,6 +15,8 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
+from isopleth.tables.dates import datetime_of
+
 Form = Callable[[Any], str]
 """Function that writes a value as a cell."""
 
@@ -35,7 +37,7 @@ def form_of(texts: Iterable[str], values: Iterable[Any], *, day_first: bool | No
     if kinds and all(issubclass(kind, (int, float, Decimal)) for kind in kinds):
         return _number_form(pairs)
     if kinds and all(issubclass(kind, (date, time)) for kind in kinds):
-        return _time_form([(text, as_datetime(value)) for text, value in pairs], day_first)
+        return _time_form([(text, datetime_of(value)) for text, value in pairs], day_first)
     return plain
 
 
@@ -262,15 +264,6 @@ def _parts(name: str) -> set[str]:
     return set(letters) if name in _NUMBERED else {name[0]}
 
 
-def as_datetime(value: Any) -> datetime:
-    """Return a date or a time of day as a datetime."""
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, time):
-        return datetime.combine(date(1970, 1, 1), value)
-    return datetime(value.year, value.month, value.day)
-
-
 def _time_form(pairs: Sequence[tuple[str, datetime]], day_first: bool | None) -> Form:
     """Return the form of times: numbers and names of their parts between signs that are the same in every cell."""
     offsets = Counter(match[0] if (match := _OFFSET.search(text)) and ":" in text else "" for text, _ in pairs)
@@ -287,8 +280,8 @@ def _time_form(pairs: Sequence[tuple[str, datetime]], day_first: bool | None) ->
         [[tokens[j] for tokens, _ in alike] for j in range(width)], [value for _, value in alike], day_first
     )
     if fields is None:
-        return lambda value: plain(_of_offset(as_datetime(value), offset))
-    return lambda value: "".join(field(_of_offset(as_datetime(value), offset)) for field in fields) + offset
+        return lambda value: plain(_of_offset(datetime_of(value), offset))
+    return lambda value: "".join(field(_of_offset(datetime_of(value), offset)) for field in fields) + offset
 
 
 def _of_offset(value: datetime, offset: str) -> datetime:

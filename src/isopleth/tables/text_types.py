@@ -27,6 +27,7 @@ from isopleth.tables.dates import (
     calendar_day,
     calendar_form,
     calendar_share,
+    datetime_of,
     is_season,
     moment_of,
     order_of_days,
@@ -657,13 +658,7 @@ def as_datetime(cell: Any) -> datetime | None:
     if isinstance(cell, str):
         found = moment_of(cell.strip())
         return datetime.fromisoformat(cell.strip()) if found is None else as_datetime(found.value)
-    if isinstance(cell, datetime):
-        return cell
-    if isinstance(cell, clock):
-        return datetime.combine(date(1970, 1, 1), cell)
-    if isinstance(cell, date):
-        return datetime(cell.year, cell.month, cell.day)
-    return None
+    return datetime_of(cell) if isinstance(cell, (date, clock)) else None
 
 
 def places_of_times(times: np.ndarray) -> tuple[np.ndarray, bool]:

@@ -15,8 +15,7 @@ from isopleth.core.rows import first_equal
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result
 from isopleth.results.text import cell_text, counted, in_words
-from isopleth.tables.alike_words import alike_words
-from isopleth.tables.alike_words import in_words as alike_in_words
+from isopleth.tables.alike_words import alike_in_words, alike_words
 from isopleth.tables.coded_cells import displayed_cells
 from isopleth.tables.relations import broken_relations
 from isopleth.tables.rules import find_rules, judged_cells
