@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import numpy as np
 import pytest
 
-from isopleth.tables.text_types import places_of_times, seconds_of, time_text
+from isopleth.tables.time_text import places_of_times, seconds_of, time_text
 
 ROME = timezone(timedelta(hours=1))
 

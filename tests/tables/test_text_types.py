@@ -13,7 +13,8 @@ from isopleth.tables.amounts import amount_of
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS
 from isopleth.tables.dates import calendar_day, calendar_form, calendar_share, moment_of
 from isopleth.tables.numerals import Numerals, numerals_of
-from isopleth.tables.text_types import days_of, looks_like, typed
+from isopleth.tables.text_times import days_of
+from isopleth.tables.text_types import looks_like, typed
 
 
 def read(cells, numerals=None, **how):

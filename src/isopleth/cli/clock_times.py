@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from isopleth.core.errors import InputError
-from isopleth.tables.text_types import as_datetime
+from isopleth.tables.time_text import as_datetime
 from isopleth.tables.zones import asked_zone
 
 # Ends of times in UTC, which have no other offset.

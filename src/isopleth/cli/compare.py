@@ -12,7 +12,7 @@ from isopleth.cli.split import columns_of, read_parts
 from isopleth.core.errors import InputError, listed, quoted
 from isopleth.files.file_table import FileTable
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
-from isopleth.tables.text_types import as_datetime
+from isopleth.tables.time_text import as_datetime
 from isopleth.tasks import ShiftGiven
 from isopleth.tasks.two_sample.result import TwoSampleResult
 from isopleth.tasks.two_sample.testing import two_sample_test

@@ -35,7 +35,7 @@ from isopleth.files.stream import OddTally, RowStream
 from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
-from isopleth.tables.text_types import time_text
+from isopleth.tables.time_text import time_text
 from isopleth.tasks.drift.alarms import DriftAlarms, joined
 from isopleth.tasks.drift.monitor import DriftMonitor, is_whole, watched_names
 from isopleth.tasks.drift.page import Page

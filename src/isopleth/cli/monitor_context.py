@@ -21,7 +21,7 @@ from isopleth.core.errors import DataWarning, InputError, printable, quoted
 from isopleth.files.file_table import FileTable
 from isopleth.files.read import Reader
 from isopleth.results.text import wrapped
-from isopleth.tables.text_types import length_text, time_text
+from isopleth.tables.time_text import length_text, time_text
 from isopleth.tasks.drift.page import PageEvent
 from isopleth.tasks.drift.pages_result import SIZES, DriftPages
 from isopleth.tasks.drift.stream_times import Absence, ClockState, StreamClock, late_message, told_late_rows

@@ -14,8 +14,11 @@ from isopleth.files.readers import Columns
 from isopleth.files.source import Source
 from isopleth.tables.cells import hold_codes, say_limits
 from isopleth.tables.numerals import Numerals
+from isopleth.tables.plain_numbers import without_codes
 from isopleth.tables.schema import Schema
-from isopleth.tables.text_types import days_of, known_words, typed, without_codes
+from isopleth.tables.text_column import known_words
+from isopleth.tables.text_times import days_of
+from isopleth.tables.text_types import typed
 from isopleth.tables.unread import CensoredCells, OddCells, UnreadCells
 
 

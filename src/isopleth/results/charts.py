@@ -13,7 +13,7 @@ import numpy as np
 
 from isopleth.core.p_values import LEVEL
 from isopleth.results.text import counted
-from isopleth.tables.text_types import length_text, seconds_of, time_text
+from isopleth.tables.time_text import length_text, seconds_of, time_text
 
 Numbers = Sequence[float] | np.ndarray
 

@@ -20,7 +20,11 @@ from isopleth.core.errors import InputError, Message
 from isopleth.core.rows import ALL_INTEGERS
 from isopleth.tables.intervals import read_intervals
 from isopleth.tables.numerals import Numerals, numerals_of, written_number
-from isopleth.tables.text_types import Texts, TypedCells, days_of, moment, rounded, typed
+from isopleth.tables.plain_numbers import rounded
+from isopleth.tables.text_column import Texts, TypedCells
+from isopleth.tables.text_times import days_of
+from isopleth.tables.text_types import typed
+from isopleth.tables.time_text import moment
 from isopleth.tables.unread import NO_ODD_CELLS, CensoredCells, OddCells, UnreadCells, behind
 from isopleth.tables.usual_types import holds_intervals
 

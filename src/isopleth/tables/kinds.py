@@ -21,7 +21,10 @@ from isopleth.tables.cells import (
     number_word,
     parsed_number,
 )
-from isopleth.tables.text_types import FEW_WORDS, NEARLY_ALL, days_of, looks_like
+from isopleth.tables.text_amounts import FEW_WORDS
+from isopleth.tables.text_column import NEARLY_ALL
+from isopleth.tables.text_times import days_of
+from isopleth.tables.text_types import looks_like
 
 _FEWEST_UNSORTED = 100  # rows below which numbers one apart, but not in order, can be the levels of an experiment
 _FEWEST = 10  # rows below which distinct values are no sign of an identifier

@@ -12,7 +12,7 @@ from isopleth.results.charts import Chart
 from isopleth.results.keys import NUMBER, PLACE, Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.text_types import as_datetime, places_of_times, time_words
+from isopleth.tables.time_text import as_datetime, places_of_times, time_words
 from isopleth.tasks.changes.beside import height_of_incident, numbers_beside
 from isopleth.tasks.changes.changed_season import changed_part
 from isopleth.tasks.changes.charts import charts

@@ -13,7 +13,8 @@ from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, listed, meant, warn_user
 from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
-from isopleth.tables.text_types import as_datetime, days_of, length_text, moment, places_of_times, time_words
+from isopleth.tables.text_times import days_of
+from isopleth.tables.time_text import as_datetime, length_text, moment, places_of_times, time_words
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:

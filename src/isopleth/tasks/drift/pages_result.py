@@ -14,7 +14,7 @@ from isopleth.results.charts import Chart, Series, thinned
 from isopleth.results.keys import Fact, Key
 from isopleth.results.result import Result, ShownTable, shown
 from isopleth.results.text import counted, in_words
-from isopleth.tables.text_types import length_text
+from isopleth.tables.time_text import length_text
 from isopleth.tables.zones import zone_of
 from isopleth.tasks.drift.page import Page, PageEvent
 from isopleth.tasks.drift.stream_rows import StreamRows

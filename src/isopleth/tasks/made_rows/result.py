@@ -17,7 +17,7 @@ from isopleth.results.result import MOST_ROWS, Result, ShownTable, shown
 from isopleth.results.text import cell_text, counted, in_words
 from isopleth.tables.cells import is_missing
 from isopleth.tables.relations import Relation, numbers_of, relations_of, times_of
-from isopleth.tables.text_types import seconds_of
+from isopleth.tables.time_text import seconds_of
 
 _MOST_HISTOGRAMS, _MOST_COLUMNS = 6, 24
 
