@@ -26,7 +26,7 @@ from isopleth.core.laws import interpolated
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
-from isopleth.tables.coded_cells import decode_cells
+from isopleth.tables.coded_cells import measured_table
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, in_table_order
@@ -242,7 +242,8 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             _clip_to_limits(end, table.limits)
         ends[:, :, self._n_numeric :] = np.nan
         lower, upper = (
-            _like(given, table_schema(self, table), in_table_order(end, table.order), table.backend) for end in ends
+            measured_table(given, table_schema(self, table), in_table_order(end, table.order), table.backend)
+            for end in ends
         )
         return lower, upper
 
@@ -460,14 +461,3 @@ def table_schema(estimator: BaseEstimator, table: CheckedRows) -> Schema:
     named = hasattr(estimator, "feature_names_in_")
     names: list[Any] = list(used_names(estimator, None)) if named else list(range(table.rows.shape[1]))
     return Schema.of_numbers(names, named)
-
-
-def _like(given: Given, columns: Schema, values: np.ndarray, backend: Any) -> Any:
-    """Return numbers and times by column as a frame of the library of the table, or an array."""
-    if (frame := given.frame) is None:
-        return backend.array(values)
-    cells = {
-        str(column.name): [None] * len(values) if column.kind == "categorical" else decode_cells(column, values[:, j])
-        for j, column in enumerate(columns.columns)
-    }
-    return nw.from_dict(cells, backend=frame.implementation).to_native()

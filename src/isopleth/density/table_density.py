@@ -21,7 +21,7 @@ from isopleth.density.column_answers import ColumnAnswers
 from isopleth.density.coordinates import ColumnCoordinates
 from isopleth.density.fitted import RowDensity
 from isopleth.tables.checks import encoded_rows
-from isopleth.tables.coded_cells import encode_cell, new_table
+from isopleth.tables.coded_cells import encode_cell, measured_table, new_table
 from isopleth.tables.given import Given
 from isopleth.tables.schema import Attached, Schema, in_table_order
 from isopleth.tables.typed_cells import write_cells
@@ -243,6 +243,10 @@ class TableDensity(ColumnAnswers):
         """Return `X` with the gaps of its encoded `rows` filled."""
         gaps = self.by_column(np.isnan(rows))
         return backend.array(write_cells(on_host(X, "X"), self.columns, self.by_column(filled), gaps))
+
+    def like(self, X: Any, values: np.ndarray, backend: Backend) -> Any:
+        """Return numbers and times by column as a frame if X is one."""
+        return measured_table(Given.of(X), self.columns, values, backend)
 
     def intervals(
         self, rows: np.ndarray, confidence_level: float, *, of_fit: bool = True

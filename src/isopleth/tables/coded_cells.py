@@ -15,6 +15,8 @@ from isopleth.tables.numerals import Numerals
 from isopleth.tables.zones import zone_of
 
 if TYPE_CHECKING:
+    from isopleth.core.arrays import Backend
+    from isopleth.tables.given import Given
     from isopleth.tables.schema import Schema
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -102,3 +104,14 @@ def new_table(columns: Schema, values: np.ndarray, library: str | None) -> Any:
     for j, column in enumerate(cells):
         out[:, j] = column
     return out
+
+
+def measured_table(given: Given, columns: Schema, values: np.ndarray, backend: Backend) -> Any:
+    """Return numbers and times by column, without the words, as a frame of the library of a table, or as an array."""
+    if (frame := given.frame) is None:
+        return backend.array(values)
+    cells = {
+        str(column.name): [None] * len(values) if column.kind == "categorical" else decode_cells(column, values[:, j])
+        for j, column in enumerate(columns.columns)
+    }
+    return nw.from_dict(cells, backend=frame.implementation).to_native()
