@@ -50,7 +50,7 @@ pvalue_given_others: the column among rows that are alike in the others, adjuste
 share: about this share of the values would have to change to give the column its distribution in the other table.
 Such rows: rows of one sample that are alike in the other columns. --target says the same in units of a column.
 before is a.csv, after is b.csv. spread: from the first quartile to the third.
-The p-value of the whole comparison is from 99 permutations and is exact.
+The p-value of the whole comparison is from 99 permutations of rows and is exact for independent rows.
 """
 
 

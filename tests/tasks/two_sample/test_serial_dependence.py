@@ -49,3 +49,33 @@ def test_groups_are_not_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error", DataWarning)
         two_sample_test(hours(rng, 240, 0.8), hours(rng, 240, 0.8), groups=(days, 100 + days), **FAST)
+
+
+def meters(rng, memory):
+    """Forty meters, a row a day for sixty days, which share the weather of a day."""
+    days, count = 60, 40
+    noise, weather = rng.normal(size=days), np.zeros(days)
+    for i in range(days):
+        weather[i] = memory * weather[i - 1] + np.sqrt(1.0 - memory**2) * noise[i]
+    load = weather[:, None] * (memory > 0.0) + rng.normal(size=count) + rng.normal(size=(days, count))
+    times = np.repeat(pd.date_range("2024-01-01", periods=days), count)
+    return pd.DataFrame({"load": load.ravel(), "time": times}), np.tile(np.arange(count), days)
+
+
+def test_groups_that_last_as_long_as_the_samples_are_warned_of_and_the_answer_does_not_call_its_p_value_exact():
+    rng = np.random.default_rng(3)
+    (first, one), (second, other) = meters(rng, 0.8), meters(rng, 0.8)
+    with pytest.warns(DataWarning, match="groups that last as long as the samples do not mend it"):
+        found = two_sample_test(first, second, groups=(one, 40 + other), **FAST)
+    assert "groups and is too small, since rows that follow each other in 'time' are alike" in found.text()
+    with pytest.warns(DataWarning, match="so p-values are too small"):
+        assert "rows and is too small" in two_sample_test(first, second, **FAST).text()
+
+
+def test_groups_of_rows_that_do_not_depend_on_their_time_are_not_warned_of():
+    rng = np.random.default_rng(4)
+    (first, one), (second, other) = meters(rng, 0.0), meters(rng, 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        found = two_sample_test(first, second, groups=(one, 40 + other), **FAST)
+    assert "groups and is exact for independent groups" in found.text()

@@ -14,6 +14,8 @@ from isopleth.tables.checks import CheckedRows
 _BLOCKS, _FEWEST = 20, 5
 # Seconds of a week and of a day, and how many of them a sample has at least for blocks of whole ones.
 _SEASONS, _CYCLES = (604800.0, 86400.0), 10
+# Share of the time of a sample that the middle one of the groups lasts, from which groups are no stretches of time.
+_LASTING = 0.5
 # Chance to warn of independent rows.
 _LEVEL = 1e-3
 
@@ -27,11 +29,14 @@ class SerialDependence(NamedTuple):
     effective: int
 
 
-def dependence_in_time(x: CheckedRows, y: CheckedRows) -> SerialDependence | None:
-    """Return how far rows depend on others in the order of their times; None where none shows.
+def dependence_in_time(
+    x: CheckedRows, y: CheckedRows, groups: tuple[np.ndarray, np.ndarray] | None = None
+) -> SerialDependence | None:
+    """Return how far rows depend on others in the order of their times; None where none shows or groups allow for it.
 
     The variance of the means of consecutive blocks, over that of independent rows, says by what factor there are fewer rows.
-    Days and weeks are no dependence where a sample has ten of them; a trend within a sample is one.
+    Days and weeks are no dependence where a sample has ten of them; a trend within a sample is one. Groups that are stretches of
+    time allow for it. Those that last as long as a sample do not: all meters have the weather of a day.
     """
     if x.columns is None:
         return None
@@ -42,6 +47,9 @@ def dependence_in_time(x: CheckedRows, y: CheckedRows) -> SerialDependence | Non
     if not times or not values or not samples:
         return None
     place = times[0]
+    both = (x.rows[:, place], y.rows[:, place])
+    if groups is not None and not all(_last(when, group) for when, group in zip(both, groups, strict=True)):
+        return None
     factors, freedom = map(
         np.array, zip(*[_inflations(rows[:, place], rows[:, values]) for rows in samples], strict=True)
     )
@@ -57,6 +65,18 @@ def dependence_in_time(x: CheckedRows, y: CheckedRows) -> SerialDependence | Non
     return SerialDependence(
         str(numbers[place].name), str(numbers[values[most]].name), rows, max(2, round(rows / found[most]))
     )
+
+
+def _last(times: np.ndarray, group: np.ndarray) -> bool:
+    """Tell whether groups last about as long as the sample does, and are no stretches of its time."""
+    known = ~np.isnan(times)
+    order = np.argsort(group[known], kind="stable")
+    when, which = times[known][order], group[known][order]
+    starts = np.flatnonzero(np.diff(which, prepend=-1))
+    if len(starts) < 2:
+        return False
+    lengths = np.maximum.reduceat(when, starts) - np.minimum.reduceat(when, starts)
+    return bool(np.median(lengths) >= _LASTING * np.ptp(when))
 
 
 def _inflations(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

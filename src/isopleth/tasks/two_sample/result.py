@@ -22,6 +22,7 @@ from isopleth.tables.coded_cells import decode_cells, displayed_cells
 from isopleth.tables.schema_changes import SchemaComparison
 from isopleth.tasks.column_changes import as_read, in_order
 from isopleth.tasks.two_sample.charts import charts
+from isopleth.tasks.two_sample.dependence import SerialDependence
 from isopleth.tasks.two_sample.facts import FACTS, ROW_KEYS
 from isopleth.tasks.two_sample.findings import SUCH_ROWS, is_said_given_others
 from isopleth.tasks.two_sample.problem import TwoSampleProblem
@@ -89,6 +90,8 @@ class TwoSampleResult(Result):
     drawn_limits : dict of str to int
         Limits of each column that hide more than half of it and are at most one of its cells in twenty, such as <50 of a diluted
         sample among numbers about 3: other numbers of the column inside the limit stand in their place.
+    dependence : SerialDependence, optional
+        How far rows that follow each other in time are alike, which makes p-values too small; None where this does not show.
     asked : ShiftGiven, ShiftsInGroups or GroupsSought, optional
         Answer of :meth:`shift`, :meth:`shifts` or :meth:`in_groups` that sentences, pages and JSON begin with, set by
         ``dataclasses.replace(result, asked=...)``.
@@ -111,6 +114,7 @@ class TwoSampleResult(Result):
     tolerance: float | None = None
     limits: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     drawn_limits: dict[str, int] = field(default_factory=dict)
+    dependence: SerialDependence | None = None
     asked: ShiftGiven | ShiftsInGroups | GroupsSought | None = None
 
     kind = "two_samples"
@@ -615,5 +619,13 @@ class TwoSampleResult(Result):
             *[SUCH_ROWS] * (self.pvalue <= LEVEL and is_said_given_others(self)),
             f"before is {self.labels[0]}, after is {self.labels[1]}."
             + " spread: from the first quartile to the third." * spread,
-            f"The p-value of the whole comparison is from {self.n_resamples} permutations and is exact.",
+            self._of_pvalue(),
         ]
+
+    def _of_pvalue(self) -> str:
+        """Return a sentence that says how far the p-value can be relied on."""
+        what = "rows" if self.problem.groups is None else "groups"
+        text = f"The p-value of the whole comparison is from {self.n_resamples} permutations of {what}"
+        if self.dependence is None:
+            return f"{text} and is exact for independent {what}."
+        return f"{text} and is too small, since rows that follow each other in {self.dependence.time!r} are alike."

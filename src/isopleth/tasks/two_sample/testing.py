@@ -156,14 +156,18 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
     warn_user(message)
 
 
-def _warn_of_dependence(found: SerialDependence | None) -> None:
-    """Warn that rows which follow each other in time are alike, so that permutations of single rows are too sure."""
-    if found is not None:
-        warn_user(
-            f"rows that follow each other in {found.time!r} are alike, most in {found.column!r}: {found.rows:,} rows say as much "
-            f"of its mean as about {found.effective:,} independent ones, so p-values are too small",
-            hint=Hint("give {groups}, such as the day or the week of each row", groups=...),
-        )
+def _warn_of_dependence(found: SerialDependence | None, *, grouped: bool) -> None:
+    """Warn that rows which follow each other in time are alike, so that permutations are too sure."""
+    if found is None:
+        return
+    some, whose = "give {groups}, such as", "the day or the week of each row"
+    warn_user(
+        f"rows that follow each other in {found.time!r} are alike, most in {found.column!r}: {found.rows:,} rows say as much "
+        f"of its mean as about {found.effective:,} independent ones, so p-values are too small"
+        + "; groups that last as long as the samples do not mend it"
+        * grouped,
+        hint=Hint(f"{some} {whose}" if not grouped else f"{some} stretches of time: {whose}", groups=...),
+    )
 
 
 def _warn_of_digits(problem: TwoSampleProblem) -> None:
@@ -313,8 +317,9 @@ def two_sample_test(
         with tick.part(10):
             x, y = _tables(columns, X, Y)
         hidden, limits_drawn = _hidden_values(columns, x)
-        if groups is None:
-            _warn_of_dependence(dependence_in_time(x, y))
+        groups = _checked_groups(groups, (len(x.rows), len(y.rows)))
+        dependence = dependence_in_time(x, y, groups)
+        _warn_of_dependence(dependence, grouped=groups is not None)
         if not columns.keep_times:
             x, y = _without_times_apart(x, y)
         read = Attached.of(X)
@@ -327,14 +332,15 @@ def two_sample_test(
         _warn_of_digits(problem)
         with tick.part(70):
             found = TwoSampleResult.of(problem, names, aside)
-    return replace(found, tolerance=tolerance, limits=hidden, drawn_limits=limits_drawn).like(X.table, Y.table)
+    found = replace(found, tolerance=tolerance, limits=hidden, drawn_limits=limits_drawn, dependence=dependence)
+    return found.like(X.table, Y.table)
 
 
 def _problem(
     x: CheckedRows,
     y: CheckedRows,
     names: list[str],
-    groups: Any,
+    groups: tuple[np.ndarray, np.ndarray] | None,
     compared: bool,
     counts: tuple[int, int],
     random_state: Any,
@@ -342,7 +348,7 @@ def _problem(
 ) -> TwoSampleProblem:
     """Prepare the rows that the test uses; `counts` are the numbers of permutations and of centres."""
     seed = int(check_random_state(random_state).randint(2**31))
-    drawn = DrawnRows.of(x, y, _checked_groups(groups, (len(x.rows), len(y.rows))), seed, MOST_ROWS)
+    drawn = DrawnRows.of(x, y, groups, seed, MOST_ROWS)
     options: dict[str, Any] = {"permutations": counts[0], "centers": counts[1], "seed": seed, "budget": budget}
     options |= {"groups": drawn.groups, "every": drawn.every}
     return TwoSampleProblem.of(drawn.x, drawn.y, names, compared=compared, **options)
