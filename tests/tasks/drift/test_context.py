@@ -234,6 +234,21 @@ def test_a_new_reference_closes_the_pages(monitor):
     assert len(own.update(later)) <= 1
 
 
+def test_pages_after_a_new_reference_are_those_of_a_monitor_that_begins_with_it():
+    """A change of the first row began in it, and not in row 0 of the stream, whose time is not kept."""
+    reference, rows = stream("2025-01-27", 14, 12), stream("2025-02-10", 3, 13)
+    rows["errors"] += 1.0
+    fresh = DriftMonitor(context="time", expected_run_length=14 * PER_DAY).fit(reference)
+    renewed = DriftMonitor(context="time", expected_run_length=14 * PER_DAY).fit(REFERENCE)
+    renewed.update(stream("2025-01-27", 4, 14))
+    renewed.update_reference(reference)
+    before = renewed.state_.n_rows
+    pages = [page for page in renewed.update(rows).pages if page.row >= before]
+    expected = [(page.row + before, page.start + before, page.seconds) for page in fresh.update(rows).pages]
+    assert expected
+    assert [(page.row, page.start, page.seconds) for page in pages] == expected
+
+
 @pytest.mark.parametrize(
     ("context", "change", "words"),
     [

@@ -24,9 +24,9 @@ class Evidence:
     start_seconds: np.ndarray  # (k,): its time
 
     @classmethod
-    def empty(cls, ratios: int) -> Self:
-        """Return no evidence."""
-        return cls(np.zeros(ratios), np.zeros(ratios), np.zeros(ratios, dtype=np.intp), np.full(ratios, np.nan))
+    def empty(cls, ratios: int, row: int) -> Self:
+        """Return no evidence before a row."""
+        return cls(np.zeros(ratios), np.zeros(ratios), np.full(ratios, row), np.full(ratios, np.nan))
 
     def copy(self) -> Self:
         """Return a copy, which may be changed in place."""
@@ -86,7 +86,7 @@ class CauseState:
         return sum(page.number >= 0 for page in self.pages)
 
     @classmethod
-    def empty(cls, model: NullModel) -> Self:
-        """Return the state before the first row."""
+    def empty(cls, model: NullModel, n_rows: int = 0) -> Self:
+        """Return the state after `n_rows` rows, of which nothing is known."""
         d = model.dim
-        return cls(0, Evidence.empty(len(model.slope)), IncidentState.empty(d), StreamRows.empty(d))
+        return cls(n_rows, Evidence.empty(len(model.slope), n_rows), IncidentState.empty(d), StreamRows.empty(d))

@@ -287,9 +287,9 @@ class WatchInContext:
         about = model, reference_key(table.rows), positive, small_counts(rows), least
         return cls(columns, ranks, *about, StreamClock.of(instants))
 
-    def empty(self) -> CauseState:
-        """Return the state before the first row."""
-        return replace(CauseState.empty(self.model), key=self.key)
+    def empty(self, n_rows: int = 0) -> CauseState:
+        """Return the state after `n_rows` rows, of which nothing is known."""
+        return replace(CauseState.empty(self.model, n_rows), key=self.key)
 
     def take_in(self, state: CauseState, rows: np.ndarray) -> tuple[CauseState, StreamRows, list[PageEvent]]:
         """Return the state after more rows, the rows as they were judged, and what happened to pages in them."""

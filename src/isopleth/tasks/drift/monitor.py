@@ -400,10 +400,8 @@ class DriftMonitor(StreamMonitor):
             pages = tuple(
                 replace(page, closed=self.state_.n_rows) if page.closed < 0 else page for page in self.state_.pages
             )
-            self.__dict__.update(
-                vars(fresh)
-                | {"state_": replace(fresh.state_, n_rows=self.state_.n_rows, pages=pages, clock=self.state_.clock)}
-            )
+            begin = replace(fresh._watch.empty(self.state_.n_rows), pages=pages, clock=self.state_.clock)
+            self.__dict__.update(vars(fresh) | {"state_": begin})
             return table.finish(self)
         if table.columns is None:
             fresh._fit_rows(table, groups)
