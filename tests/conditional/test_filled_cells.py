@@ -1,6 +1,7 @@
 """Known cells of a filled table: value and type are those that were given, for all kinds of columns and libraries."""
 
 import datetime as dt
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 
 from isopleth import SOSREP, DensityImputer
+from isopleth.core.errors import DataWarning
 
 N = 60
 
@@ -115,3 +117,20 @@ def test_errors_about_columns_name_the_imputer():
         DensityImputer().fit(np.empty((5, 0)))
     with pytest.raises(ValueError, match="but DensityImputer is expecting 2 features"):
         DensityImputer().fit(np.random.default_rng(0).normal(size=(20, 2))).transform(np.zeros((3, 3)))
+
+
+def test_means_that_a_few_far_cells_decide_are_warned_of_with_the_farthest_cell():
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"temp": rng.normal(12.0, 3.0, 400), "ph": rng.normal(7.4, 0.1, 400).round(2)})
+    table.loc[380:, "ph"] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        DensityImputer().fit(table).transform(table)
+    table.loc[3, "ph"] = 7450.0
+    imputer = DensityImputer().fit(table)
+    with pytest.warns(DataWarning, match=r"20 of the 20 means that fill column 'ph' are outside .* such as 7450;"):
+        imputer.transform(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        median = DensityImputer("median").fit(table).transform(table)
+    assert median.loc[380:, "ph"].between(7.0, 7.8).all()

@@ -19,18 +19,21 @@ from isopleth.conditional.exact import ExactCells
 from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
 from isopleth.core.budget import Budget
-from isopleth.core.errors import probability
+from isopleth.core.errors import Hint, probability, warn_user
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.interval_laws import IntervalPoints, is_positive
 from isopleth.core.laws import interpolated
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.threads import DEFAULT_N_JOBS
 from isopleth.tables.checks import CheckedRows, TakesKinds, enter, used_names
-from isopleth.tables.coded_cells import measured_table
+from isopleth.tables.coded_cells import displayed_cells, measured_table
 from isopleth.tables.given import Given
 from isopleth.tables.kinds import Column
 from isopleth.tables.schema import Schema, in_table_order
 from isopleth.tables.typed_cells import write_cells
+
+# Ends of the middle nine tenths of a law, outside which a mean is decided by few far values.
+_MIDDLE = np.array([0.05, 0.95])
 
 
 class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimator):
@@ -347,9 +350,15 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
             u = rng.random(len(where)) if self.strategy == "draw" else None
             if law.is_words:
                 out[where, j] = self._words(law.probabilities(others, tick), u)
+                continue
+            cut = self._cut(j, law, rows, limits, where)
+            if self.strategy != "mean":
+                out[where, j] = self._numbers(law, others, u, cut, tick)
             else:
-                out[where, j] = self._numbers(law, others, u, self._cut(j, law, rows, limits, where), tick)
-            if self.strategy == "draw":
+                out[where, j], far = self._means(law, others, cut, tick)
+                if far.any():
+                    self._warn_of_means(j, far)
+            if u is not None:
                 given[where, j] = out[where, j]
         self._exact.complete(rows[:, : self._n_numeric], out)
         _clip_to_limits(out, limits)
@@ -364,14 +373,38 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
     def _numbers(
         self, law: CellLaw, others: np.ndarray, u: np.ndarray | None, cut: Any, tick: Callable[[int], None]
     ) -> np.ndarray:
-        """Return the mean or median of each row, or the quantile drawn by u."""
-        middle = medians if self.strategy == "median" else means
+        """Return the median of each row, or the quantile drawn by u."""
 
         def ask(y: np.ndarray, F: np.ndarray, start: int) -> np.ndarray:
             y, F = cut(y, F, start)
-            return middle(y, F) if u is None else interpolated(u[start : start + len(y), None], F, y)
+            return medians(y, F) if u is None else interpolated(u[start : start + len(y), None], F, y)
 
         return law.curves_from(others, ask, tick)[:, 0]
+
+    def _means(
+        self, law: CellLaw, others: np.ndarray, cut: Any, tick: Callable[[int], None]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean of each row, and which of them are outside the middle nine tenths of their law."""
+
+        def ask(y: np.ndarray, F: np.ndarray, start: int) -> np.ndarray:
+            y, F = cut(y, F, start)
+            return np.hstack([means(y, F), interpolated(np.tile(_MIDDLE, (len(y), 1)), F, y)])
+
+        mean, low, high = law.curves_from(others, ask, tick).T
+        return mean, (mean < low) | (mean > high)
+
+    def _warn_of_means(self, j: int, far: np.ndarray) -> None:
+        """Warn of a column whose means are decided by a few cells: a gross error among its known cells ruins all of them."""
+        known = self._rows[:, j][~np.isnan(self._rows[:, j])]
+        kind = self._kinds[j]
+        farthest = displayed_cells(kind, known[[np.argmax(np.abs(known - np.median(known)))]])[0]
+        told = f"{farthest:.6g}" if kind.kind == "numeric" else farthest
+        warn_user(
+            f"{far.sum():,} of the {len(far):,} means that fill {{column}} are outside the middle 90 % of what is likely there, "
+            f"since a few cells far from all others decide them, such as {told}",
+            column=str(kind.name),
+            hint=Hint("if these are errors, mend them first, or fill with {strategy}", strategy="median"),
+        )
 
     def _cut(self, j: int, law: CellLaw, rows: np.ndarray, limits: IntervalCells, where: np.ndarray) -> Any:
         """Return a function that keeps the laws of cells inside what their column can be, and inside their own limits."""
