@@ -276,3 +276,17 @@ def test_the_distribution_function_of_whole_numbers_rises_at_them():
     found = model.cdf(at, np.array([39.0, 39.4, 39.999, 40.0, 40.7]))
     np.testing.assert_array_equal(found[[0, 0, 3]], found[[1, 2, 4]])
     assert found[3] - found[0] > 0.3
+
+
+@pytest.mark.parametrize("rows", [2, 4])
+def test_prices_of_articles_with_few_rows_are_known_as_exactly_as_they_repeat(rows):
+    """Means of words at rows of the fit were shrunk more than those of new rows: intervals held 23 % and 66 % of prices."""
+    rng = np.random.default_rng(11)
+    article = np.repeat(np.arange(300), rows + 1)
+    price = np.exp(rng.normal(3.0, 1.0, 300)[article] + 0.02 * rng.normal(size=len(article)))
+    table = pd.DataFrame({"article": [f"A{k}" for k in article]})
+    new = np.arange(len(article)) % (rows + 1) == 0
+    law = ConditionalDensity(n_estimators=30, n_jobs=1).fit(table[~new], price[~new])
+    low, high = law.predict_interval(table[new], 0.9)
+    assert np.mean((low <= price[new]) & (price[new] <= high)) > 0.8
+    assert np.median(np.abs(np.log(law.predict(table[new]) / price[new]))) < 0.04

@@ -1,8 +1,9 @@
 """Means of the target by word: what a column of many words, such as articles or countries, says of the target.
 
 Only the most frequent words have an input of their own, and trees would have to divide the others one by one. A mean is shrunk
-by one row towards that of all rows. At a row of the fit it is that of the rows in other folds, so that it does not tell the row's
-own target.
+towards that of all rows by as many rows as the variance within words has of that between them: not at all where a word decides,
+since a mean of the fit, which has fewer rows than that of a new row, would be shrunk more. At a row of the fit it is that of the
+rows in other folds, so that it does not tell the row's own target.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from isopleth.core.rows import FOLDS, folds_of
 
 # Columns of a target that have means.
 MOST_TARGETS = 8
+# Most rows towards whose mean a mean is shrunk, where words hardly differ.
+_MOST_ROWS = 100.0
 # Means are multiples of this: rounding errors do not divide equal ones.
 _STEP = 2.0**-16
 
@@ -42,17 +45,43 @@ class WordMeans:
             )
 
         count, total = sums(w)
+        squares = np.where(known, w, 0.0) @ centered**2
+        rows = _rows_of_shrinkage(count, total, squares)
         found = np.zeros(targets.shape)
         for part in held.T:
             n, s = sums(part)
-            others = (total - s) / (np.maximum(count - n, 0.0) + 1.0)[:, None]
+            others = _shrunk(total - s, np.maximum(count - n, 0.0), rows)
             found += (part / w)[:, None] * others[codes]
-        return cls(place, _rounded(total / (count + 1.0)[:, None])), _rounded(np.where(known[:, None], found, 0.0))
+        return cls(place, _rounded(_shrunk(total, count, rows))), _rounded(np.where(known[:, None], found, 0.0))
 
     def at(self, cells: np.ndarray) -> np.ndarray:
         """Return the means for words, (n, k): 0, that of all rows, where the word is missing or new."""
         known = cells < len(self.means)  # not NaN
         return np.where(known[:, None], self.means[np.where(known, cells, 0.0).astype(np.intp)], 0.0)
+
+
+def _rows_of_shrinkage(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """Return the variance within words over that between them, (k,), by the moments of an analysis of variance.
+
+    `count` (words,) and `total` (words, k) are sums of weights and targets, `squares` (k,) those of squared targets.
+    """
+    used = count > 0.0
+    count, total = count[used], total[used]
+    n, words = count.sum(), len(count)
+    free = float(np.maximum(count - 1.0, 0.0).sum())
+    evenly = (n - float(count @ count) / n) / max(words - 1, 1)
+    if not free or evenly <= 0.0:
+        return np.ones(len(squares))
+    of_words = (total**2 / count[:, None]).sum(axis=0)
+    within = np.maximum(squares - of_words, 0.0) / free
+    between = (of_words - total.sum(axis=0) ** 2 / n) / (words - 1)
+    between = np.maximum(between - within, 0.0) / evenly
+    return np.asarray(within / np.maximum(between, np.maximum(within / _MOST_ROWS, 1e-300)))
+
+
+def _shrunk(total: np.ndarray, count: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the means of words, (words, k), after `rows` more rows with the mean of all; 0 without rows."""
+    return np.asarray(total / np.maximum(count[:, None] + rows, 1e-300))
 
 
 def _rounded(means: np.ndarray) -> np.ndarray:
