@@ -241,6 +241,9 @@ def test_times_are_shown_by_the_offsets_in_the_file_or_by_the_clock_of_a_zone(tm
 
     assert times() == ["2026-03-28 16:00:00+01:00"]
     assert times("--timezone", "Asia/Tokyo") == ["2026-03-29 00:00:00+09:00"]
+    follows = "Days and weeks follow the clock of the times, which was set forward by 60 minutes before 2026-03-29 03:00:00+02:00"
+    for options, said in (((), True), (("--timezone", "Europe/Berlin"), True), (("--timezone", "UTC"), False)):
+        assert (follows in str(as_json("changes", path, *options)["summary"])) == said
     assert "expected the name of a time zone" in refused("changes", path, "--timezone", "Nowhere")
     no_times = tmp_path / "table.csv"
     np.savetxt(no_times, SERIES, delimiter=",", header="flow,heat", comments="")

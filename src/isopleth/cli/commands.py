@@ -142,8 +142,8 @@ def cells() -> None:
 @click.option(
     "--timezone",
     metavar="ZONE",
-    help="Zone on whose clock times are shown, such as Europe/Berlin; times without a zone are in UTC then.  [default: the "
-    "offsets in the file]",
+    help="Zone on whose clock times are shown, such as Europe/Berlin, and that days and weeks follow; times without a zone are "
+    "in UTC then.  [default: the offsets in the file]",
 )
 @click.option(
     "--given",

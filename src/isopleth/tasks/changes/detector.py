@@ -175,9 +175,10 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         times : array-like of shape (T,) or str, optional
             Times of the rows, each later than the one before: datetimes, numbers or ISO 8601 text. If they stand on a regular
             grid, steps of it without a row are gaps, up to a quarter of all; otherwise each row is a step, and the result says
-            that the times are uneven. A name is that of a column of a data frame. By default, the only column of datetimes in a
-            data frame has the times, or else an index of datetimes. A column of times is left out of the series and of the
-            reference.
+            that the times are uneven. Where a clock with offsets or a zone is set, as to summer time, days follow this clock,
+            unless days of 24 hours describe the series better. A name is that of a column of a data frame. By default, the only
+            column of datetimes in a data frame has the times, or else an index of datetimes. A column of times is left out of the
+            series and of the reference.
         given : array-like of shape (T,) or (T, k), str or list of str, optional
             Columns that the series follows at the same step, such as the number of requests of errors or the load of a latency;
             names are those of columns of a data frame, which are then no part of the series. Counts are judged as rates
@@ -263,13 +264,15 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         if known is not None:
             _check_reference(known, len(values))
         totals = tuple(np.flatnonzero([is_running_total(column) for column in values.T]).tolist())
-        return _Given(values, known, moments, grid_of(moments, len(values)), totals, others)
+        grid = grid_of(moments, len(values))
+        grid = grid.with_days_of(_totals_as_increments(grid.spread(values), totals))
+        return _Given(values, known, moments, grid, totals, others)
 
     def _found(self, given: _Given, rng: np.random.Generator) -> Changes:
         """Search the columns that have noise; steps are those of the grid."""
         values = given.grid.spread(given.values)
         self._check_missing(np.isnan(values))
-        values = _totals_as_increments(values, given.totals)
+        values = given.grid.on_steps(_totals_as_increments(values, given.totals))
         left = self._left(values, given)
         told = None if left is None else np.column_stack([one.told for one in left])
         values = values if left is None else np.column_stack([one.sought for one in left])
@@ -304,7 +307,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         """Return what given columns leave of the steps of a series."""
         if given.given is None:
             return None
-        others = replace(given.given, values=given.grid.spread(given.given.values))
+        others = replace(given.given, values=given.grid.on_steps(given.grid.spread(given.given.values)))
         return others.left_of(values, self._column_labels)
 
     def _searched(

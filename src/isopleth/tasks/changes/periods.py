@@ -238,6 +238,20 @@ def _of_calendar(name: str, seconds: np.ndarray) -> Cycle:
     return Cycle.of_fractions((seconds - first) / (last - first), count, steps)
 
 
+def days_by_clock(values: np.ndarray, instants: np.ndarray, wall: np.ndarray) -> bool:
+    """Return whether days of rows follow a clock that is set, shown at each row, and not the time that passed.
+
+    The sun and what runs in UTC do not follow it; they have to describe the rows more cheaply than the clock and than no days.
+    """
+
+    def cost(seconds: np.ndarray) -> float:
+        cycles = [_of_calendar(name, seconds) for name in ("day", "week")]
+        known = [one for one in cycles if one.count > 1 and _GIVEN * one.period <= len(values)]
+        return sum(min(criterion(column, own) for own in ([], *([one] for one in known))) for column in values.T)
+
+    return cost(wall) <= cost(instants)
+
+
 def _options(shorter: Sequence[Cycle], cycle: Cycle) -> list[Cycle]:
     """Return a cycle by its phases, by harmonics, and by one level for each shorter cycle within it."""
     options = [cycle, *cycle.smooth()]

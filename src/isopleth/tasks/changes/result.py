@@ -69,7 +69,7 @@ class ChangePoints(Result):
     times : ndarray of shape (T,), optional
         Times of the steps.
     spacing : str, default=""
-        A sentence on times that are uneven, or that lack steps; the steps of the result are rows of the series.
+        Sentences on times that are uneven, lack steps or have a clock that is set; steps of the result are rows of the series.
     periods : ndarray of shape (k,), optional
         Mean lengths in steps of the seasons that were taken out before changes were sought.
     searched : ndarray of shape (T, d), optional

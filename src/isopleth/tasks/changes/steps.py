@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from typing import Any
 
@@ -15,6 +15,8 @@ from isopleth.tables.cells import is_missing
 from isopleth.tables.given import Given
 from isopleth.tables.text_times import days_of
 from isopleth.tables.time_text import as_datetime, length_text, moment, places_of_times, time_words
+from isopleth.tasks.changes.periods import days_by_clock
+from isopleth.tasks.changes.wall_clock import WallClock
 
 
 def split_times(series: Any, times: Any) -> tuple[Any, np.ndarray | None]:
@@ -231,23 +233,59 @@ _MOST_MISSING = 0.25
 class Grid:
     """Steps of equal length on which the rows of a series stand."""
 
-    rows: np.ndarray  # (T,), int: step of each row, from 0, ascending
-    note: str  # sentence on what the times are, empty if each step has a row
+    even: np.ndarray  # (T,), int: step of each row by the time that passed, from 0, ascending
+    about: str  # sentence on times that are uneven, or that lack steps
+    clock: WallClock | None = None  # clock that is set while the series runs
+    by_clock: np.ndarray | None = None  # (T,), int: step of each row by the clock, of which some have several rows
+    follows: bool = True  # whether days follow this clock
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Step of each row, (T,), from 0, not descending."""
+        return self.even if self.by_clock is None or not self.follows else self.by_clock
+
+    @property
+    def note(self) -> str:
+        """Sentences on what the times are, empty if each step has a row."""
+        if self.clock is None or self.by_clock is None or (self.by_clock == self.even).all():
+            return self.about
+        return " ".join(filter(None, [self.about, self.clock.note(self.follows)]))
 
     def spread(self, values: np.ndarray) -> np.ndarray:
-        """Return the values at all steps, NaN where there is no row."""
-        out = np.full((self.rows[-1] + 1, values.shape[1]), np.nan)
-        out[self.rows] = values
+        """Return the values at all steps of the time that passed, NaN where there is no row."""
+        out = np.full((self.even[-1] + 1, values.shape[1]), np.nan)
+        out[self.even] = values
         return out
 
+    def on_steps(self, spread: np.ndarray) -> np.ndarray:
+        """Return what was spread at the steps of the clock, means of known values where rows share one."""
+        if self.rows is self.even:
+            return spread
+        values = spread[self.even]
+        known = ~np.isnan(values)
+        sums, counts = (np.zeros((self.rows[-1] + 1, values.shape[1])) for _ in range(2))
+        np.add.at(sums, self.rows, np.where(known, values, 0.0))
+        np.add.at(counts, self.rows, known)
+        return np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0.0)
+
+    def with_days_of(self, spread: np.ndarray) -> Grid:
+        """Return the grid without its clock if days of 24 hours describe what was spread more cheaply."""
+        if self.clock is None:
+            return self
+        return replace(self, follows=days_by_clock(spread[self.even], self.clock.instants, self.clock.seconds))
+
     def seconds(self, times: np.ndarray | None) -> np.ndarray | None:
-        """Return the times of all steps as seconds since 1970; None if they are unknown or plain numbers."""
+        """Return the times of all steps by their clock, as seconds since 1970; None if they are unknown or plain numbers."""
         if times is None:
             return None
         known, dates = places_of_times(times)
+        if self.clock is not None and self.follows:
+            known = np.sort(self.clock.seconds)
+        steps, first = np.unique(self.rows, return_index=True)
+        known = known[first]
         if not dates or (np.diff(known) <= 0.0).any():  # steps of less than a microsecond have no days
             return None
-        return np.interp(np.arange(self.rows[-1] + 1), self.rows, known)
+        return np.interp(np.arange(steps[-1] + 1), steps, known)
 
     def first_rows(self, steps: np.ndarray) -> np.ndarray:
         """Return the first rows that are not before these steps."""
@@ -259,6 +297,7 @@ def grid_of(times: np.ndarray | None, count: int) -> Grid:
     each = np.arange(count)
     if times is None or count < 3:
         return Grid(each, "")
+    clock = WallClock.of(times)
     seconds, dates = places_of_times(times)
     apart = np.diff(times) / np.timedelta64(1, "s") if times.dtype.kind == "M" else np.diff(seconds)
     middle = float(np.median(apart))
@@ -275,12 +314,17 @@ def grid_of(times: np.ndarray | None, count: int) -> Grid:
         return Grid(
             each,
             f"The times are uneven, {shortest} to {longest} apart: each row is taken as one step, and all steps as equally long.",
+            clock,
         )
-    if not missing:
-        return Grid(each, "")
     places = np.concatenate([[0], np.cumsum(steps)]).astype(np.intp)
-    told = f"{int(missing)} of {places[-1] + 1} steps of {length(middle)} have no row and are taken as gaps"
-    most = int(steps.argmax())  # the first of the longest ones
-    if steps[most] > 2.0:
-        told += f"; the longest gap is of {int(steps[most]) - 1} steps, after {time_words(times[most])}"
-    return Grid(places, f"{told}.")
+    about = _note_on_gaps(times, steps, length(middle)) if missing else ""
+    return Grid(places, about, clock, None if clock is None else clock.steps(step))
+
+
+def _note_on_gaps(times: np.ndarray, steps: np.ndarray, length: str) -> str:
+    """Return a sentence on the steps that have no row, of rows so many steps apart."""
+    count, longest = int(steps.sum()), int(steps.argmax())  # the first of the longest ones
+    told = f"{count - len(steps)} of {count + 1} steps of {length} have no row and are taken as gaps"
+    if steps[longest] > 2.0:
+        told += f"; the longest gap is of {int(steps[longest]) - 1} steps, after {time_words(times[longest])}"
+    return f"{told}."
