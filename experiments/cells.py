@@ -308,7 +308,10 @@ def main() -> None:
     if options.clean:
         study_clean(options.clean)
         return
-    files = {path.name.partition(".csv")[0]: path for path in sorted(options.data.glob("*.csv*"))}
+    paths = [path for folder in (".", "mixed", "cells") for path in (options.data / folder).glob("*.csv*")]
+    files = {path.name.partition(".csv")[0]: path for path in sorted(paths, key=lambda path: path.name)}
+    if not files:
+        parser.error(f"{options.data} has no tables (*.csv), nor have mixed and cells in it")
     totals: dict = defaultdict(list)
     for name, path in files.items():
         if name.endswith("-dirty") and name.replace("-dirty", "-clean") in files:

@@ -394,7 +394,7 @@ class BinnedLaw:
             counts = np.asarray(shares.sum(axis=0)).ravel()
             target = shares @ _codes_of_words(counts)
             told = shares @ codes_of_target(counts)
-            inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], told, w)
+            inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], told, w, shrunk_by=1.0)
         forest, leaves = Forest.fit_placing(X, target, w, growth)
         law = cls(
             bins, inputs, forest, (shares.data, shares.indices, shares.indptr), line, trends, residuals, np.ones(1)

@@ -151,15 +151,19 @@ class Inputs:
         order: np.ndarray,
         targets: np.ndarray,
         copies: np.ndarray,
+        shrunk_by: float | None = None,
     ) -> tuple[Self, np.ndarray, np.ndarray]:
-        """Return the inputs for `targets`, (n, k), and those of trees and of lines at the rows of the fit."""
+        """Return the inputs for `targets`, (n, k), and those of trees and of lines at the rows of the fit.
+
+        Means by word are `shrunk_by` so many rows, by default as many as variances say.
+        """
         plain = cls.of(rows, weights, n_numeric, order)
         many = [column.place for column in plain.columns if isinstance(column, WordInput) and column.more]
         X, A = plain.of_trees(rows), plain.of_lines(rows)
         if not many:
             return plain, X, A
         held = held_weights(weights, copies)
-        fitted = [WordMeans.fit(place, rows[:, place], targets, held) for place in many]
+        fitted = [WordMeans.fit(place, rows[:, place], targets, held, shrunk_by) for place in many]
         parts = [part for _, part in fitted]
         found = replace(plain, means=tuple(means for means, _ in fitted))
         return found, np.column_stack([X, *parts]).astype(np.float32), np.column_stack([A, *parts])
@@ -227,9 +231,11 @@ class Sample:
     place: np.ndarray  # (n,): distinct row of each row, -1 without weight
     order: np.ndarray  # (d,): columns in an order that does not depend on that of the table
 
-    def inputs(self, n_numeric: int, told: np.ndarray) -> tuple[Inputs, np.ndarray, np.ndarray]:
+    def inputs(
+        self, n_numeric: int, told: np.ndarray, shrunk_by: float | None = None
+    ) -> tuple[Inputs, np.ndarray, np.ndarray]:
         """Return the rows as the inputs of trees and lines; `told`, (m, k), is what means of words stand for."""
-        return Inputs.fit(self.rows, self.weights, n_numeric, self.order, told, self.copies)
+        return Inputs.fit(self.rows, self.weights, n_numeric, self.order, told, self.copies, shrunk_by)
 
     @property
     def independent(self) -> np.ndarray:

@@ -92,7 +92,7 @@ class WordLaw:
         place, groups = group[codes], int(group.max()) + 1
         onehot = np.eye(groups)[place]
         told = onehot @ codes_of_target(w @ onehot)
-        inputs, X, A = sample.inputs(n_numeric, told)
+        inputs, X, A = sample.inputs(n_numeric, told, shrunk_by=1.0)
         forest = Forest.fit(X, onehot, w, growth, sample.copies)
         common = np.bincount(group, frequencies, groups)
         laws = [

@@ -1,9 +1,10 @@
 """Means of the target by word: what a column of many words, such as articles or countries, says of the target.
 
-Only the most frequent words have an input of their own, and trees would have to divide the others one by one. A mean is shrunk
-towards that of all rows by as many rows as the variance within words has of that between them: not at all where a word decides,
-since a mean of the fit, which has fewer rows than that of a new row, would be shrunk more. At a row of the fit it is that of the
-rows in other folds, so that it does not tell the row's own target.
+Only the most frequent words have an input of their own, and trees would have to divide the others one by one. At a row of the fit
+a mean is that of the rows in other folds, so that it does not tell the row's own target. It has fewer rows than that of a new row,
+so one of numbers is shrunk towards that of all rows by as many rows as the variance within words has of that between them: not at
+all where a word decides, or all prices of articles with few rows would be taken for higher ones. One of words is shrunk by one row:
+a wrong word among few tells nothing of its size.
 """
 
 from __future__ import annotations
@@ -31,8 +32,13 @@ class WordMeans:
     means: np.ndarray  # (words, k)
 
     @classmethod
-    def fit(cls, place: int, cells: np.ndarray, targets: np.ndarray, held: np.ndarray) -> tuple[Self, np.ndarray]:
-        """Return the means and, for each row of the fit, those of the other folds, (n, k); `held` is its weight in each fold."""
+    def fit(
+        cls, place: int, cells: np.ndarray, targets: np.ndarray, held: np.ndarray, rows: float | None = None
+    ) -> tuple[Self, np.ndarray]:
+        """Return the means and, for each row of the fit, those of the other folds, (n, k); `held` is its weight in each fold.
+
+        They are shrunk by some `rows`, or as many as the variances say.
+        """
         known = ~np.isnan(cells)
         codes = np.where(known, cells, 0.0).astype(np.intp)
         w, size = held.sum(axis=1), int(codes.max(initial=0)) + 1
@@ -46,13 +52,13 @@ class WordMeans:
 
         count, total = sums(w)
         squares = np.where(known, w, 0.0) @ centered**2
-        rows = _rows_of_shrinkage(count, total, squares)
+        by = _rows_of_shrinkage(count, total, squares) if rows is None else np.full(len(squares), rows)
         found = np.zeros(targets.shape)
         for part in held.T:
             n, s = sums(part)
-            others = _shrunk(total - s, np.maximum(count - n, 0.0), rows)
+            others = _shrunk(total - s, np.maximum(count - n, 0.0), by)
             found += (part / w)[:, None] * others[codes]
-        return cls(place, _rounded(_shrunk(total, count, rows))), _rounded(np.where(known[:, None], found, 0.0))
+        return cls(place, _rounded(_shrunk(total, count, by))), _rounded(np.where(known[:, None], found, 0.0))
 
     def at(self, cells: np.ndarray) -> np.ndarray:
         """Return the means for words, (n, k): 0, that of all rows, where the word is missing or new."""
