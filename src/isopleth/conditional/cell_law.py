@@ -10,6 +10,7 @@ import numpy as np
 
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.inputs import Sample
+from isopleth.conditional.levels import LevelLaws
 from isopleth.conditional.number_law import FOLLOWS, LAWS, NumberLaw
 from isopleth.conditional.target import target_step
 from isopleth.conditional.word_law import WordLaw
@@ -44,6 +45,7 @@ class CellLaw:
     place: np.ndarray  # (n,): distinct row of each row of the fit, -1 without weight
     step: float  # in which numbers and times are recorded, 0 for none
     budget: Budget
+    between: LevelLaws | None = None  # laws of rows between the levels of a column
 
     @classmethod
     def fit(
@@ -70,7 +72,8 @@ class CellLaw:
             return cls(column, law, sample.place, 0.0, growth.budget)
         step = target_step(column, sample.target[sample.target == sample.upper])
         law = NumberLaw.fit(sample, n_numeric, step, growth, residual_forest=small)
-        return cls(column, law, sample.place, step, growth.budget)
+        between = LevelLaws.of(sample, n_numeric, step, growth, residual_forest=small)
+        return cls(column, law, sample.place, step, growth.budget, between)
 
     @property
     def is_words(self) -> bool:
@@ -95,9 +98,14 @@ class CellLaw:
     ) -> np.ndarray:
         """Return :meth:`curves` where `ask` takes the number of the first row of a batch too."""
         tables = self.law.tables()
-        return self._batches(
-            rows, lambda part, start: ask(*self.law.curves(self._at(part, rows is None), tables), start), tick
-        )
+
+        def answer(part: np.ndarray, start: int) -> np.ndarray:
+            found = self.law.curves(self._at(part, rows is None), tables)
+            for law, places in self._between(part, rows is None):
+                found = _with_rows(found, law.curves(law.at(part[places]), law.tables()), places)
+            return ask(*found, start)
+
+        return self._batches(rows, answer, tick)
 
     def quantiles(
         self, rows: np.ndarray | None, levels: np.ndarray, limits: tuple[float, float] = (-np.inf, np.inf)
@@ -112,9 +120,20 @@ class CellLaw:
 
         def ask(part: np.ndarray, start: int) -> np.ndarray:
             of_batch = slice(start, start + _BATCH)
-            return np.stack(self.law.cells(self._at(part, rows is None), low[of_batch], high[of_batch]), axis=1)
+            ends = low[of_batch], high[of_batch]
+            found = np.stack(self.law.cells(self._at(part, rows is None), *ends), axis=1)
+            for law, places in self._between(part, rows is None):
+                found[places] = np.stack(law.cells(law.at(part[places]), *(end[places] for end in ends)), axis=1)
+            return found
 
         return self._batches(rows, ask, tick)
+
+    def _between(self, part: np.ndarray, of_fit: bool) -> list[tuple[NumberLaw, np.ndarray]]:
+        """Return the laws of rows that are between levels, and the places of these rows in a batch."""
+        if of_fit or self.between is None:
+            return []
+        asked = self.between.asked(part)
+        return [(self.between.law(k), np.flatnonzero(asked == k)) for k in np.unique(asked[asked >= 0]).tolist()]
 
     def _at(self, part: np.ndarray, of_fit: bool) -> Any:
         return self.law.of_fit(np.maximum(part, 0)) if of_fit else self.law.at(part)
@@ -183,6 +202,19 @@ class Cut:
         part = (np.clip(end, y[:, 0], y[:, -1]) - y[line, first]) / np.where(step > 0.0, step, 1.0)
         found = F[line, first] + np.where(step > 0.0, part, 0.0) * (F[line, second] - F[line, first])
         return np.where(place == 0, 0.0 if side == "right" else F[:, 0], found)
+
+
+def _with_rows(
+    found: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray], places: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return curves with others in some rows; the shorter ones go on at their last place."""
+    k = max(found[0].shape[1], other[0].shape[1])
+    longer, parts = (
+        [np.pad(part, ((0, 0), (0, k - part.shape[1])), mode="edge") for part in pair] for pair in (found, other)
+    )
+    for out, part in zip(longer, parts, strict=True):
+        out[places] = part
+    return longer[0], longer[1]
 
 
 def means(y: np.ndarray, F: np.ndarray) -> np.ndarray:

@@ -75,6 +75,10 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
     as far as trees give weights. Beyond the range of the line, laws without a trend lose weight by :math:`e^{-t}`, t being the
     distance in deviations of the line. Intervals are calibrated on rows like those of the fit, in the mean over these rows.
 
+    Where a column of numbers has 3 to 40 levels, and three rows or more at each in the mean, a row between two levels is answered
+    by laws that whole levels have judged, each left out in turn. They are fitted when the first such row is asked for, to 2,000
+    rows at most.
+
     Equal rows of X and y count as one row with their summed weight.
 
     References

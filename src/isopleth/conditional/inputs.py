@@ -49,6 +49,16 @@ class NumberInput:
 
 
 @dataclass(frozen=True)
+class LevelInput(NumberInput):
+    """A column of few levels, for lines in its own unit and as ranks: levels such as 1, 2, 5, 10, 20 are even steps then."""
+
+    def of_lines(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Return the numbers, their ranks, and whether they are missing."""
+        numbers, *marks = super().of_lines(cells)
+        return [numbers, *self.of_trees(cells), *marks]
+
+
+@dataclass(frozen=True)
 class WordInput:
     """A column of words as columns of 0 and 1 of the most frequent ones."""
 
@@ -152,12 +162,13 @@ class Inputs:
         targets: np.ndarray,
         copies: np.ndarray,
         shrunk_by: float | None = None,
+        levels: int | None = None,
     ) -> tuple[Self, np.ndarray, np.ndarray]:
         """Return the inputs for `targets`, (n, k), and those of trees and of lines at the rows of the fit.
 
-        Means by word are `shrunk_by` so many rows, by default as many as variances say.
+        Means by word are `shrunk_by` so many rows, by default as many as variances say; `levels` is the place of LevelInput.
         """
-        plain = cls.of(rows, weights, n_numeric, order)
+        plain = cls.of(rows, weights, n_numeric, order, levels)
         many = [column.place for column in plain.columns if isinstance(column, WordInput) and column.more]
         X, A = plain.of_trees(rows), plain.of_lines(rows)
         if not many:
@@ -169,8 +180,10 @@ class Inputs:
         return found, np.column_stack([X, *parts]).astype(np.float32), np.column_stack([A, *parts])
 
     @classmethod
-    def of(cls, rows: np.ndarray, weights: np.ndarray, n_numeric: int, order: np.ndarray) -> Self:
-        """Note the columns of distinct rows: numbers, then codes of words; NaN is a gap."""
+    def of(
+        cls, rows: np.ndarray, weights: np.ndarray, n_numeric: int, order: np.ndarray, levels: int | None = None
+    ) -> Self:
+        """Note the columns of distinct rows: numbers, then codes of words; NaN is a gap. `levels` is the place of LevelInput."""
         found: list[NumberInput | WordInput] = []
         for j in order:
             cells = rows[:, j]
@@ -179,7 +192,7 @@ class Inputs:
             if not missing.any() and known.min() == known.max():
                 continue
             if j < n_numeric:
-                found.append(NumberInput.of(int(j), cells))
+                found.append((LevelInput if j == levels else NumberInput).of(int(j), cells))
             else:
                 found.append(WordInput.of(int(j), cells, int(known.max(initial=0)) + 1))
         columns = tuple(found)
@@ -193,6 +206,12 @@ class Inputs:
         parts = [part for column in self.columns for part in column.of_trees(rows[:, column.place])]
         parts += self._means_of(rows)
         return np.column_stack(parts).astype(np.float32) if parts else np.zeros((len(rows), 1), dtype=np.float32)
+
+    def place_in_trees(self, column: int) -> int:
+        """Return the place of a column of numbers among the inputs of trees."""
+        places = [other.place for other in self.columns]
+        before = self.columns[: places.index(column)]
+        return sum(len(other.of_trees(np.zeros(1))) for other in before)
 
     def _means_of(self, rows: np.ndarray) -> list[np.ndarray]:
         return [means.at(rows[:, means.place]) for means in self.means]
@@ -232,10 +251,17 @@ class Sample:
     order: np.ndarray  # (d,): columns in an order that does not depend on that of the table
 
     def inputs(
-        self, n_numeric: int, told: np.ndarray, shrunk_by: float | None = None
+        self, n_numeric: int, told: np.ndarray, shrunk_by: float | None = None, levels: int | None = None
     ) -> tuple[Inputs, np.ndarray, np.ndarray]:
         """Return the rows as the inputs of trees and lines; `told`, (m, k), is what means of words stand for."""
-        return Inputs.fit(self.rows, self.weights, n_numeric, self.order, told, self.copies, shrunk_by)
+        return Inputs.fit(self.rows, self.weights, n_numeric, self.order, told, self.copies, shrunk_by, levels)
+
+    def take(self, places: np.ndarray) -> Self:
+        """Return some of the distinct rows, and no row of the table."""
+        rows, target, upper, weights, copies = (
+            part[places] for part in (self.rows, self.target, self.upper, self.weights, self.copies)
+        )
+        return type(self)(rows, target, upper, weights, copies, np.empty(0, dtype=np.intp), self.order)
 
     @property
     def independent(self) -> np.ndarray:

@@ -21,6 +21,7 @@ from isopleth.conditional.inputs import Inputs, Sample
 from isopleth.conditional.kernel_ridge import KernelRidge
 from isopleth.conditional.pools import beta_transform, log_beta_density, pool_weights
 from isopleth.conditional.ridge import Ridge
+from isopleth.conditional.trends import HeldGroups, TrendRows, Trends, fit_to_groups, weights_between
 from isopleth.core.censored_regression import CensoredRegression
 from isopleth.core.laws import EmpiricalLaw, interpolated, logarithmic_beyond_one
 from isopleth.core.threads import check_stopped
@@ -30,8 +31,6 @@ from isopleth.frames.marginal import Marginal, MarginalMap
 WIDTHS = np.array([0.03, 0.07, 0.15, 0.3, 0.5, 0.8])
 # Width of the kernels of repeated values, which stay sharp; they occur so often, and in such a share of the rows.
 _SHARP, _OFTEN, _SHARE = 1e-4, 5, 0.02
-# Fewest rows of a trend by kernels.
-_SMOOTHED = 20
 # Rows whose cells choose the weights of the pool.
 _JUDGED = 2000
 # Nodes that the centres are rounded to, and places at which the tables of distribution functions hold values.
@@ -107,6 +106,13 @@ class ScoreTable:
             np.concatenate([[values[0] - _REACH * slopes[0]], values, [values[-1] + _REACH * slopes[1]]]),
             np.concatenate([[scores[0] - _REACH], scores, [scores[-1] + _REACH]]),
         )
+
+    @classmethod
+    def even(cls, y: np.ndarray, weights: np.ndarray) -> Self:
+        """Return deviations from the mean as scores."""
+        share = weights / weights.sum()
+        scores = np.array([-_REACH, _REACH])
+        return cls(share @ y + scores * _deviation(y, share), scores)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         """Return the scores of values; beyond the table the value farthest out stands for all."""
@@ -322,6 +328,7 @@ class NumberLaw:
     points: np.ndarray  # (p,): number of points of the row of each
     rare: float  # weight of the wide law, that of one row
     censored: CensoredRegression | None  # by which intervals have their points
+    levels: tuple[int, np.ndarray] | None = None  # input of trees between whose levels rows are, and these
 
     # ---- fit -------------------------------------------------------------------------------------------------------------
 
@@ -333,45 +340,44 @@ class NumberLaw:
         step: float,
         growth: Growth,
         residual_forest: bool = True,
+        held: HeldGroups | None = None,
     ) -> Self:
-        """Fit to distinct rows; `step` is that in which the target is recorded, 0 for none."""
+        """Fit to distinct rows; `step` is that in which the target is recorded, 0 for none.
+
+        The law is judged by rows that it does not know, one at a time or, with `held`, by whole groups. The laws of groups are
+        in the unit of the target: its marginal frame would not know what is between the groups.
+        """
         w = sample.weights
         middle = _middle(sample.target, sample.upper)
         ranked = EmpiricalLaw.of(middle, w)
         known = np.interp(middle, ranked.values, ranked.scores)[:, None]
-        inputs, X, A = sample.inputs(n_numeric, known)
+        inputs, X, A = sample.inputs(n_numeric, known, levels=None if held is None else held.column)
         points = WeightedTarget.of(A, sample.target, sample.upper, w)
         y, mass = points.values, points.weights
-        scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y)
+        scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y) if held is None else ScoreTable.even(y, mass)
         z = scores(y)
-        of_rows, z_of_rows = points.means_by_row(y), points.means_by_row(z)
-        (line, from_line), (curve, from_curve) = (
-            Ridge.fit(A, u, w, copies=sample.copies) for u in (of_rows, z_of_rows)
+        fitted = TrendRows(X, A, points.means_by_row(y), points.means_by_row(z), w, sample.copies)
+        trends, unseen = (
+            Trends.fit(fitted, growth, residual_forest)
+            if held is None
+            else fit_to_groups(fitted, held, inputs.place_in_trees(held.column), growth, residual_forest)
         )
-        forests = {"target": Forest.fit(X, _standard(z_of_rows, w), w, growth, sample.copies)}
-        if residual_forest:
-            # In one or two columns small leaves are so local that the spread of few residuals is mostly noise.
-            other = replace(growth, leaf=max(3, 10 // X.shape[1]), seed=growth.seed + 1)
-            forests["residual"] = Forest.fit(X, _standard(from_curve, w), w, other, sample.copies)
-        smooth, from_smooth = KernelRidge.fit(A, from_curve, w, sample.copies)
-        mean = forests["target"].out_of_bag() @ z_of_rows
-        blend = _proportion(z_of_rows - mean, from_smooth, w) if len(w) >= _SMOOTHED else 0.0
-        mean = mean + blend * (z_of_rows - from_smooth - mean)
+        blend, mean = unseen.blended(fitted)
         atoms = is_repeated(y, mass) & points.known
         none = np.zeros(len(y), dtype=bool)
-        centers = (z, points.about(y, from_line), points.about(z, from_curve), z - mean[points.origin])
+        centers = (z, points.about(y, unseen.line), points.about(z, unseen.curve), z - mean[points.origin])
         copies = sample.copies[points.origin]
         groups = tuple(Group.of(c, mass, copies, atoms if g == PLAIN else none) for g, c in enumerate(centers))
-        trends = np.stack([np.zeros(len(w)), of_rows - from_line, z_of_rows - from_curve, mean])
+        loo = np.stack([np.zeros(len(w)), fitted.y - unseen.line, fitted.z - unseen.curve, mean])
         share = mass / mass.sum()
-        trend = line.predict(A)
+        trend = trends.line.predict(A)
         law = cls(
             inputs,
             scores,
-            (line, curve),
-            smooth,
+            (trends.line, trends.curve),
+            trends.smooth,
             blend,
-            forests,
+            trends.forests,
             groups,
             tuple(EqualLaw.of(group) for group in groups),
             np.full((len(LAWS), len(WIDTHS)), 1.0 / (len(LAWS) * len(WIDTHS))),
@@ -381,26 +387,32 @@ class NumberLaw:
             _deviation(y, share),
             np.unique(y[atoms]),
             _limits(y, atoms),
-            trends,
+            loo,
             y,
             points.origin,
             points.copies,
             1.0 / (1.0 + w.sum()),
             points.law,
+            None if held is None else (inputs.place_in_trees(held.column), held.levels),
         )
-        return law._pooled(sample.target, sample.upper, w)
+        if held is None:
+            n = len(w)
+            judged = np.arange(n) if n <= _JUDGED else np.sort(np.random.default_rng(0).permutation(n)[:_JUDGED])
+            at = law.of_fit(judged)
+        else:
+            judged = held.judged
+            kernels = {name: law._spread(csr_array(W[judged])) for name, W in unseen.kernels.items()}
+            at = At(loo[:, judged], kernels, np.ones(len(judged)))
+        return law._pooled(at, sample.target[judged], sample.upper[judged], w[judged])
 
-    def _pooled(self, low: np.ndarray, high: np.ndarray, w: np.ndarray) -> Self:
+    def _pooled(self, at: At, a: np.ndarray, b: np.ndarray, w: np.ndarray) -> Self:
         """Return the stack with the weights of its laws, and its calibration, by cells that are predicted without their rows."""
-        n = len(low)
-        judged = np.arange(n) if n <= _JUDGED else np.sort(np.random.default_rng(0).permutation(n)[:_JUDGED])
-        at, a, b = self.of_fit(judged), low[judged], high[judged]
         half = np.where(a == b, max(self.half_cell, _LEAST_CELL * self.unit), 0.0)
         ends = (self._within_limits(a - half), self._within_limits(b + half))
-        below, mass = (part.reshape(len(judged), -1) for part in self._parts(at, *ends))
-        weights = pool_weights(mass, w[judged])
+        below, mass = (part.reshape(at.n, -1) for part in self._parts(at, *ends))
+        weights = pool_weights(mass, w)
         under, above = np.clip(below @ weights, 0.0, 1.0), np.clip((below + mass) @ weights, 0.0, 1.0)
-        return replace(self, weights=weights.reshape(self.weights.shape), beta=beta_transform(under, above, w[judged]))
+        return replace(self, weights=weights.reshape(self.weights.shape), beta=beta_transform(under, above, w))
 
     # ---- rows ------------------------------------------------------------------------------------------------------------
 
@@ -412,7 +424,7 @@ class NumberLaw:
     def at(self, rows: np.ndarray) -> At:
         """Return what the laws of rows need, whose cells are encoded as those of the fit."""
         X, A = self.inputs.of_trees(rows), self.inputs.of_lines(rows)
-        kernels = {name: self._spread(forest.weights_at(X)) for name, forest in self.forests.items()}
+        kernels = {name: self._spread(self._weights_at(forest, X)) for name, forest in self.forests.items()}
         line, curve = (part.predict(A) for part in self.lines)
         mean = kernels["target"] @ self.groups[PLAIN].centers
         mean = mean + self.blend * (curve + self.smooth.predict(A) - mean)
@@ -420,6 +432,12 @@ class NumberLaw:
         low, high, deviation = self.reach
         beyond = np.maximum(np.maximum(low - line, line - high), 0.0) / deviation
         return At(trends, kernels, np.exp(-beyond))
+
+    def _weights_at(self, forest: Forest, X: np.ndarray) -> csr_array:
+        if self.levels is None:
+            return forest.weights_at(X)
+        at, levels = self.levels
+        return weights_between(forest, X, at, levels, np.arange(len(levels)))
 
     def _spread(self, W: csr_array) -> csr_array:
         return spread_over(W, self.origin, self.points)
@@ -452,7 +470,7 @@ class NumberLaw:
                 continue
             group = self.groups[law.group]
             a, b = (self.scale(law.group, end) - at.trends[law.group] for end in (low, high))
-            if law.kernel == "equal":
+            if law.kernel == "equal" and "equal" not in at.kernels:
                 same, found = [i], [self.equal[law.group].cells(group, a, b, at.own)]
             else:  # powers of the same weights share the kernels
                 same = [j for j, other in enumerate(LAWS) if other[:2] == law[:2]]
@@ -611,20 +629,6 @@ def _limits(y: np.ndarray, atoms: np.ndarray) -> tuple[float, float]:
 def _deviation(x: np.ndarray, share: np.ndarray) -> float:
     """Return the standard deviation of numbers with shares of sum 1; next to nothing where all are equal."""
     return float(np.sqrt(share @ (x - share @ x) ** 2)) or _NOTHING * (float(np.abs(x).max()) or 1.0)
-
-
-def _proportion(one: np.ndarray, other: np.ndarray, w: np.ndarray) -> float:
-    """Return the share of a second function beside a first, in [0, 1], that has the least squares of their joint residuals."""
-    apart = one - other
-    square = float(w @ apart**2)
-    return float(np.clip(w @ (one * apart) / square, 0.0, 1.0)) if square > 0.0 else 0.0
-
-
-def _standard(x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """Return numbers at mean 0 and deviation 1."""
-    share = w / w.sum()
-    centered = x - share @ x
-    return np.asarray(centered / (np.sqrt(share @ centered**2) or 1.0))
 
 
 def is_repeated(y: np.ndarray, w: np.ndarray) -> np.ndarray:

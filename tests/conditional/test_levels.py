@@ -1,0 +1,79 @@
+"""Rows between the levels of a column: steps from level to level are judged by whole levels that are left out."""
+
+import numpy as np
+import pytest
+
+from isopleth import ConditionalDensity
+from isopleth.io import load, save
+
+DOSES = np.array([0.0, 1.0, 3.0, 6.0, 12.0, 24.0, 30.0])
+
+
+def _line(dose):
+    return 40.0 - 1.3 * dose
+
+
+def _saturating(dose):
+    return 90.0 * dose / (6.0 + dose)
+
+
+def _trials(response, seed, repeats=7):
+    rng = np.random.default_rng(seed)
+    dose = np.repeat(DOSES, repeats)
+    new = rng.uniform(DOSES[0], DOSES[-1], 60)
+    return [(x, np.round(response(x) + rng.normal(size=len(x)), 2)) for x in (dose, new)]
+
+
+@pytest.mark.parametrize(("response", "widest"), [(_line, 1.6), (_saturating, 4.0)])
+def test_intervals_between_levels_hold(response, widest):
+    held, width = [], []
+    for seed in (31, 32, 33):
+        (dose, found), (new, true) = _trials(response, seed)
+        low, high = ConditionalDensity(random_state=0).fit(dose[:, None], found).predict_interval(new[:, None])
+        held.append(np.mean((low <= true) & (true <= high)))
+        width.append(np.median(high - low) / (2 * 1.645))
+    assert np.mean(held) > 0.8
+    assert np.mean(width) < widest
+
+
+def test_lines_of_groups_hold_between_levels():
+    rng = np.random.default_rng(4)
+    slope, start = np.array([2.0, 2.6, 1.7]), np.array([0.0, 5.0, 1.0])
+    levels = np.tile(np.repeat(DOSES, 5), 3)
+    group = np.repeat([0, 1, 2], 5 * len(DOSES))
+    found = start[group] + slope[group] * levels + rng.normal(size=len(levels))
+    new, of = rng.uniform(DOSES[0], DOSES[-1], 150), rng.integers(0, 3, 150)
+    true = start[of] + slope[of] * new + rng.normal(size=150)
+
+    def rows(dose, group):
+        return {"dose": dose, "group": np.array(["p", "q", "r"])[group]}
+
+    pd = pytest.importorskip("pandas")
+    model = ConditionalDensity(random_state=0).fit(pd.DataFrame(rows(levels, group)), found.round(2))
+    low, high = model.predict_interval(pd.DataFrame(rows(new, of)))
+    assert np.mean((low <= true) & (true <= high)) > 0.8
+    assert np.median(high - low) < 2.5 * 2 * 1.645
+
+
+def test_rows_at_levels_are_answered_by_the_law_of_all_rows():
+    (dose, found), _ = _trials(_line, 5)
+    model = ConditionalDensity(random_state=0).fit(dose[:, None], found)
+    law, rows = model._cell_law, np.array([[6.0], [7.5], [np.nan], [40.0]])
+    assert law.between.asked(rows).tolist() == [-1, 0, -1, -1]
+    alone, among = model.predict_quantile(rows[:1], [0.1, 0.5]), model.predict_quantile(rows, [0.1, 0.5])
+    assert np.array_equal(alone, among[:1])
+    assert np.allclose(model.cdf(rows[1:2], among[1:2, 1]), 0.5, atol=0.02)
+
+
+def test_columns_of_many_or_two_levels_have_no_laws_between_them():
+    rng = np.random.default_rng(6)
+    X = np.column_stack([rng.normal(size=80), rng.integers(0, 2, 80)])
+    assert ConditionalDensity(random_state=0).fit(X, X.sum(axis=1))._cell_law.between is None
+
+
+def test_a_saved_law_answers_between_levels(tmp_path):
+    (dose, found), (new, _) = _trials(_line, 7)
+    model = ConditionalDensity(random_state=0).fit(dose[:, None], found)
+    before = model.predict_quantile(new[:5, None], 0.9)
+    save(model, tmp_path / "law.isopleth")
+    assert np.array_equal(load(tmp_path / "law.isopleth").predict_quantile(new[:5, None], 0.9), before)
