@@ -338,6 +338,17 @@ def test_levels_of_groups_do_not_hide_a_change_in_one_of_them():
     assert sum(shown) >= 5
 
 
+def test_a_small_change_in_one_group_is_shown_by_all_rows_of_it():
+    """Only 2,000 rows of each sample were looked at, whatever they had: more rows showed no more."""
+    for run in range(2):
+        first, second = fares(12_000, [run, 0, 9]), fares(9_000, [run, 1, 9], bus=1.06)
+        found = two_sample_test(first, second, **FEW).in_groups("mode").found
+        assert found[0].column == "cost"
+        assert "bus" in found[0].group
+        assert found[0].pvalue <= 0.02
+        assert all(each.pvalue > 0.05 for each in found[1:])
+
+
 def test_a_group_below_all_others_does_not_hide_its_change():
     """Ranks among all rows say nothing of a group that stays the lowest one."""
     shown = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from scipy.stats import ks_2samp
 
 from isopleth.core.laws import normal_scores_of_counts
 from isopleth.core.p_values import LEVEL, adjusted_p_values
+from isopleth.core.threads import slices
 from isopleth.results.text import pvalue_text
 from isopleth.tables.coded_cells import decode_cells, displayed_cells
 from isopleth.tasks.two_sample.permutation import moment_scores, of_length_one
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 _LEAST_SHARE, _FEWEST = 0.05, 10
 # Most quantiles at which numbers are cut, and words of a column that are groups.
 _CUTS, _WORDS = 9, 20
-# Most rows of each sample, and most products of labels, rows and splits.
+# Rows of each sample that are used at least, and products of labels, rows and splits up to which more are.
 _ROWS, _PRODUCTS = 2000, 3e9
+# Most cells of label vectors that are held as numbers at once.
+_AT_ONCE = 4e6
 # Least share of known cells in a column.
 _KNOWN = 0.5
 # By so much larger is the score of several words together, for them to be named in the place of one.
@@ -91,21 +94,33 @@ class _LabelledRows:
 
     cells: np.ndarray  # (n, columns of the table)
     first: np.ndarray  # (n,): whether a row is of X
-    labels: np.ndarray  # (1 + B, n): first of all the observed labels
+    bits: np.ndarray  # (1 + B, n / 8): label vectors, first of all the observed one, eight rows a byte
 
     @classmethod
-    def of(cls, problem: TwoSampleProblem) -> _LabelledRows:
-        """Draw rows, by what they hold and not by their order."""
-        places = [problem.drawn(sample, _ROWS, 7) for sample in (0, 1)]
+    def of(cls, problem: TwoSampleProblem, most: int) -> _LabelledRows:
+        """Draw at most `most` rows of each sample, by what they hold and not by their order."""
+        places = [problem.drawn(sample, most, 7) for sample in (0, 1)]
         cells = np.vstack([rows[np.sort(place)] for rows, place in zip(problem.tables, places, strict=True)])
         first = np.arange(len(cells)) < len(places[0])
         rng = np.random.default_rng([problem.seed, 7])
         keys = np.concatenate([np.sort(places[0]), problem.sizes[0] + np.sort(places[1])])
         order = np.argsort(problem.samples.place[keys], kind="stable")
         observed = first[order]
-        labels = np.empty((1 + problem.permutations, len(cells)))
-        labels[:, order] = [observed, *(rng.permutation(observed) for _ in range(problem.permutations))]
-        return cls(cells, first, labels)
+        bits = np.empty((1 + problem.permutations, -(-len(cells) // 8)), dtype=np.uint8)
+        bits[0] = np.packbits(first)
+        for line in bits[1:]:
+            labels = np.empty(len(cells), dtype=bool)
+            labels[order] = rng.permutation(observed)
+            line[:] = np.packbits(labels)
+        return cls(cells, first, bits)
+
+    def sums(self, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return the sums of values of known rows over the rows of X under each label vector, (1 + B, k)."""
+        out = np.empty((len(self.bits), values.shape[1]))
+        for some in slices(len(self.bits), max(1.0, _AT_ONCE / len(self.cells))):
+            labels = np.unpackbits(self.bits[some], axis=1, count=len(self.cells))[:, known]
+            out[some] = labels.astype(np.float64) @ values
+        return out
 
 
 @dataclass(frozen=True)
@@ -157,25 +172,24 @@ def changed_groups(
     """
     if problem.units.group == 0 or problem.strata is not None or len(problem.blocks) < 2:
         return []
-    rows = _LabelledRows.of(problem)
-    room = int(_PRODUCTS / rows.labels.size)
+    columns, most, count = _within_room(problem, columns, moved, range(len(names)) if by is None else [by])
+    rows = _LabelledRows.of(problem, count)
     found = []
-    for column in columns[: max(room, 1)]:
-        splits = list(_splits(problem, rows, column, names, moved, room // len(columns)))
-        splits = [split for split in splits if by is None or split.column == by]
+    for column in columns:
+        splits = list(_splits(problem, rows, column, names, most))
         known = _known(problem, rows, column)
         splits = [split for split in splits if _enough(split.inside[known], rows.first[known])]
         if splits and known.mean() >= _KNOWN:
             found.append((column, splits, _scores(problem, rows, column, splits)))
     if not found:
         return []
-    each = moment_scores(np.stack([scores.max(axis=1) for _, _, scores in found])).T
-    p_values, out, mirrored = adjusted_p_values(each), [], set()
+    statistics = moment_scores(np.stack([scores.max(axis=1) for _, _, scores in found])).T
+    p_values, out, mirrored = adjusted_p_values(statistics), [], set()
     # Where two columns go together otherwise than before, each changed in groups of the other one, and one sentence is enough:
     # of a column that moved by itself, or of numbers in rows with a word.
     words = [problem.encoding.cells[column].kind == "categorical" for column, _, _ in found]
     still = [column not in moved for column, _, _ in found]
-    for place in np.lexsort([-each[0], p_values, words, still]).tolist():
+    for place in np.lexsort([-statistics[0], p_values, words, still]).tolist():
         column, splits, scores = found[place]
         split = splits[int(np.argmax(scores[0]))]
         if p_values[place] <= level and (column, split.column) not in mirrored:
@@ -185,29 +199,51 @@ def changed_groups(
     return out
 
 
+def _within_room(
+    problem: TwoSampleProblem, columns: list[int], moved: list[int], by: Sequence[int]
+) -> tuple[list[int], dict[int, int], int]:
+    """Return the columns that there is room for, by how many splits of each column `by`, and how many rows of each sample.
+
+    More rows show smaller changes, and more splits take longer: splits come first, as long as the fewest rows are left.
+    """
+    room = _PRODUCTS / (1 + problem.permutations)
+    columns = columns[: max(1, int(room / (2 * _ROWS)))]
+    others = len(by) if len(by) == 1 else len(by) - 1
+    each = max(1, int(room / (2 * _ROWS)) // (len(columns) * others))
+    most = {j: _most_splits(problem, j, moved, each) for j in by}
+    return columns, most, max(_ROWS, int(room / (2 * len(columns) * max(1, sum(most.values())))))
+
+
 def _known(problem: TwoSampleProblem, rows: _LabelledRows, column: int) -> np.ndarray:
     return ~np.isnan(rows.cells[:, problem.encoding.cells[column].place])
 
 
+def _most_splits(problem: TwoSampleProblem, column: int, moved: list[int], room: int) -> int:
+    """Return by how many words of a column, or quantiles of numbers that did not move, rows are split."""
+    cell, kind = problem.encoding.cells[column], problem.encoding.kinds[column]
+    if cell.kind == "categorical":
+        return min(room, _WORDS, len(kind.levels))
+    return 0 if cell.kind == "time" or column in moved else min(room, _CUTS)
+
+
 def _splits(
-    problem: TwoSampleProblem, rows: _LabelledRows, column: int, names: list[str], moved: list[int], room: int
+    problem: TwoSampleProblem, rows: _LabelledRows, column: int, names: list[str], most: dict[int, int]
 ) -> Iterator[_RowSplit]:
-    """Yield splits by the words of other columns, and by quantiles of numbers that did not move, as many as there is room for."""
-    each = max(1, room // (len(names) - 1))
-    for j, (cell, kind) in enumerate(zip(problem.encoding.cells, problem.encoding.kinds, strict=True)):
-        cells, name = rows.cells[:, cell.place], names[j]
+    """Yield splits by the words and the quantiles of other columns, at most so many of each."""
+    for j, count in most.items():
+        cell, kind, name = problem.encoding.cells[j], problem.encoding.kinds[j], names[j]
+        cells = rows.cells[:, cell.place]
         known = ~np.isnan(cells)
-        if j == column or cell.kind == "time" or not known.any():
+        if j == column or not count or not known.any():
             continue
         if cell.kind == "categorical":
             codes, counts = np.unique(cells[known], return_counts=True)
-            for code in codes[np.argsort(-counts, kind="stable")][: min(each, _WORDS)]:
+            for code in codes[np.argsort(-counts, kind="stable")][:count]:
                 word = str(decode_cells(kind, np.array([code]))[0])
                 others = [str(decode_cells(kind, np.array([other]))[0]) for other in codes if other != code]
                 outside = f"{name} {others[0]}" if len(others) == 1 else f"{name} other than {word}"
                 yield _RowSplit(j, cells == code, (f"{name} {word}", outside), word)
             continue
-        count = 0 if j in moved else min(each, _CUTS)
         for cut in np.unique(np.nanquantile(cells, np.arange(1, count + 1) / (count + 1))):
             yield _RowSplit(j, cells <= cut, (f"{name} up to {cut:.4g}", f"{name} above {cut:.4g}"))
 
@@ -234,18 +270,16 @@ def _scores(problem: TwoSampleProblem, rows: _LabelledRows, column: int, splits:
     values, word = _values(problem, rows, column)
     known = _known(problem, rows, column)
     inside = np.column_stack([split.inside for split in splits])[known]
-    labels = rows.labels[:, known]
     if word:
-        return np.asarray(
-            (labels @ _compared(_without_common_odds(values[known], inside, rows.first[known]), inside)) ** 2
-        )
-    by, out = np.array([split.column for split in splits]), np.empty((len(labels), len(splits)))
+        features = _compared(_without_common_odds(values[known], inside, rows.first[known]), inside)
+        return np.asarray(rows.sums(known, features) ** 2)
+    by, out = np.array([split.column for split in splits]), np.empty((len(rows.bits), len(splits)))
     for of_column in (by == each for each in np.unique(by)):
-        out[:, of_column] = _number_scores(values[known], inside[:, of_column], labels)
+        out[:, of_column] = _number_scores(values[known], inside[:, of_column], lambda each: rows.sums(known, each))
     return out
 
 
-def _number_scores(values: np.ndarray, inside: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _number_scores(values: np.ndarray, inside: np.ndarray, sums: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return chi-squared of how much more numbers changed in a group than in the others, by label vector and split of a column.
 
     Changes of mean and spread are those of normal scores of ranks within each group, so that levels and spreads of other groups
@@ -253,11 +287,11 @@ def _number_scores(values: np.ndarray, inside: np.ndarray, labels: np.ndarray) -
     the three contrasts counts. Groups outside weigh by how exactly each of them predicts the change inside.
     """
     member, inside = _groups_of(inside)
-    of_one = labels @ member
+    scores = [member * each[:, None] for each in _scores_in_groups(values, member)]
+    of_one, *both = np.split(sums(np.hstack([member, *scores])), 3, axis=1)
     weight = of_one * (1.0 - of_one / member.sum(axis=0))  # reciprocal variance of a difference of means
-    scores = _scores_in_groups(values, member)
     per = np.maximum(weight, 1.0)  # groups that lack a sample have no weight, and no difference
-    moved, wider = (labels @ (member * each[:, None]) / per for each in scores)
+    moved, wider = (each / per for each in both)
     contrasts = [_contrast(moved, weight, unit, inside) ** 2 for unit in _units(values, member)]
     return np.asarray(np.minimum.reduce(contrasts) + _contrast(wider, weight, np.ones(len(inside)), inside) ** 2)
 
