@@ -46,7 +46,8 @@ def _parts(value: Any) -> Mapping[Any, Any] | None:
         content = value.content()
         cells = re.findall(r"<td.*?>(.*?)</td>", render(content), re.DOTALL)
         page = [len(cells), *numbers_in(" ".join(cells[:40]))]
-        answer = {key: part for key, part in value.to_dict().items() if key != "table_rows"}  # all rows are recorded
+        # All rows are recorded, and warnings are in the summary.
+        answer = {key: part for key, part in value.to_dict().items() if key not in ("table_rows", "warnings")}
         return {"answer": answer, "charts": content.charts, "page": page}
     if isinstance(value, BaseEstimator):
         held = {key: part for key, part in vars(value).items() if key.endswith("_") and key[0] != "_"}

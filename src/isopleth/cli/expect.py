@@ -14,6 +14,7 @@ from isopleth.cli.given import limited, ranges_of, unbounded_ranges, values_of
 from isopleth.cli.options import LAW_SIZE
 from isopleth.cli.run import Run
 from isopleth.conditional import ExpectedCells, LawsGiven
+from isopleth.core.errors import warnings_about_answer
 from isopleth.files.file_table import FileTable
 from isopleth.tasks.expected_values import Expectation
 
@@ -24,9 +25,10 @@ def expect(run: Run, file: Path, given: list[str], confidence_level: float, size
     table = replace(run.read(file, gaps=False), named=True)  # columns of arrays are given by the names of the file
     known = values_of(given, table.schema, limits=True)
     run.stage("fitting")
-    asked = LawsGiven(known, max_samples=size or LAW_SIZE).fit(table.frame)
+    with warnings_about_answer() as doubts:
+        asked = LawsGiven(known, max_samples=size or LAW_SIZE).fit(table.frame)
     values = recorded_values(asked, table, confidence_level, bool(asked.beyond))
-    found = Expectation(asked, known, len(table), confidence_level, values)
+    found = Expectation(asked, known, len(table), confidence_level, values, warnings=tuple(doubts))
     run.stage("writing")
     run.write(found)
     run.answer(found)

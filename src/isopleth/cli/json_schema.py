@@ -16,7 +16,10 @@ from isopleth.results.result import Result
 _COMMON = {"result": Key("string", "kind of the result"), "isopleth": Key("string", "version")}
 _NO_KEYS: dict[str, Key] = {}
 _NO_OTHERS: dict[str, dict[str, Key]] = {}
-_SUMMARY = {"summary": Key("list of string", "the finding in sentences")}
+_SUMMARY = {
+    "summary": Key("list of string", "the finding in sentences"),
+    "warnings": Key("list of string", "those of them that say that the answer may not hold for these data"),
+}
 _TABLE_ROWS = {
     "table_rows": Key("integer", "rows of the whole table; --top says of how many of them the first are printed")
 }

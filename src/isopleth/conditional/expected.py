@@ -17,7 +17,7 @@ from isopleth.conditional.forest import Growth
 from isopleth.conditional.imputer import KnownRange, table_schema
 from isopleth.conditional.target import classes, decoded_target
 from isopleth.core.budget import Budget
-from isopleth.core.errors import InputError, meant, probability, quoted, warn_user
+from isopleth.core.errors import InputError, meant, probability, quoted, warn_about_answer
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.laws import interpolated
 from isopleth.core.progress import AtMost, Progress
@@ -260,7 +260,7 @@ class LawsGiven:
                     f"{{parameter}} has no value for column {name!r}; leave the column out.", parameter="given"
                 )
             if column.kind == "categorical" and found[j] == len(column.levels):
-                warn_user(
+                warn_about_answer(
                     "{parameter} has a word for {column} that no training row has",
                     parameter="given",
                     column=column.name,

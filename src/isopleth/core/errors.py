@@ -7,7 +7,9 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -212,6 +214,30 @@ class DataWarning(_Told, UserWarning):
 def warn_user(message: object, category: type[Warning] = DataWarning, **about: Any) -> None:
     """Warn at the first line outside the library; `about` are fields of the warning."""
     warnings.warn(category(message, **about), stacklevel=caller_level())
+
+
+# Sentences of the warnings about an answer, while the task that gives it runs.
+_ABOUT_ANSWER: ContextVar[list[str] | None] = ContextVar("about_answer", default=None)
+
+
+def warn_about_answer(text: str, **about: Any) -> None:
+    """Warn that an answer may not hold for these data; its result says so, too, since a warning may be hidden or lost."""
+    warn_user(text, **about)
+    kept = _ABOUT_ANSWER.get()
+    if kept is not None:
+        sentence = Message(text, **{name: value for name, value in about.items() if name != "hint"}).render()
+        kept.append(f"{sentence[0].upper()}{sentence[1:].removesuffix('.')}.")
+
+
+@contextmanager
+def warnings_about_answer() -> Iterator[list[str]]:
+    """Collect the sentences of warnings about an answer that are given inside, without the advice at their ends."""
+    kept = list[str]()
+    token = _ABOUT_ANSWER.set(kept)
+    try:
+        yield kept
+    finally:
+        _ABOUT_ANSWER.reset(token)
 
 
 class InputError(_Told, ValueError):

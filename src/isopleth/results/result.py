@@ -7,13 +7,14 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import wraps
 from html import escape
 from importlib.util import find_spec
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 
-from isopleth.core.errors import InputError
+from isopleth.core.errors import InputError, warnings_about_answer
 from isopleth.core.threads import slices
 from isopleth.results.charts import Chart
 from isopleth.results.keys import Fact, Key
@@ -92,6 +93,7 @@ class Content:
     notes: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """Output methods that the results of all tasks share.
 
@@ -100,7 +102,12 @@ class Result:
     data), ``_tables`` (the table as people read it, with what its columns mean) and ``_notes`` (what else to know). It sets
     ``kind`` and ``title``. Text,
     JSON, its schema, pages, and pictures of matplotlib are made from these. A task calls ``result.like(X)``, so that tables are
-    in the library of the frame X.
+    in the library of the frame X, and is decorated with :func:`keeps_warnings`.
+
+    Parameters
+    ----------
+    warnings : tuple of str, optional
+        Sentences of the warnings that the answer may not hold for these data, which the finding begins with.
 
     Attributes
     ----------
@@ -119,6 +126,8 @@ class Result:
     facts: ClassVar[dict[str, Fact]] = {}
     row_keys: ClassVar[dict[str, Key]] = {}
 
+    warnings: tuple[str, ...] = field(default=(), kw_only=True)
+
     def _columns(self) -> dict[str, Any]:
         """Return the columns of the table: arrays or lists of one length."""
         raise NotImplementedError
@@ -132,6 +141,10 @@ class Result:
     def _sentences(self) -> list[str]:
         """Return the finding in plain words."""
         raise NotImplementedError
+
+    def _said(self) -> list[str]:
+        """Return the sentences of the finding, and before them those of warnings about it."""
+        return [*self.warnings, *self._sentences()]
 
     def _tables(self) -> list[ShownTable]:
         """Return the tables as people read them."""
@@ -151,7 +164,7 @@ class Result:
 
     def content(self) -> Content:
         """Return everything that is shown of the result, as data."""
-        summary, tables = self._sentences(), self._tables()
+        summary, tables = self._said(), self._tables()
         notes = list(dict.fromkeys([*(words for table in tables for words in table.meanings()), *self._notes()]))
         return Content(self.title, summary, tables, self._charts(), self._used(), notes)
 
@@ -190,13 +203,15 @@ class Result:
         Returns
         -------
         dict
-            "result" (its kind), "isopleth" (the version), "summary" (sentences), numbers and words that depend on the kind,
+            "result" (its kind), "isopleth" (the version), "summary" (sentences), "warnings" (those of them that say that the
+            answer may not hold), numbers and words that depend on the kind,
             "table_rows" (rows of the whole table), and "table", a list with one dictionary a row, of the first `most`. A number
             that is missing or infinite is None.
         """
         import isopleth
 
-        found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._sentences()}
+        found = {"result": self.kind, "isopleth": isopleth.__version__, "summary": self._said()}
+        found["warnings"] = list(self.warnings)
         found |= {name: fact.value(self) for name, fact in self.facts.items()}
         columns, length = self._first_rows(most)
         return plain(found | {"table_rows": length, "table": self._with_whole_numbers(records(columns))})
@@ -222,7 +237,7 @@ class Result:
         table = self._tables()[0]
         rows = table_text(table, most)
         notes = [*table.meanings(briefly=True), *self._notes()]
-        return "\n\n".join(["\n".join(self._sentences()), *([rows] if rows else []), "\n".join(notes)]).rstrip()
+        return "\n\n".join(["\n".join(self._said()), *([rows] if rows else []), "\n".join(notes)]).rstrip()
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the result with matplotlib: all its pictures on a new figure, or the first one on `ax`.
@@ -283,8 +298,25 @@ class Result:
         rows = zip(*columns.values(), strict=True)
         body = "".join(f"<tr>{''.join(f'<td>{escape(cell_text(cell))}</td>' for cell in row)}</tr>" for row in rows)
         more = f"<p>{length - _SHOWN:,} more rows are in <code>table()</code>.</p>" if length > _SHOWN else ""
-        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        words = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._said())
         return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}</div>"
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R", bound=Result)
+
+
+def keeps_warnings(task: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a task such that its result keeps the warnings that the answer may not hold."""
+
+    @wraps(task)
+    def kept(*args: _P.args, **options: _P.kwargs) -> _R:
+        with warnings_about_answer() as sentences:
+            found = task(*args, **options)
+        vars(found)["warnings"] = tuple(dict.fromkeys([*found.warnings, *sentences]))
+        return found
+
+    return kept
 
 
 # Rows of a table of which a page has the first, before it is shortened further.

@@ -19,7 +19,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
 from isopleth.core.arrays import Backend, to_backend
-from isopleth.core.errors import Hint, InputError, listed, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, listed, quoted, warn_about_answer, warn_user
 from isopleth.core.interval_cells import Coarsening, IntervalCells, coarsened, coarsened_as, hides_most
 from isopleth.core.parameters import check_weights, column_labels, on_host
 from isopleth.core.rows import ALL_INTEGERS
@@ -457,7 +457,7 @@ def warn_of_times_apart(table: CheckedRows, least: np.ndarray, most: np.ndarray,
                 f"{{column}}: nearly all times are {'later' if first[j] > most[j] else 'earlier'} than those of the fit"
             )
             hint = Hint(f"fit without it, by {{exclude}}, unless {unless}", exclude=[str(name)])
-            warn_user(text, column=str(name), hint=hint)
+            warn_about_answer(text, column=str(name), hint=hint)
 
 
 def column_names(estimator: BaseEstimator) -> list[str]:

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
 from isopleth.core.dependence import Dependence
-from isopleth.core.errors import InputError, probability, warn_user, whole_number
+from isopleth.core.errors import InputError, probability, warn_about_answer, whole_number
 from isopleth.core.laws import normal_scores
 from isopleth.core.p_values import LEVEL, permutation_pvalue
 from isopleth.core.parameters import check_memory_limit, given_numbers
@@ -26,7 +26,7 @@ from isopleth.frames.compose import stein_transforms
 from isopleth.kernels import Kernel, get_kernel
 from isopleth.results.charts import Chart, Series
 from isopleth.results.keys import NUMBER, Fact, Key
-from isopleth.results.result import Result, ShownTable, shown
+from isopleth.results.result import Result, ShownTable, keeps_warnings, shown
 from isopleth.results.text import counted, ordinal
 from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
@@ -209,6 +209,7 @@ class SteinTestResult(Result):
         ]
 
 
+@keeps_warnings
 def stein_test(
     X: Any,
     score: Any,
@@ -450,7 +451,7 @@ def _flip(flip: str | float, each: float, n: int) -> float:
 def _warn_of_order(n: int, each: float, in_time: str, sorted_by_column: str) -> None:
     """Warn of neighbouring rows that are alike: the rows do not tell whether they follow each other or were sorted."""
     apart = ordinal(math.ceil(2.0 * each))
-    warn_user(
+    warn_about_answer(
         f"rows next to each other are alike: if they are in order of time, {n:,} of them say as much as about {n / each:,.0f} "
         f"independent rows, {in_time}, and every {apart} row alone is nearly independent",
         hint=f"if they are independent and were sorted by a column, such as a group, {sorted_by_column}",
@@ -466,7 +467,7 @@ def _warn_of_fit(score: Any) -> None:
     if is_density(fitted):
         remedy = "give the density itself, as in stein_test(X, density), which fits it anew to every resample"
     name = type(fitted).__name__
-    warn_user(
+    warn_about_answer(
         f"score is the gradient of a fitted {name}: if it was fitted to these rows, it follows them and the p-value is too large",
         hint=f"{remedy}; if it was fitted to other rows, give its scores of these rows as an array",
     )

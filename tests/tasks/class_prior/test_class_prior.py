@@ -166,7 +166,12 @@ class TestInput:
 
     def test_rows_of_a_class_that_was_not_labelled_are_noticed(self):
         with pytest.warns(DataWarning, match="no mixture of the labelled classes: a class may be missing"):
-            fitted().estimate(NEW - 12.0)
+            found = fitted().estimate(NEW - 12.0)
+        (said,) = found.warnings
+        assert said.startswith("These rows are no mixture of the labelled classes")
+        assert found.to_dict()["warnings"] == [said]
+        assert found.to_dict()["summary"][0] == found.text().splitlines()[0] == said
+        assert replace(found, by="region").warnings == found.warnings
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for seed in range(10):

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from isopleth.core.arrays import Array, Backend, to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.errors import probability, warn_user
+from isopleth.core.errors import probability, warn_about_answer
 from isopleth.core.p_values import anomaly_probabilities, benjamini_hochberg, conformal_p_values, storey_number
 from isopleth.core.progress import ReportsProgress
 from isopleth.core.rows import Rounding
@@ -546,7 +546,7 @@ class AnomalyDetector(ReportsProgress, TakesKinds, OutlierMixin, BaseEstimator):
             n = self._references()
             if float(fdr) * (n + 1) < 1.0:
                 what = "training rows" if self._groups is None else "groups of training rows"
-                warn_user(
+                warn_about_answer(
                     f"no row can be selected at a false discovery rate of {float(fdr):g}: {n} {what} give no "
                     f"p-value below 1/{n + 1}; expected at least {math.ceil(1.0 / float(fdr)) - 1} {what}."
                 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isopleth.results.result import keeps_warnings
 from isopleth.tables.checks import used_names
 from isopleth.tasks.anomaly.explanation import COLUMNS_A_ROW, Explanation
 from isopleth.tasks.anomaly.training_table import WithConstants
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from isopleth.tasks.anomaly.detector import AnomalyDetector
 
 
+@keeps_warnings
 def explanation(detector: AnomalyDetector, X: Any) -> Explanation:
     """Return what :meth:`AnomalyDetector.explain` answers."""
     table, rows = detector._enter(X, warn=False)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from isopleth.core.errors import InputError, quoted, warn_user
+from isopleth.core.errors import InputError, quoted, warn_about_answer
 from isopleth.core.scales import ScaledColumns, medians
 from isopleth.core.threads import interruptible
 from isopleth.tables.checks import CheckedRows, numbered_groups
@@ -35,7 +35,7 @@ def warn_of_new_gaps(table: CheckedRows, gap_codes: np.ndarray) -> None:
         return
     new = np.isnan(table.rows[:, -len(gap_codes) :]).any(axis=0) & np.isnan(gap_codes)
     if names := [name for name, is_new in zip(table.columns.categorical_names, new, strict=True) if is_new]:
-        warn_user(
+        warn_about_answer(
             f"words are missing in {quoted(names)}, where no row of the fit lacks one; they count as the most frequent word."
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from isopleth.core.arrays import to_numpy
-from isopleth.results.result import chosen_rows, index_of, shown_cells
+from isopleth.results.result import chosen_rows, index_of, keeps_warnings, shown_cells
 from isopleth.results.text import resolution_of
 from isopleth.tables.checks import CheckedRows, plain_names
 from isopleth.tasks.anomaly.certificate import CONFIDENCE
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _TIE = 1e-9  # scores that differ by less than this share are one
 
 
+@keeps_warnings
 def anomalies(detector: AnomalyDetector, X: Any, fdr: float, explain: int) -> Anomalies:
     """Return what :meth:`AnomalyDetector.anomalies` answers."""
     table, rows = detector._enter(X, warn=False)  # `select` warns

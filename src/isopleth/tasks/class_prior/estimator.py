@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from isopleth.core.arrays import to_numpy
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.errors import InputError, listed, probability, warn_user
+from isopleth.core.errors import InputError, listed, probability, warn_about_answer
 from isopleth.core.progress import Progress, ReportsProgress
 from isopleth.core.rows import merge_without_rounding
 from isopleth.core.scales import ScaledColumns, deviations, refuse_sizes
 from isopleth.core.threads import DEFAULT_N_JOBS, ONE_BLAS_THREAD
+from isopleth.results.result import keeps_warnings
 from isopleth.tables.checks import CheckedRows, TakesKinds, ends_of_times, enter, warn_of_times_apart
 from isopleth.tables.given import Given
 from isopleth.tables.row_encoding import RowEncoding
@@ -287,6 +288,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         refuse_sizes(scale, keep, encoding.name_at)
         return scale
 
+    @keeps_warnings
     def estimate(
         self, X: Any, confidence_level: float = 0.95, *, population: bool = False, by: Any = None
     ) -> ClassPriors:
@@ -361,7 +363,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         found = Shares.of(self._held_out, self._labels, self._calibrator(scores[..., :-1]), some)
         typical = scores[..., -1].mean(axis=1)
         if strangeness(self._typical, self._labels, typical, found.priors) > _STRANGE:
-            warn_user(
+            warn_about_answer(
                 f"these rows{whose} are no mixture of the labelled classes: a class may be missing among the labels, or the "
                 "classes may have changed; the shares are those of the nearest mixture."
             )
@@ -483,7 +485,7 @@ class ClassPriorEstimator(ReportsProgress, TakesKinds, BaseEstimator):
         new = np.isnan(rows).any(axis=0) & ~self._with_gaps
         if new.any():
             names = [repr(cell.name) for cell in self._encoding.cells if new[cell.place]]
-            warn_user(
+            warn_about_answer(
                 f"cells are missing in {listed(names)}, in which no labelled row lacks one; so they cannot tell classes apart."
             )
 

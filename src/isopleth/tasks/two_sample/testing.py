@@ -13,12 +13,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from isopleth.core.budget import DEFAULT_MEMORY_LIMIT, Budget
-from isopleth.core.errors import Hint, InputError, listed, probability, quoted, warn_user, whole_number
+from isopleth.core.errors import (
+    Hint,
+    InputError,
+    listed,
+    probability,
+    quoted,
+    warn_about_answer,
+    warn_user,
+    whole_number,
+)
 from isopleth.core.p_values import LEVEL
 from isopleth.core.parameters import check_memory_limit
 from isopleth.core.progress import Progress, checked_verbose
 from isopleth.core.threads import DEFAULT_N_JOBS, effective_n_jobs
 from isopleth.difference.samples import enter_both
+from isopleth.results.result import keeps_warnings
 from isopleth.tables.checks import (
     TIMES_APART,
     CheckedRows,
@@ -153,7 +163,7 @@ def _check_assignments(problem: TwoSampleProblem) -> None:
         )
     else:
         return
-    warn_user(message)
+    warn_about_answer(message)
 
 
 def _warn_of_dependence(found: SerialDependence | None, *, grouped: bool) -> None:
@@ -161,7 +171,7 @@ def _warn_of_dependence(found: SerialDependence | None, *, grouped: bool) -> Non
     if found is None:
         return
     some, whose = "give {groups}, such as", "the day or the week of each row"
-    warn_user(
+    warn_about_answer(
         f"rows that follow each other in {found.time!r} are alike, most in {found.column!r}: {found.rows:,} rows say as much "
         f"of its mean as about {found.effective:,} independent ones, so p-values are too small"
         + "; groups that last as long as the samples do not mend it"
@@ -181,12 +191,13 @@ def _warn_of_digits(problem: TwoSampleProblem) -> None:
         if known.max() - known.min() > _ULPS * np.spacing(np.abs(known).max()):
             found.append(in_quotes(cell.name))
     if found:
-        warn_user(
+        warn_about_answer(
             f"the values of {listed(found)} share their first eleven digits, and what is beyond these is taken as rounding; "
             "subtract a constant from them if the differences are meant."
         )
 
 
+@keeps_warnings
 def two_sample_test(
     X: Any,
     Y: Any,
