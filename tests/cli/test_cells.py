@@ -88,10 +88,13 @@ def test_sentences_about_cells_of_some_flagged_rows_say_of_how_many(orders, monk
     detector = AnomalyDetector(random_state=0).fit(table)
 
     def said(*flagged):
-        return flagged_rows.cells_of_flagged(detector, table, np.array(flagged), places, "line")[0]
+        return flagged_rows.cells_of_flagged(detector, table, np.array(flagged), {"line": places})[0]
 
     assert said(7, 0, 1, 2).startswith("In line 9 (total), of the 3 least likely flagged ones, a cell does not fit")
     assert "of the" not in said(7, 0, 1).split(" a cell")[0]
+    files = {"file": np.repeat(["a.csv", "b.csv"], [5, len(table) - 5]), "line": places}
+    of_files = flagged_rows.cells_of_flagged(detector, table, np.array([7]), files)[0]
+    assert of_files.startswith("In b.csv, line 9 (total) a cell does not fit")
 
 
 def test_rows_of_out_are_the_same_in_blocks_of_any_length(orders, tmp_path, monkeypatch):

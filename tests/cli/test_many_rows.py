@@ -79,6 +79,28 @@ def test_patterns_are_refused_in_a_sentence_where_one_file_is_needed(folder):
     assert "--plot takes one file" in refused("anomalies", folder / "part*.parquet", "--plot", folder / "p.png")
 
 
+def test_a_model_judges_the_files_of_a_pattern_as_one_file(folder, tmp_path):
+    shell.run("anomalies", folder / "all.parquet", "--save", model := tmp_path / "m.isopleth")
+    one = found(folder / "all.parquet", "--model", model, "--out", tmp_path / "one.csv")
+    many = found(folder / "part*.parquet", "--model", model, "--out", tmp_path / "many.csv")
+    assert many["flagged"] == one["flagged"]
+    assert (many["table"][0]["file"], many["table"][0]["row"]) == ("part1.parquet", N // 2 - 134 + 1)
+    one, many = pd.read_csv(tmp_path / "one.csv"), pd.read_csv(tmp_path / "many.csv")
+    np.testing.assert_array_equal(many["score"], one["score"])
+    assert many["file"].nunique() == 3
+
+
+def test_tables_of_one_name_are_told_apart_by_their_folders(folder, tmp_path):
+    """Both were called part*.parquet, and all.csv."""
+    (tmp_path / "later").mkdir()
+    table().to_csv(tmp_path / "later" / "all.csv", index=False)
+    table().to_parquet(tmp_path / "later" / "part0.parquet")
+    for name in ("all.csv", "part*.parquet"):
+        said = shell.run("compare", folder / name, tmp_path / "later" / name, "--resamples", 19).stdout
+        assert f"{folder.name}/{name}, after is" in " ".join(said.split())
+        assert f"later/{name}. spread" in " ".join(said.split())
+
+
 @pytest.mark.parametrize(
     ("command", "more"),
     [("describe", []), ("expect", ["--given", "town=x"]), ("cells", ["--top", "3"])],

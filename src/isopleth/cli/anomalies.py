@@ -49,13 +49,13 @@ def anomalies(
     explains = explain or run.report is not None  # a page explains the rows that it shows first
     as_text = explain and run.out is not None and run.out.suffix.lower() == ".csv"
     run.stage("reading")
-    refuse_with_patterns(file, model=model, reference=reference, plot=run.plot, report=run.report)
+    refuse_with_patterns(file, reference=reference, plot=run.plot, report=run.report)
     table: FileTable | SomeRows
     with of_this_version(model) if model else nullcontext():
         if model:
             detector = load_detector(model)
             table = run.read_for(file, schema_of(detector), cells=as_text)
-            found = judged(detector, table, run.places(len(table), table.lines), fdr)
+            found = judged(detector, table, run.places_of(table), fdr)
         elif reference or run.plot or run.report or not is_read_in_parts(file):
             detector, table = fitted(run, file, reference, contamination, as_text)
             run.stage("scoring")
@@ -156,11 +156,10 @@ def with_cells(
     detector: AnomalyDetector, table: FileTable | SomeRows, found: Anomalies, *, keep_laws: bool
 ) -> Anomalies:
     """Return the anomalies with sentences about the cells of flagged rows; `keep_laws` if the detector explains rows later."""
-    place, where = list(found.where.items())[-1]
     flagged = found.order[found.flagged[found.order]]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # they were shown when all rows were judged
-        sentences = cells_of_flagged(detector, table, flagged, where, place)
+        sentences = cells_of_flagged(detector, table, flagged, found.where)
     if not keep_laws:
         forget_reasons(detector)
     return with_fields(found, of_cells=sentences)

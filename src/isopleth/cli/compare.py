@@ -11,6 +11,7 @@ from isopleth.cli.run import Run
 from isopleth.cli.split import columns_of, read_parts
 from isopleth.core.errors import InputError, listed, quoted
 from isopleth.files.file_table import FileTable
+from isopleth.io.input_files import names_of_files
 from isopleth.tables.schema_changes import SchemaComparison, compare_schemas
 from isopleth.tables.time_text import as_datetime
 from isopleth.tasks import ShiftGiven
@@ -112,7 +113,8 @@ def _two_tables(
     """Read two tables, or two parts of one: both, how the schema changed, and what each is called."""
     if split is None:
         other = _other(a, b)
-        return *run.read_two(a, other, labels), (a.name, other.name)
+        before, after = names_of_files([a, other])
+        return *run.read_two(a, other, labels), (before, after)
     first, second, called = read_parts(run, _alone(a, b), split, labels)
     return first, second, compare_schemas(first.schema, second.schema), called
 

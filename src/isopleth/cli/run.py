@@ -165,14 +165,13 @@ class Run:
         cells: bool = False,
         labels: Mapping[str, str] = MappingProxyType({}),
     ) -> FileTable:
-        """Read the columns of a schema, such as that which a model was fitted on, as what they are there.
+        """Read the columns of a schema, such as that which a model was fitted on, as what they are there, of one file or many.
 
         `cells` says whether the table keeps its cells as they stand; `labels` are as for :meth:`read`.
         """
         with _naming_labels(labels):
-            reader = Reader(path, replace(self.options.of_schema(schema), labels=list(labels)))
-            table = reader.read(cells=cells)
-        match_by_position(reader)
+            how = replace(self.options.of_schema(schema), labels=list(labels))
+            table = read_files(path, how, cells=cells, then=match_by_position)
         self.keep(table.schema, table)
         tell(table)
         return table

@@ -50,10 +50,22 @@ def _say_keys_of_folders(pattern: Path, files: Sequence[Path]) -> None:
         )
 
 
-def read_files(path: Path, how: Reading, min_rows: int = 1, *, cells: bool = False) -> FileTable:
-    """Read a file, or those that match a pattern as one table in memory: all rows decide what each column is used as."""
-    first, *more = (Reader(name, how) for name in files_of(path))
+def read_files(
+    path: Path,
+    how: Reading,
+    min_rows: int = 1,
+    *,
+    cells: bool = False,
+    then: Callable[[Reader], None] = lambda reader: None,
+) -> FileTable:
+    """Read a file, or those that match a pattern as one table in memory: all rows decide what each column is used as.
+
+    `then` is called with the reader of each file once all are read.
+    """
+    first, *more = readers = [Reader(name, how) for name in files_of(path)]
     table = first.read(min_rows, cells=cells, more=more)
+    for reader in readers:
+        then(reader)
     return replace(table, source=path) if more else table
 
 

@@ -26,8 +26,9 @@ def names_of_files(paths: Sequence[Path]) -> list[str]:
     names = [path.name for path in paths]
     if len(set(names)) == len(names):
         return names
-    common = os.path.commonpath([path.parent for path in paths])
-    return [Path(os.path.relpath(path, common)).as_posix() for path in paths]
+    whole = [os.path.abspath(path) for path in paths]
+    common = os.path.commonpath([os.path.dirname(path) for path in whole])
+    return [Path(os.path.relpath(path, common)).as_posix() for path in whole]
 
 
 def check_source(path: str | os.PathLike[str], what: str = "file") -> Path:

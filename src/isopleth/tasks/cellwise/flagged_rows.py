@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ _ROWS, _MOST_FLAGGED, _MOST_NAMED = 1000, 200, 8
 _OF_RARE, _OF_ALL = 0.6, 0.1
 
 
-def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.ndarray, name: str) -> list[str]:
+def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, where: Mapping[str, Any]) -> list[str]:
     """Return sentences about the cells of flagged rows, by the laws of columns that explain rows too.
 
     Parameters
@@ -32,10 +33,8 @@ def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.
         The table.
     flagged : ndarray of int
         Its flagged rows, the least likely first.
-    places : ndarray of shape (n,)
-        Where the rows stand.
-    name : str
-        What that is: "line" or "row".
+    where : mapping of str to ndarray of shape (n,)
+        Columns that say where the rows stand: "line" or "row", and "file" where there are several.
     """
     rows = flagged[:_MOST_FLAGGED]
     if len(rows) == 0 or len(table) < 2:
@@ -51,10 +50,9 @@ def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.
     said = []
     if len(bad):
         bad = bad[np.argsort(chosen[bad], kind="stable")]
-        where = listed([f"{places[chosen[i]]} ({names[worst[i]]})" for i in bad], _MOST_NAMED)
-        lines = f"{name}s {where}" if len(bad) > 1 else f"{name} {where}"
+        where_bad = _places(where, chosen[bad], [names[worst[i]] for i in bad])
         said.append(
-            f"In {lines}{of_judged} a cell does not fit the others of its row; isopleth cells judges the cells of all rows."
+            f"In {where_bad}{of_judged} a cell does not fit the others of its row; isopleth cells judges the cells of all rows."
         )
     if kind := _kind(names, values, rare):
         said.append(
@@ -62,6 +60,18 @@ def cells_of_flagged(detector: Any, table: Any, flagged: np.ndarray, places: np.
             "others."
         )
     return said
+
+
+def _places(where: Mapping[str, Any], rows: np.ndarray, columns: list[str]) -> str:
+    """Return where rows stand, with a column of each, in words: rows of several files with their files."""
+    place, numbers = list(where.items())[-1]
+    cells = zip(rows.tolist(), columns, strict=True)
+    if "file" in where:
+        return listed(
+            [f"{where['file'][row]}, {place} {numbers[row]} ({column})" for row, column in cells], _MOST_NAMED
+        )
+    named = listed([f"{numbers[row]} ({column})" for row, column in cells], _MOST_NAMED)
+    return f"{place}s {named}" if len(rows) > 1 else f"{place} {named}"
 
 
 def _worst_flagged(X: Any, excess: np.ndarray, ordinary: np.ndarray) -> tuple[list[str], np.ndarray, np.ndarray]:

@@ -139,4 +139,9 @@ def _in_words(what: str, moved: float, wider: float) -> str:
     # The log of a standard deviation has half the variance of a mean.
     if abs(moved) >= np.sqrt(2.0) * abs(wider):
         return f"{'higher' if moved > 0 else 'lower'} by {abs(moved):.2g} {OPEN}"
-    return f"{'more' if wider > 0 else 'less'} spread, by a factor of {np.exp(wider):.2g}"
+    return f"{'more' if wider > 0 else 'less'} spread, by a factor of {_factor_text(np.exp(wider))}"
+
+
+def _factor_text(factor: float) -> str:
+    """Return a factor with as many digits as tell it from 1."""
+    return f"{factor:.2g}" if abs(factor - 1.0) >= 0.1 else f"{1.0 + float(f'{factor - 1.0:.1g}'):.6g}"
