@@ -12,6 +12,7 @@ import threading
 import time
 from contextlib import suppress
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ import pytest
 import forked
 from cli import shell
 from isopleth import KDE, DriftMonitor, read_table
+from isopleth.files.stream import NewWords, RowStream
 from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write
 from isopleth.tasks.drift import calibration as drift_calibration
@@ -402,10 +404,31 @@ def test_new_words_and_cells_that_are_no_times(mixed_reference):
     common = ("--reference", mixed_reference, "--window", 40, "--run-length", 4000)
     result = run(*common, rows=MIXED + "2024-02-03,purple,20.1,TRUE\n02.03.2024,red,NA,False\n")
     assert result.exit_code == 0, result.output
-    assert "'colour' (1)" in result.stderr
+    assert "line 2: colour has words that the reference does not have, 'purple'; they count" in result.stderr
     assert result.stdout == "2 rows, 0 alarms\n"
     wrong = run(*common, rows=MIXED + "2024-02-03,red,20.1,true\nmorning,red,1,false\n").stderr
     assert "standard input: column 'day' holds 'morning' in line 3; expected a time such as 2024-01-31 12:00" in wrong
+
+
+def test_each_new_word_of_a_stream_is_told_once(mixed_reference):
+    """Every batch of rows told again that there were new words, without saying which."""
+    stream = NewWords()
+    like = read_table(mixed_reference)
+
+    def told(*words):
+        lines = "".join(f"2024-02-03,{word},20.1,TRUE\n" for word in words)
+        tables = RowStream(like).batches(BytesIO((MIXED + lines).encode()))
+        return [sentence for table, _ in tables for sentence in stream.news(table)]
+
+    assert told("red") == []
+    (said,) = told("purple", "red", "purple")
+    assert said.endswith(
+        "line 2: colour has words that the reference does not have, 'purple'; they count as one more category."
+    )
+    assert told("purple") == []
+    assert "'pink'; they count" in told("purple", "pink")[0]
+    assert told(*map(str, range(30)))[0].endswith("further ones are not told.")
+    assert told("another") == []
 
 
 def test_a_missing_cell_is_a_row_unlike_all_others(reference):

@@ -31,7 +31,7 @@ from isopleth.cli.program import ShellWording, of_this_version, other_version, s
 from isopleth.cli.run import Run, refuse_same
 from isopleth.core.errors import InputError, printable
 from isopleth.files.file_table import FileTable
-from isopleth.files.stream import OddTally, RowStream
+from isopleth.files.stream import NewWords, OddTally, RowStream
 from isopleth.io import load, save
 from isopleth.io.output_files import atomic_write, check_target, remove_leftovers, sole_run
 from isopleth.results.text import counted, wrapped
@@ -151,9 +151,9 @@ def _watch(
 ) -> bool:
     """Process the rows of standard input, and return whether there was an alarm."""
     report.write(watching)
-    odd, begin = OddTally(), watching.state_.n_rows
+    odd, words, begin = OddTally(), NewWords(), watching.state_.n_rows
     for rows, error in batches:
-        for note in odd.news(rows):
+        for note in (*odd.news(rows), *words.news(rows)):
             say(note)
         if len(rows):
             alarms = _judged(watching, rows, times, begin, as_json)

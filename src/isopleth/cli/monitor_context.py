@@ -145,6 +145,7 @@ def located_warnings(rows: FileTable, first_row: int) -> Iterator[None]:
     """Show warnings of the block about rows of a stream, the first of which has a number, by the lines of these rows."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
+        warnings.filterwarnings("ignore", message="words that were not among")  # each is said once in a run
         yield
     for each in caught:
         said = each.message

@@ -40,6 +40,7 @@ from isopleth.tables.schema import Schema
 from isopleth.tables.unread import NO_ODD_CELLS, behind, refusal
 
 _KEPT = 100  # cells of a column of a long file that could not be read, and are kept to be named
+_MOST_NEW_WORDS = 20  # of a column of a stream that are told
 _BYTES = 2**16  # that are read from a stream at a time
 _STREAM = Path("standard input")
 _ENCODING = Hint("name its encoding with {encoding}", encoding=...)
@@ -194,6 +195,35 @@ class OddTally:
         message = refusal([(str(path), self._odd, self._place)])
         if message is not None:
             raise InputError(message)
+
+
+class NewWords:
+    """Words of an endless stream that its reference does not have; each is said once, and of a column at most so many."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, set[str]] = {}
+
+    def news(self, table: FileTable) -> list[str]:
+        """Return a sentence about each column with words that are new in these rows."""
+        names = table.schema.categorical_names
+        if not names:
+            return []
+        news, encoded = [], table.encoded()
+        for name, levels, codes in zip(names, table.schema.levels, encoded.codes.T, strict=True):
+            said = self._said.setdefault(str(name), set())
+            places = np.flatnonzero(codes == len(levels))
+            if not len(places) or len(said) >= _MOST_NEW_WORDS:
+                continue
+            words = map(str, table.data.column(str(name)).take(places).to_pylist())
+            new = [word for word in dict.fromkeys(words) if word not in said][: _MOST_NEW_WORDS - len(said)]
+            said.update(new)
+            if new:
+                last = "; further ones are not told" if len(said) == _MOST_NEW_WORDS else ""
+                news.append(
+                    f"{table.source}, {table.place(int(places[0]))}: {name} has words that the reference does not have, "
+                    f"{quoted(new)}; they count as one more category{last}."
+                )
+        return news
 
 
 class RowStream:
