@@ -206,6 +206,21 @@ def test_false_pages_are_as_rare_as_asked():
     assert pages <= 11  # Poisson of mean 4: one in 1,000
 
 
+def test_running_totals_are_left_out_since_all_later_rows_are_beyond_the_reference():
+    """A counter of requests had a page from the first rows of any stream on, without a word about what it is."""
+    first, second = stream("2025-01-06", 14, 5), stream("2025-01-20", 7, 6)
+    counts = np.random.default_rng(7).poisson(40.0, len(first) + len(second))
+    total = 1000 + np.cumsum(counts)
+    plain = DriftMonitor(context="time").fit(first)
+    with pytest.warns(DataWarning, match=r"'requests_total' is a running total.*it is left out; give its increments"):
+        watching = DriftMonitor(context="time").fit(first.assign(requests_total=total[: len(first)]))
+    with_total = second.assign(requests_total=total[len(first) :])
+    assert watching.update(with_total).to_dict()["table"] == plain.update(second).to_dict()["table"]
+    alone = first[["time"]].assign(requests_total=total[: len(first)])
+    with pytest.warns(DataWarning, match="give its increments to watch them"):
+        DriftMonitor(context="time").fit(alone)
+
+
 def test_a_holiday_that_is_named_is_no_incident():
     holiday = np.array(["no", "yes"])
     reference, later = stream("2025-01-06", 28, 7), stream("2025-02-03", 7, 8)

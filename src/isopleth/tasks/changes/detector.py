@@ -19,7 +19,6 @@ from isopleth.core.rows import without_rounding
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
-from isopleth.tasks.changes.counters import increments, is_running_total
 from isopleth.tasks.changes.given_columns import GivenColumns, GivenLeft, follows, split_given
 from isopleth.tasks.changes.periods import check_period
 from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
@@ -29,6 +28,7 @@ from isopleth.tasks.changes.seasons_beside import TIME as SEASONS
 from isopleth.tasks.changes.series import ObservedSeries, prepared, scaled, without_seasons
 from isopleth.tasks.changes.steps import Grid, grid_of, split_times
 from isopleth.tasks.changes.zones import stored_times
+from isopleth.tasks.running_totals import increments, is_running_total
 
 # Fewest steps of a series. A reference has at least this share of its length, or this many steps.
 _SHORTEST = 6

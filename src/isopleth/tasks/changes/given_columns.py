@@ -19,8 +19,8 @@ import numpy as np
 from isopleth.core.arrays import to_numpy
 from isopleth.core.errors import InputError, listed, meant
 from isopleth.tables.given import Given
-from isopleth.tasks.changes.counters import increments, is_running_total
 from isopleth.tasks.changes.preparation import TO_SIGMA
+from isopleth.tasks.running_totals import increments, is_running_total
 
 # Fewest steps of a block, and most blocks. A day of minutes or of hours, in which a load rises and falls, is in few of them.
 _STEPS_A_BLOCK, _MOST_BLOCKS = 40, 30

@@ -1,4 +1,4 @@
-"""Running totals, such as a meter or a counter of requests: changes are sought in their increments."""
+"""Running totals, such as a meter or a counter of requests: columns that never fall but for resets, and their increments."""
 
 from __future__ import annotations
 

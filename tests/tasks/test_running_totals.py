@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from isopleth import ChangePointDetector
-from isopleth.tasks.changes.counters import increments, is_running_total
+from isopleth.tasks.running_totals import increments, is_running_total
 
 
 def rises(seed, factor):
