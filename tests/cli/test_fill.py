@@ -312,3 +312,20 @@ def test_a_table_without_gaps_has_an_empty_list(tmp_path):
     table = written(tmp_path / "t.csv", {"x": X.round(3), "y": (X**2).round(3)})
     fine("fill", table, "--out", tmp_path / "o.csv", "--filled", tmp_path / "cells.csv")
     assert cells(tmp_path / "cells.csv") == [["line", "column", "value", "low", "high", "probability"]]
+
+
+def test_means_that_a_few_far_cells_decide_are_said_in_the_answer(tmp_path):
+    ph = np.append(np.random.default_rng(5).normal(7.4, 0.1, 200).round(2), 7450.0)
+    cells = {"temp": [f"{20.0 + i % 9}" for i in range(211)], "ph": [*map(str, ph.tolist()), *[""] * 10]}
+    how = (
+        "fill",
+        written(tmp_path / "a.csv", cells),
+        "--strategy",
+        "mean",
+        "--out",
+        tmp_path / "b.csv",
+        "--json",
+        "--quiet",
+    )
+    (said,) = json.loads(run(*how).stdout)["warnings"]
+    assert said.startswith("10 of the 10 means that fill column 'ph' are outside")

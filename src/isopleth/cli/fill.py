@@ -14,7 +14,7 @@ from isopleth.cli.options import LAW_SIZE
 from isopleth.cli.run import Run, refuse_same
 from isopleth.cli.split import columns_of
 from isopleth.conditional import DensityImputer
-from isopleth.core.errors import InputError, quoted
+from isopleth.core.errors import InputError, quoted, warnings_about_answer
 from isopleth.core.steps import TIME_STEPS, recorded_step
 from isopleth.files.file_table import FileTable
 from isopleth.files.new_cells import refuse_lost_limits
@@ -51,11 +51,13 @@ def fill(
     run.stage("fitting")
     imputer = DensityImputer(strategy, limits=limits, max_samples=size or LAW_SIZE, random_state=seed)
     whole = with_ends = table.data
-    ends, chances, fitted = dict[str, str](), None, 0
+    ends, chances, fitted, doubts = dict[str, str](), None, 0, list[str]()
     if gaps.missing.any():
         fitted = imputer.fit((known_rows or table).frame).n_samples_fit_
         run.stage("filling")
-        whole = with_ends = _with_decimals(imputer.transform(table.frame), table, gaps.missing, known_rows or table)
+        with warnings_about_answer() as doubts:
+            filled_table = imputer.transform(table.frame)
+        whole = with_ends = _with_decimals(filled_table, table, gaps.missing, known_rows or table)
         if interval or filled is not None:
             found_ends = imputer.impute_interval(table.frame, confidence_level)
             with_ends, ends = _with_intervals(whole, found_ends, table, gaps.missing, known_rows or table)
@@ -70,6 +72,7 @@ def fill(
     rows_of_laws = None if known_rows is None else len(known_rows)
     drawn = imputer.max_samples == fitted < len(known_rows or table)
     found = FilledCells(table.names, counts, len(table), left, gaps.kept, gaps.within, fitted, rows_of_laws, drawn)
+    found = replace(found, warnings=tuple(doubts))
     run.write(found)
     run.answer(found, out=str(run.out), filled_cells=None if filled is None else str(filled))
 

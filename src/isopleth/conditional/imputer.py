@@ -19,7 +19,7 @@ from isopleth.conditional.exact import ExactCells
 from isopleth.conditional.fit_rows import MOST_ROWS, drawn_for_columns
 from isopleth.conditional.forest import Growth
 from isopleth.core.budget import Budget
-from isopleth.core.errors import Hint, probability, warn_user
+from isopleth.core.errors import Hint, probability, warn_about_answer
 from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.interval_laws import IntervalPoints, is_positive
 from isopleth.core.laws import interpolated
@@ -399,7 +399,7 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         kind = self._kinds[j]
         farthest = displayed_cells(kind, known[[np.argmax(np.abs(known - np.median(known)))]])[0]
         told = f"{farthest:.6g}" if kind.kind == "numeric" else farthest
-        warn_user(
+        warn_about_answer(
             f"{far.sum():,} of the {len(far):,} means that fill {{column}} are outside the middle 90 % of what is likely there, "
             f"since a few cells far from all others decide them, such as {told}",
             column=str(kind.name),
