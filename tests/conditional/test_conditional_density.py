@@ -290,3 +290,33 @@ def test_prices_of_articles_with_few_rows_are_known_as_exactly_as_they_repeat(ro
     low, high = law.predict_interval(table[new], 0.9)
     assert np.mean((low <= price[new]) & (price[new] <= high)) > 0.8
     assert np.median(np.abs(np.log(law.predict(table[new]) / price[new]))) < 0.04
+
+
+def fixed_prices(rng, articles, rows):
+    article = np.repeat(np.arange(articles), rows + 1)
+    price = np.exp(rng.normal(3.0, 1.0, articles)).round(2)[article]
+    return pd.DataFrame({"article": [f"A{k}" for k in article]}), price, np.arange(len(article)) % (rows + 1) == 0
+
+
+@pytest.mark.parametrize(("articles", "rows"), [(20, 50), (150, 6)])
+def test_fixed_prices_of_articles_are_known_from_the_article_alone(articles, rows):
+    """Equal rows of an article and its price were taken for copies of one row, which tells nothing: the median was 65 % off."""
+    table, price, new = fixed_prices(np.random.default_rng(12), articles, rows)
+    law = ConditionalDensity(n_estimators=30, n_jobs=1).fit(table[~new], price[~new])
+    off = np.abs(law.predict(table[new]) / price[new] - 1.0)
+    assert np.median(off) < 0.005
+    assert np.quantile(off, 0.9) < 0.05
+    assert np.mean(law.log_prob(table[new], price[new])) > -1.0  # that of all prices together is -4.6
+
+
+def test_copies_of_rows_whose_words_do_not_decide_tell_nothing_new():
+    rng = np.random.default_rng(13)
+    word = rng.integers(0, 6, 240)
+    table, y = pd.DataFrame({"word": [f"w{k}" for k in word]}), word + rng.normal(size=240)
+    once = ConditionalDensity(n_estimators=30, n_jobs=1).fit(table, y)
+    many = np.repeat(np.arange(240), 4)
+    often = ConditionalDensity(n_estimators=30, n_jobs=1).fit(table.iloc[many], y[many])
+    new = pd.DataFrame({"word": ["w0", "w3"]})
+    for one, other in zip(once.predict_interval(new), often.predict_interval(new), strict=True):
+        np.testing.assert_allclose(one, other, atol=0.35)
+    assert abs(once.log_prob(new, [0.0, 3.0]) - often.log_prob(new, [0.0, 3.0])).max() < 0.2

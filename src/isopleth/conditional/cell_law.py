@@ -65,7 +65,7 @@ class CellLaw:
         Where `upper` differs from the target, the cell is the interval between them.
         `growth` is that of the forests, of which a number has as many as `forests` says, "auto" for two with few rows.
         """
-        sample = Sample.of(rows, target, weights, upper)
+        sample = Sample.of(rows, target, weights, upper, n_numeric)
         small = len(sample.target) <= _SMALL if forests == "auto" else forests == 2
         if column.kind == "categorical":
             law: Any = WordLaw.fit(sample, n_numeric, len(column.levels), growth)

@@ -144,6 +144,10 @@ class GapLines:
                 Z[rows, j] = np.clip(Z[rows] @ self.slopes[j], -_FARTHEST, _FARTHEST)
 
 
+# Share of the pairs of rows equal in the given columns that have one target, from which these columns decide it.
+_DECIDED = 0.5
+
+
 @dataclass(frozen=True)
 class Inputs:
     """Inputs of the columns that vary, in an order that does not depend on that of the table."""
@@ -278,11 +282,19 @@ class Sample:
         return dict(zip(again.tolist(), first[self.place[again]].tolist(), strict=True))
 
     @classmethod
-    def of(cls, rows: np.ndarray, target: np.ndarray, weights: np.ndarray, upper: np.ndarray | None = None) -> Self:
+    def of(
+        cls,
+        rows: np.ndarray,
+        target: np.ndarray,
+        weights: np.ndarray,
+        upper: np.ndarray | None = None,
+        n_numeric: int | None = None,
+    ) -> Self:
         """Merge rows that are equal with their targets: a copy must not tell what its original holds.
 
         Rows of common words and values repeat by themselves, and each of them is a row of its own: of equal rows as many are
-        independent as would be equal if the columns were.
+        independent as would be equal if the columns were, or the given ones where these hold a word (a column from `n_numeric`
+        on) and decide the target, as articles decide their prices.
         """
         ends = target[:, None] if upper is None or (upper == target).all() else _finite(target, upper)
         gaps = np.isnan(rows)
@@ -305,10 +317,28 @@ class Sample:
             low, high = _with_infinite(found[:, d + len(lacking) :])
         mass = mass * max(1.0, len(mass) / mass.sum())  # weights of a small sum are shares
         # Both ends of an interval are one cell.
-        independent = np.minimum(mass, np.maximum(_expected_copies(found[:, : d + len(lacking) + 1], mass), 1.0))
+        given = found[:, : d + len(lacking)]
+        expected = _expected_copies(found[:, : d + len(lacking) + 1], mass)
+        if n_numeric is not None and (varying >= n_numeric).any():
+            expected = _expected_where_decided(given, mass, expected)
+        independent = np.minimum(mass, np.maximum(expected, 1.0))
         columns = np.append(varying[order[order < d]], constant)
         weights = mass * (independent.sum() / mass.sum())
         return cls(kept, low, high, weights, np.maximum(independent, 1.0), place, columns)
+
+
+def _expected_where_decided(given: np.ndarray, mass: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """Return the copies that are expected of rows whose given columns decide the target; `expected` where these do not.
+
+    They do if two rows that are equal in these columns nearly always have one target. Of each row the share is independent that
+    is of the rows equal in them.
+    """
+    _, _, place = distinct_rows(given, mass)
+    alike = np.bincount(place, mass)
+    pairs = float(alike @ alike - mass @ mass), float(alike @ alike - alike.sum())
+    if pairs[1] <= 0.0 or pairs[0] > (1.0 - _DECIDED) * pairs[1]:
+        return expected
+    return np.asarray(mass * np.minimum(1.0, _expected_copies(given, mass) / alike[place]))
 
 
 def _expected_copies(rows: np.ndarray, mass: np.ndarray) -> np.ndarray:
