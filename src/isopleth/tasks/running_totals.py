@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+
+from isopleth.core.errors import quoted, warn_user
 
 # Fewest increments above 0, and their least share of all steps: a few levels one above the other are no total.
 _LEAST, _LEAST_SHARE = 20, 0.1
@@ -39,3 +44,12 @@ def increments(column: np.ndarray) -> np.ndarray:
     rises = np.diff(column, prepend=np.nan)
     fell = rises < -_ROUNDING * np.nanmax(np.abs(column))
     return np.where(fell, np.nan, np.maximum(rises, 0.0))
+
+
+def warn_of_totals(names: Sequence[Any], *, left_out: bool) -> None:
+    """Warn a monitor of running totals in its reference, and say whether they are left out."""
+    one = len(names) == 1
+    are, them = ("is a running total", "it is") if one else ("are running totals", "they are")
+    text = f"{quoted(names)} {are}, and all later rows are beyond the reference"
+    hint = f"give {'its' if one else 'their'} increments to watch them"
+    warn_user(f"{text}: {them} left out" if left_out else text, hint=hint)

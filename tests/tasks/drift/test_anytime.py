@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from isopleth import InputError
+from isopleth.core.errors import DataWarning
 from isopleth.tasks import AnytimeDriftMonitor
 from isopleth.tasks.drift import anytime
 
@@ -157,3 +158,10 @@ def test_names_of_columns_and_refusals():
     other.state_ = monitor.state_
     with pytest.raises(InputError, match="state_ is not of this monitor"):
         other.update(rng.normal(size=(3, 2)))
+
+
+def test_a_running_total_in_the_reference_is_warned_of():
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"a": rng.normal(size=200), "total": np.cumsum(rng.poisson(20.0, 200))})
+    with pytest.warns(DataWarning, match="'total' is a running total, .* give its increments to watch them"):
+        AnytimeDriftMonitor(random_state=0).fit(table)

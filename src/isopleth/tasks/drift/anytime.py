@@ -15,11 +15,12 @@ from sklearn.utils._param_validation import Interval
 from isopleth.core.errors import InputError
 from isopleth.core.rows import row_keys
 from isopleth.operators.features import GaussianFeatures
-from isopleth.tables.checks import enter
+from isopleth.tables.checks import enter, plain_names
 from isopleth.tables.row_encoding import RowEncoding
 from isopleth.tasks.drift.alarms import DriftAlarms, ReferenceColumns, StreamMonitor
 from isopleth.tasks.drift.calibration import spread
 from isopleth.tasks.drift.reference_context import ReferenceResiduals
+from isopleth.tasks.running_totals import is_running_total, warn_of_totals
 
 _FEWEST = 20
 # Rows of the reference from which bins and kernels are made; the others are compared with the stream.
@@ -197,6 +198,9 @@ class AnytimeDriftMonitor(StreamMonitor):
         shaping, compared = parts(len(table.rows))
         table = self._without_clocks(X, table)
         given = table.rows
+        names = plain_names(self) if table.columns is None else table.columns.numeric_names
+        if totals := [name for name, column in zip(names, given.T, strict=False) if is_running_total(column)]:
+            warn_of_totals(totals, left_out=False)
         self._encoding = encoding = RowEncoding.of_table(
             self, replace(table, rows=given[shaping]), compared=self.compare_missing
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from isopleth.context.indexed_ranks import IndexedRanks, regressors
 from isopleth.context.ranks import ContextRanks, RowContexts, small_counts
-from isopleth.core.errors import Hint, InputError, listed, meant, quoted, warn_user
+from isopleth.core.errors import Hint, InputError, listed, meant, quoted
 from isopleth.core.rows import row_keys
 from isopleth.tables.checks import CheckedRows
 from isopleth.tables.kinds import Column
@@ -22,7 +22,7 @@ from isopleth.tasks.drift.page import PageEvent
 from isopleth.tasks.drift.page_watch import CauseWatch
 from isopleth.tasks.drift.stream_rows import StreamRows
 from isopleth.tasks.drift.stream_times import StreamClock
-from isopleth.tasks.running_totals import is_running_total
+from isopleth.tasks.running_totals import is_running_total, warn_of_totals
 
 # Words for parts of a time, which name no column.
 PARTS_OF_TIME = ("hour", "weekday")
@@ -213,18 +213,10 @@ def _watched(every: Sequence[Column], named: Sequence[int], rows: np.ndarray) ->
 def _without_totals(every: Sequence[Column], places: list[int], rows: np.ndarray) -> list[int]:
     """Leave out running totals, of which every row of a stream is beyond the reference, unless no other column is left."""
     totals = [j for j in places if is_running_total(rows[:, j])]
-    if not totals:
-        return places
-    one, names = len(totals) == 1, quoted([every[j].name for j in totals])
-    left = len(totals) < len(places)
-    what = (
-        f"{names} {'is a running total' if one else 'are running totals'}, and all later rows are beyond the reference"
-    )
-    warn_user(
-        f"{what}: {'it is' if one else 'they are'} left out" if left else what,
-        hint=f"give {'its' if one else 'their'} increments to watch them",
-    )
-    return [j for j in places if j not in totals] if left else places
+    left = [j for j in places if j not in totals]
+    if totals:
+        warn_of_totals([every[j].name for j in totals], left_out=bool(left))
+    return left or places
 
 
 def _divided(
