@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isopleth.tables.rules import InOrder, NotNegative, Times, find_rules, rules_of_json, rules_to_json
+from isopleth.tables.rules import InOrder, NotNegative, Times, Words, find_rules, rules_of_json, rules_to_json
 
 
 def _has_a_sign(values):
@@ -93,3 +93,33 @@ def test_parts_of_an_equation_have_no_order():
     total = np.round(price * count, 2)
     total[:2] = price[:2] / 10.0
     assert _orders(price=price, count=count, total=total) == {}
+
+
+def _words(column):
+    levels, codes = np.unique(column, return_inverse=True)
+    return Words(tuple(levels.tolist()), codes)
+
+
+def test_rows_of_rare_words_count_in_what_is_said_of_words_that_tell_words():
+    """Words of few rows are no evidence for a rule; but "in all rows" has to hold for them, too."""
+    rng = np.random.default_rng(7)
+    member = rng.integers(0, 150, 700)
+    town = rng.choice(["Ayr", "Bath", "Cork"], 150)[member]
+    counts = np.bincount(member, minlength=150)
+    twice, thrice = (int(np.flatnonzero(counts[member] == k)[0]) for k in (2, 3))
+    once = np.flatnonzero(counts == 1)
+    for row in (twice, thrice):
+        town[row] = "Bath" if town[row] == "Ayr" else "Ayr"
+    cells = {"member": _words(np.char.mod("m%d", member)), "town": _words(town)}
+    (found,) = (each for each in find_rules(cells) if str(each.rule) == "member -> town")
+    assert len(found.broken) == 0
+    assert len(found.exceptions) == 2
+    assert thrice in found.exceptions
+    assert member[twice] in member[found.exceptions]
+    about = 700 - len(once)
+    assert found.rows_about == about
+    assert found.kept_in == (
+        f"{about - 2} of the {about} rows whose member stands in several rows"
+        if len(once)
+        else f"{about - 2} of {about} rows"
+    )

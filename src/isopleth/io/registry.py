@@ -82,6 +82,8 @@ _CLASSES = {
     "score.spaces": "CurlFree Diagonal",
     "score.statistics": "NystromStatistics",
     "solvers.regularizers": "LandweberIteration NuIteration SpectralCutoff Tikhonov",
+    "tables.elapsed": "Elapsed",
+    "tables.proportions": "Proportion",
     "tables.relations": "Relation",
     "tables.sums": "Sum",
     "tables.unread": "UnreadCells",

@@ -79,10 +79,11 @@ class Relation:
             if self.second is None:
                 return np.asarray(numbers[self.result] > numbers[self.first])
             away = np.abs(numbers[self.result] - self._combined(numbers))
-            return np.asarray(away > _tolerance(numbers[self.result], self.step))
+            return np.asarray(away > tolerance(numbers[self.result], self.step))
 
 
-def _tolerance(numbers: np.ndarray, step: float) -> np.ndarray:
+def tolerance(numbers: np.ndarray, step: float) -> np.ndarray:
+    """Return how far numbers may be from what a relation says of them: half a step, and the rounding of floating point."""
     return np.asarray(0.5 * step + 1e-9 * np.abs(numbers))
 
 
@@ -116,12 +117,12 @@ def _seconds(cell: Any) -> float:
 def relations_of(columns: Mapping[str, Sequence[Any]]) -> list[Relation]:
     """Find products and sums that hold in all or nearly all rows of a table, one for each result, and orders that hold in all."""
     numbers = numbers_of(columns)
-    return [*equations_of(numbers), *_orders(_varying(numbers)), *_orders(_varying(times_of(columns)))]
+    return [*equations_of(numbers), *_orders(varying(numbers)), *_orders(varying(times_of(columns)))]
 
 
 def equations_of(numbers: Mapping[str, np.ndarray]) -> list[Relation]:
     """Find products and sums that hold in all or nearly all rows of columns of numbers, one for each result."""
-    numbers = _varying(numbers)
+    numbers = varying(numbers)
     found: dict[str, Relation] = {}
     for relation in (*_equations(numbers), *broken_relations(numbers)):
         parts = [found[part] for part in (relation.first, str(relation.second)) if part in found]
@@ -138,12 +139,12 @@ def broken_relations(numbers: Mapping[str, np.ndarray]) -> dict[Relation, np.nda
 
 def nearly_all(numbers: Mapping[str, np.ndarray], few: float) -> Iterator[tuple[Relation, np.ndarray]]:
     """Yield equations that all rows keep but the share `few`, with the rows that break each."""
-    numbers = _varying(numbers)
+    numbers = varying(numbers)
     for relation in _equations(numbers, few):
         rows, result = np.flatnonzero(relation.breaks(numbers)), numbers[relation.result]
         parts = np.stack([numbers[relation.first], numbers[str(relation.second)]])
         with np.errstate(invalid="ignore"):  # gaps compare as False
-            informative = (np.abs(result - parts) > _tolerance(result, relation.step)).all(axis=0)
+            informative = (np.abs(result - parts) > tolerance(result, relation.step)).all(axis=0)
             if relation.less is not None:  # without a discount it is a product of two columns
                 informative &= numbers[relation.less] != 0.0
         informative[rows] = False
@@ -151,7 +152,7 @@ def nearly_all(numbers: Mapping[str, np.ndarray], few: float) -> Iterator[tuple[
             yield relation, rows
 
 
-def _varying(numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def varying(numbers: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the first columns that have two values."""
     found = {name: values for name, values in numbers.items() if np.fmin.reduce(values) < np.fmax.reduce(values)}
     return dict(list(found.items())[:_MOST_COLUMNS])
@@ -179,7 +180,7 @@ def _likely(
     if not numbers:
         return
     first_rows = np.stack([values[:_FIRST] for values in numbers.values()])
-    tolerance = np.stack([_tolerance(values, step) for values, step in zip(first_rows, steps, strict=True)])
+    within = np.stack([tolerance(values, step) for values, step in zip(first_rows, steps, strict=True)])
     most = 10 * few * _FIRST  # among the first rows a few may come together
     with np.errstate(invalid="ignore"):
         shares = [
@@ -190,12 +191,12 @@ def _likely(
         for i, j in combinations(range(len(first_rows)), 2):
             for sign, operate in _SIGNS.items():
                 found = operate(first_rows[i], first_rows[j])
-                for k in np.flatnonzero((np.abs(first_rows - found) > tolerance).sum(axis=1) <= most):
+                for k in np.flatnonzero((np.abs(first_rows - found) > within).sum(axis=1) <= most):
                     if k not in (i, j):
                         yield int(k), i, j, sign, None
             for less in shares:
                 found = first_rows[i] * first_rows[j] * (1.0 - first_rows[less])
-                for k in np.flatnonzero((np.abs(first_rows - found) > tolerance).sum(axis=1) <= most):
+                for k in np.flatnonzero((np.abs(first_rows - found) > within).sum(axis=1) <= most):
                     if len({int(k), i, j, less}) == 4:
                         yield int(k), i, j, "x", list(numbers)[less]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import permutations
 from typing import Any, ClassVar, Self
 
@@ -13,7 +13,9 @@ import numpy as np
 
 from isopleth.core.errors import InputError
 from isopleth.core.steps import recorded_step
+from isopleth.tables.elapsed import Elapsed, elapsed_of
 from isopleth.tables.kinds import Column
+from isopleth.tables.proportions import Proportion, proportions_of
 from isopleth.tables.relations import Relation, nearly_all, out_of_order_by_chance
 from isopleth.tables.spelling import case_forms, meant_words, misspelt
 from isopleth.tables.sums import Sum, sums_of
@@ -80,6 +82,7 @@ class Times:
 
     seconds: np.ndarray  # (n,): since 1970, NaN where a cell is missing
     zoned: bool  # whether they are instants: others are compared with each other only
+    origin: float = 0.0  # seconds since 1970 from which the encoded cells count
 
 
 # Columns by name: numbers, NaN where a cell is missing, words, or times.
@@ -92,7 +95,7 @@ def judged_cells(column: Column, values: np.ndarray) -> np.ndarray | Words | Tim
         return values
     if column.kind == "categorical":
         return Words((*map(str, column.levels), ""), np.where(np.isnan(values), -1, values).astype(np.intp))
-    return None if column.clock else Times(values + column.origin, column.zone is not None)
+    return None if column.clock else Times(values + column.origin, column.zone is not None, column.origin)
 
 
 class Rule(ABC):
@@ -118,6 +121,11 @@ class Rule(ABC):
     def breaks(self, cells: Cells) -> np.ndarray:
         """Return a mask of the rows that break it."""
 
+    def beyond(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, str]:
+        """Return masks of further rows that it is about and of those that break it, not judged, and which rows it is about."""
+        none = np.zeros(0, dtype=bool)
+        return none, none, ""
+
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as data for JSON."""
         return {"rule": self.kind, **asdict(self)}  # type: ignore[call-overload]
@@ -138,9 +146,9 @@ class Exact(Rule):
 
 @dataclass(frozen=True)
 class Equation(Exact):
-    """Sum, product or product with a discount of columns of numbers."""
+    """Sum or product of columns of numbers, with a discount or a constant factor, or the time from one column to another."""
 
-    relation: Relation
+    relation: Relation | Proportion | Elapsed
     kind: ClassVar[str] = "equation"
 
     def __str__(self) -> str:
@@ -153,11 +161,14 @@ class Equation(Exact):
 
     def judged(self, cells: Cells) -> np.ndarray:
         """Return a mask of the rows whose cells it needs are known."""
-        return ~np.isnan(np.stack([cells[name] for name in self.columns])).any(axis=0)
+        return ~np.isnan(np.stack(list(self._numbers(cells).values()))).any(axis=0)
+
+    def _numbers(self, cells: Cells) -> dict[str, np.ndarray]:
+        return {name: _as_numbers(cells[name]) for name in self.columns}
 
     def breaks(self, cells: Cells) -> np.ndarray:
         """Return a mask of the rows that break it by more than the rounding of the result."""
-        return self.relation.breaks(cells)
+        return self.relation.breaks(self._numbers(cells))
 
     @property
     def result(self) -> str:
@@ -166,7 +177,7 @@ class Equation(Exact):
 
     def solved_for(self, name: str, cells: Cells) -> np.ndarray:
         """Return what it says of one of its columns, not finite where the others do not tell."""
-        return self.relation.solved_for(name, cells)
+        return self.relation.solved_for(name, self._numbers(cells))
 
 
 @dataclass(frozen=True)
@@ -242,6 +253,27 @@ class Determines(OfTwoColumns):
         told = {word: place[second] for word, second in self.words.items()}
         return self.judged(cells) & (_as_words(cells[self.first]).as_codes_of(told) != other.as_codes_of(place))
 
+    def beyond(self, cells: Cells) -> tuple[np.ndarray, np.ndarray, str]:
+        """Return masks of other rows whose first word repeats, and of those that have not its most frequent second word.
+
+        They are too few to tell which word is right, but the rule does not hold where they differ.
+        """
+        one, two = _as_words(cells[self.first]), _as_words(cells[self.second])
+        known, judged = one.known & two.known, self.judged(cells)
+        repeated = known & (np.bincount(one.codes[known], minlength=len(one.levels) + 1)[one.codes] > 1)
+        further = repeated & ~judged
+        at, second = one.codes[further], two.codes[further]
+        pairs, place, counts = np.unique(at * len(two.levels) + second, return_inverse=True, return_counts=True)
+        first_row = np.full(len(pairs), len(at))
+        np.minimum.at(first_row, place, np.arange(len(at)))
+        words = pairs // max(len(two.levels), 1)
+        order = np.lexsort([first_row, -counts, words])
+        usual = order[np.append(True, np.diff(words[order]) > 0)[: len(order)]]
+        broken = np.zeros(len(known), dtype=bool)
+        broken[further] = ~np.isin(place, usual)
+        stands = (repeated | judged).sum() < known.sum()
+        return further, broken, f" whose {self.first} stands in several rows" * bool(stands)
+
     def says(self, cells: Cells, levels: Sequence[str]) -> np.ndarray:
         """Return the place among `levels` of the word that the first column tells, -1 where it tells none of them."""
         place = {word: k for k, word in enumerate(levels)}
@@ -270,6 +302,11 @@ class InOrder(OfTwoColumns):
         """Return a mask of the rows in which the first one is larger."""
         with np.errstate(invalid="ignore"):
             return np.asarray(self.apart(cells) < 0.0)
+
+
+def is_certain(rule: Rule, cells: Cells) -> bool:
+    """Tell whether a row that breaks a rule is wrong: equations, and orders of times; orders of numbers may be coincidences."""
+    return isinstance(rule, Exact) or (isinstance(rule, InOrder) and isinstance(cells[rule.first], Times))
 
 
 def _as_numbers(cells: Any) -> np.ndarray:
@@ -364,11 +401,38 @@ class FoundRule:
     rule: Rule
     rows: int  # rows that it judges
     broken: np.ndarray  # numbers of the rows that break it
+    # Further rows that it is about, too few of a word to judge by, and numbers of those in which it does not hold.
+    further: int = 0
+    contrary: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    about: str = ""  # which rows of the table it is about, if not all whose cells are known
+
+    @classmethod
+    def of(cls, rule: Rule, cells: Cells) -> Self:
+        """Return a rule with the rows of a table."""
+        further, contrary, about = rule.beyond(cells)
+        judged, broken = int(rule.judged(cells).sum()), np.flatnonzero(rule.breaks(cells))
+        return cls(rule, judged, broken, int(further.sum()), np.flatnonzero(contrary), about)
 
     @property
     def weight(self) -> float:
         """Evidence of a broken rule against a cell, in nats; greatest for a rule that hardly any row breaks."""
         return float(np.log(max(self.rows, 2) / max(len(self.broken), 1)))
+
+    @property
+    def rows_about(self) -> int:
+        """Number of rows that it is about."""
+        return self.rows + self.further
+
+    @property
+    def exceptions(self) -> np.ndarray:
+        """Numbers of all rows in which it does not hold, those among them that it does not judge."""
+        return np.union1d(self.broken, self.contrary).astype(np.intp)
+
+    @property
+    def kept_in(self) -> str:
+        """Number of rows that keep it, in words."""
+        kept = f"{self.rows_about - len(self.exceptions):,} of {'the ' * bool(self.about)}"
+        return f"{kept}{self.rows_about:,} row{'s' * (self.rows_about != 1)}{self.about}"
 
 
 def find_rules(cells: Cells, *, several: bool = False) -> list[FoundRule]:
@@ -378,25 +442,39 @@ def find_rules(cells: Cells, *, several: bool = False) -> list[FoundRule]:
     numbers = {name: values for name, values in untimed.items() if not isinstance(values, Words)}
     found = []
     of_one = () if several else (*_plain(numbers), *_single_words(untimed))
-    equations = list(_equations(numbers))
+    equations = list(_equations(numbers, times))
     orders = [*_orders(times), *_orders(numbers, [set(rule.columns) for rule in equations])]
     for rule in (*equations, *of_one, *_determined(untimed), *orders):
-        judged, broken = rule.judged(cells), np.flatnonzero(rule.breaks(cells))
-        found.append(FoundRule(rule, int(judged.sum()), broken))
+        found.append(FoundRule.of(rule, cells))
     return found
 
 
-def _equations(numbers: Cells) -> Iterator[Exact]:
+def _equations(numbers: Cells, times: Cells) -> Iterator[Exact]:
     """Yield equations and sums that nearly all rows keep, and that are not kept by chance."""
-    computed = set()
+    computed: dict[str, set[str]] = {}
     for relation, _ in nearly_all(numbers, _EQUATION):
         rule = Equation(relation)
         if not _is_by_chance(rule, relation.result, numbers):
-            computed.add(relation.result)
+            computed.setdefault(relation.result, set()).update(set(relation.columns) - {relation.result})
             yield rule
     for found in sums_of(numbers, _EQUATION, frozenset(computed)):
         if not _is_by_chance(AddsUp(found), found.parts[0], numbers):
+            if found.result is not None:
+                computed[found.result] = set(found.parts)
             yield AddsUp(found)
+    for proportion in map(Equation, proportions_of(numbers, _EQUATION, computed)):
+        if not _is_by_chance(proportion, proportion.result, numbers):
+            yield proportion
+    for elapsed in _times_between(numbers, times):
+        if not _is_by_chance(elapsed, elapsed.result, {**numbers, **times}):
+            yield elapsed
+
+
+def _times_between(numbers: Cells, times: Cells) -> Iterator[Equation]:
+    """Yield the columns of numbers that are the time between two columns, which both are instants or both are not."""
+    for zoned in (False, True):
+        alike = {name: each.seconds for name, each in times.items() if each.zoned == zoned}
+        yield from map(Equation, elapsed_of(numbers, alike, _EQUATION))
 
 
 def _is_by_chance(rule: Exact, name: str, numbers: Cells) -> bool:
@@ -571,6 +649,14 @@ def rules_to_json(found: Sequence[FoundRule]) -> str:
     return json.dumps({"rules": rules}, indent=1, ensure_ascii=False) + "\n"
 
 
+def _relation_of(fields: Mapping[str, Any]) -> Relation | Proportion | Elapsed:
+    """Return the relation of an equation by its fields."""
+    for kind, of_kind in (("factor", Proportion), ("unit", Elapsed)):
+        if kind in fields:
+            return of_kind(**fields)
+    return Relation(**fields)
+
+
 def rules_of_json(text: str, source: str) -> list[Rule]:
     """Return the rules of a text; InputError where it holds something else."""
     try:
@@ -580,7 +666,7 @@ def rules_of_json(text: str, source: str) -> list[Rule]:
             if entry["rule"] == OneOf.kind:
                 fields["words"] = tuple(fields["words"])
             if entry["rule"] == Equation.kind:
-                fields["relation"] = Relation(**fields["relation"])
+                fields["relation"] = _relation_of(fields["relation"])
             if entry["rule"] == AddsUp.kind:
                 fields["sum"] = Sum(**fields["sum"] | {"parts": tuple(fields["sum"]["parts"])})
             found.append(_KINDS[entry["rule"]](**fields))

@@ -69,15 +69,27 @@ def broken_relations_of(table: PlacedRows, encoded: EncodedTable | None = None) 
     return {str(relation): [table.place(int(row)) for row in rows] for relation, rows in found.items()}
 
 
-def several_columns(table: ReadTable, encoded: EncodedTable) -> list[tuple[str, int, list[str]]]:
-    """Return relations of columns that nearly all rows keep: in words, the rows that it judges, and where it is broken."""
+@dataclass(frozen=True)
+class KeptRelation:
+    """Relation of columns that all or nearly all rows keep."""
+
+    relation: str
+    rows: int  # that it is about
+    broken: list[str]  # where the rows stand in which it does not hold
+    kept_in: str  # how many rows keep it, in words
+
+
+def several_columns(table: ReadTable, encoded: EncodedTable) -> list[KeptRelation]:
+    """Return relations of columns that nearly all rows keep."""
     columns = [*table.schema.measured, *table.schema.worded]
     cells: dict[str, Any] = {}
     for column, values in zip(columns, [*encoded.numeric.T, *encoded.codes.T], strict=True):
         if (judged := judged_cells(column, values)) is not None:
             cells[str(column.name)] = judged
     return [
-        (str(found.rule), found.rows, [table.place(int(row)) for row in found.broken])
+        KeptRelation(
+            str(found.rule), found.rows_about, [table.place(int(row)) for row in found.exceptions], found.kept_in
+        )
         for found in find_rules(cells, several=True)
     ]
 
@@ -155,7 +167,7 @@ class TableDescription(Result):
         Value that looks like a code for missing cells, by column, and how often it occurs.
     broken : dict of str to list of str
         Products and sums of columns that hold in nearly all rows, and where the rows stand that break each.
-    relations : list of (str, int, list of str)
+    relations : list of KeptRelation
         Relations of columns that all or nearly all rows keep, the rows that each is about, and where the others stand.
     notes : list of str
         What was noticed when the kinds were decided.
@@ -191,7 +203,7 @@ class TableDescription(Result):
     distinct: np.ndarray
     codes: dict[str, tuple[float, int]]
     broken: dict[str, list[str]]
-    relations: list[tuple[str, int, list[str]]]
+    relations: list[KeptRelation]
     notes: list[str]
     limits: dict[str, LimitsOfColumn] = field(default_factory=dict)
     ends: dict[str, tuple[Any, Any]] = field(default_factory=dict)
@@ -273,9 +285,9 @@ class TableDescription(Result):
                 f"name it in missing (--missing {word})."
             )
         said += [
-            f"{relation} in {rows - len(places):,} of {counted(rows, 'row')}; not in {listed(places, _SHOWN_BROKEN)}."
-            for relation, rows, places in self.relations
-            if places and relation not in self.broken
+            f"{each.relation} in {each.kept_in}; not in {listed(each.broken, _SHOWN_BROKEN)}."
+            for each in self.relations
+            if each.broken and each.relation not in self.broken
         ]
         return said + relations_in_words(self.broken) + self.notes
 
@@ -318,12 +330,12 @@ class TableDescription(Result):
             "list of object",
             "relations of columns that all or nearly all rows keep",
             lambda found: [
-                {"relation": relation, "rows": rows, "broken": places} for relation, rows, places in found.relations
+                {"relation": each.relation, "rows": each.rows, "broken": each.broken} for each in found.relations
             ],
             {
                 "relation": Key("string", "the relation in words"),
                 "rows": Key("integer", "rows that it is about"),
-                "broken": Key("list of string", "where the rows stand that break it"),
+                "broken": Key("list of string", "where the rows stand in which it does not hold"),
             },
         ),
     }
@@ -339,13 +351,13 @@ class TableDescription(Result):
 
     def _sentences(self) -> list[str]:
         first = f"{self.source} has {counted(self.n_rows, 'row')} of {counted(len(self.names), 'column')}."
-        kept = [relation for relation, _, places in self.relations if not places]
+        kept = [each.relation for each in self.relations if not each.broken]
         said = [f"In all rows: {listed(kept, _SHOWN_BROKEN)}."] * bool(kept)
         return [first, *said, *(self.odd() or [_NOTHING]), *self._cells()]
 
     def _cells(self) -> list[str]:
         """Return a sentence about the command that finds wrong cells, where some may be wrong."""
-        wrong = self.codes or self.broken or any(places for _, _, places in self.relations)
+        wrong = self.codes or self.broken or any(each.broken for each in self.relations)
         return [
             "isopleth cells finds the cells that do not fit their rows, and says what would be usual there."
         ] * bool(wrong)

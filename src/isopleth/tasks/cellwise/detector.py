@@ -42,7 +42,8 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     in nats, with laws that do not know row i. So a rare article at its own price has no excess, and neither has a cell of a
     column that nothing tells. A rule that nearly all rows keep, such as a sum of columns or a word that tells another, adds
-    :math:`\log(n / \text{broken})` where it is broken. The score of a row is that of its worst cell. Wrong cells are known as
+    :math:`\log(n / \text{broken})` where it is broken; one cell of a row that breaks an equation is always flagged, unless
+    `threshold` is given. The score of a row is that of its worst cell. Wrong cells are known as
     cellwise outliers [1]_. Rows that are equal count once: copies do not vouch for each other.
 
     Parameters
@@ -166,8 +167,9 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _score_fit(self, table: CheckedRows) -> None:
         """Keep the scores of the cells of the fit, and the mistakes in its rows."""
-        self._scores_of_fit = self._model.evidence.scores(table, self._judged.excess, self._unread)
-        self._mistakes = mistakes_in(self._model, table, self._scores_of_fit, self._known)
+        self._scores_of_fit = self._model.scores(table, self._judged.excess, self._unread)
+        rows = JudgedTable(table, self._judged, self._scores_of_fit, self._unread)
+        self._mistakes = mistakes_in(self._model, rows, self._known)
 
     @property
     def _names(self) -> list[str]:
@@ -204,7 +206,7 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
 
     def _new_scores(self, table: CheckedRows, unread: dict[int, UnreadCells]) -> np.ndarray:
         """Return the scores of the cells of new rows, in the order of the table."""
-        return self._model.evidence.scores(table, self._model.judged(table).excess, unread)
+        return self._model.scores(table, self._model.judged(table).excess, unread)
 
     def _of_fit(self) -> JudgedTable:
         """Return the table of the fit, judged."""
@@ -219,14 +221,14 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
             kept = replace(table, rows=self._rows)  # the same rows need not be held twice
             return JudgedTable(kept, self._judged, self._scores_of_fit, unread)
         judged = self._model.judged(table)
-        return JudgedTable(table, judged, self._model.evidence.scores(table, judged.excess, unread), unread)
+        return JudgedTable(table, judged, self._model.scores(table, judged.excess, unread), unread)
 
     def _repairs(self, rows: JudgedTable) -> CellRepairs:
         """Return what is told of the cells of a table."""
         if rows.judged is self._judged:
             return repairs_of(self._model, rows, self._mistakes)
         known = np.zeros(len(rows.scores), dtype=bool)
-        return repairs_of(self._model, rows, mistakes_in(self._model, rows.table, rows.scores, known))
+        return repairs_of(self._model, rows, mistakes_in(self._model, rows, known))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the score of each row: minus the score of its worst cell, so that higher is more normal.

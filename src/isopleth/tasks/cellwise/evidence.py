@@ -98,10 +98,7 @@ class CellEvidence:
     def rules_in(self, table: CheckedRows) -> list[FoundRule]:
         """Return the rules with the rows of a table that break each."""
         cells = self.columns(table)
-        return [
-            FoundRule(found.rule, int(found.rule.judged(cells).sum()), np.flatnonzero(found.rule.breaks(cells)))
-            for found in self.rules
-        ]
+        return [FoundRule.of(found.rule, cells) for found in self.rules]
 
     def without_absent(self, table: CheckedRows, rows: np.ndarray) -> np.ndarray:
         """Return encoded rows with gaps where a 0 stands for a missing cell: it must not speak for or against other cells."""

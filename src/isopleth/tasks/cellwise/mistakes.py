@@ -28,13 +28,15 @@ _NEAR, _MOST_CELLS, _MOST_PARTNERS = 3.0, 6, 24
 # lead.
 _GAIN_OF_ONE, _GAIN_OF_TWO, _USUAL_BOUND, _LEAD = 5.0, 8.0, 6.0, 2.0
 # An undone cell is so many nats below its bound, and surprises by at most so many.
-_BELOW, _USUAL = 2.0, 2.5
+_BELOW, USUAL_SURPRISE = 2.0, 2.5
 # Share of the numbers of a column at each end that are not of its range if they are farther from the others than these from each
 # other: a year among ages makes no other year an age.
 _FEW = 0.02
 # Mistakes that are undone at once, about.
 _MOST_TRIED = 2**20
 _DAY = 86_400.0
+# Nats beyond its bound that count for a row that is known to be wrong.
+_CONDEMNED = 0.1
 
 # Takes what returns changed rows, by their numbers; the rows of the table that each was; and the row and the column of the cells
 # that are asked for. Returns the scores and the bounds of these cells.
@@ -51,6 +53,7 @@ class Mistake:
     columns: tuple[int, ...]  # of the encoded rows
     values: tuple[float, ...]
     said: str  # what it is, with the names of the columns in braces
+    computed: bool = False  # whether an equation says the values, which then keep it whatever is wrong
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def found_mistakes(
     reads: np.ndarray,
     solved: Sequence[Mistake] = (),
     dates: Mapping[int, float] | None = None,
+    condemned: np.ndarray | None = None,
 ) -> FoundMistakes:
     """Return the mistake of each row that one explains, and the scores of the row without it.
 
@@ -137,8 +141,12 @@ def found_mistakes(
         Further mistakes that may explain a row, such as a cell that does not keep an equation.
     dates : mapping of int to float, optional
         Columns of dates and times, and the seconds since 1970 from which their cells count.
+    condemned : ndarray of shape (n,), bool, optional
+        Rows that are wrong though no score is beyond its bound.
     """
     _, margin = worst_cells(scores, bounds)
+    if condemned is not None:
+        margin = np.where(condemned, np.maximum(margin, _CONDEMNED), margin)
     calm = margin <= 0.0
     columns = {j: NumberColumn.of(rows[calm, j]) for j in (*numbers, *(dates or ()))}
     doubted = np.flatnonzero(margin > -_NEAR)
@@ -154,12 +162,18 @@ def found_mistakes(
         for i in hopeful[margin[hopeful] > 0.0].tolist()
         for each in _of_date(i, j, float(rows[i, j]), origin, columns[j])
     ]
-    tried += [each for each in solved if margin[each.row] > 0.0]
+    tried += [each for each in solved if margin[each.row] > 0.0 and _in_range_of_dates(each, columns, dates or {})]
     tried.sort(key=lambda each: each.row)
     found = FoundMistakes({}, {})
     for some in _in_blocks(tried, _MOST_TRIED):
         found |= _explained(Undone.of(some, rows, scores, bounds, columns, len(numbers)), going_by, judge, standing)
     return found
+
+
+def _in_range_of_dates(mistake: Mistake, columns: Mapping[int, NumberColumn], dates: Mapping[int, float]) -> bool:
+    """Return whether the dates before a mistake are such as the others of their columns: a start is not moved to a wrong end."""
+    cells = zip(mistake.columns, mistake.values, strict=True)
+    return all(columns[j].low <= value <= columns[j].high for j, value in cells if j in dates)
 
 
 def _in_blocks(tried: Sequence[Mistake], most: int) -> Iterator[list[Mistake]]:
@@ -335,14 +349,16 @@ class Undone:
 
     def swappable(self, after: np.ndarray, bounds: np.ndarray) -> set[tuple[int, int]]:
         """Return the cells, by row and column, of swaps without which all their cells are usual, whatever each gains."""
-        fits = self.changed.sums(after > np.minimum(bounds - _BELOW, _USUAL)) == 0.0
+        fits = self.changed.sums(after > np.minimum(bounds - _BELOW, USUAL_SURPRISE)) == 0.0
         swaps = [each for each, usual in zip(self.tried, fits.tolist(), strict=True) if usual and len(each.columns) > 1]
         return {(each.row, j) for each in swaps for j in each.columns}
 
     def usual(self, after: np.ndarray, bounds: np.ndarray) -> np.ndarray:
         """Return whether all cells of each mistake are usual without it, by their scores and bounds then."""
         cells = self.changed
-        fits = (after <= np.minimum(bounds - _BELOW, _USUAL)) & (self.scores_of(cells) - after >= self.each[cells.row])
+        fits = (after <= np.minimum(bounds - _BELOW, USUAL_SURPRISE)) & (
+            self.scores_of(cells) - after >= self.each[cells.row]
+        )
         return cells.sums(~fits) == 0.0
 
     def standing(
@@ -377,13 +393,22 @@ def _chosen(
     """Return for each row the mistake that explains it far better than all that lead to other cells, and the scores then."""
     found, scores = {}, {}
     for row, group in groupby(range(len(tried)), key=lambda k: tried[k].row):
-        places = sorted(group, key=lambda k: -gains[k])
+        places = _without_computed(sorted(group, key=lambda k: -gains[k]), tried, usual & (gains >= 0.0))
         best = tried[places[0]]
         others = [k for k in places[1:] if not _same(tried[k], best)]
         lead = gains[places[0]] - gains[others[0]] if others else np.inf
         if usual[places[0]] and gains[places[0]] >= 0.0 and lead >= _LEAD:
             found[row], scores[row] = best, after(places[0])
     return FoundMistakes(found, scores)
+
+
+def _without_computed(places: list[int], tried: Sequence[Mistake], explains: np.ndarray) -> list[int]:
+    """Return the mistakes without those that an equation says, if another one explains the row.
+
+    That swapped cells, say, keep an equation hardly happens by chance, and each cell that is computed from the others keeps it.
+    """
+    others = [k for k in places if not tried[k].computed]
+    return others if any(explains[k] for k in others) else places
 
 
 def _same(one: Mistake, two: Mistake) -> bool:

@@ -18,15 +18,19 @@ from isopleth.core.interval_cells import IntervalCells
 from isopleth.core.interval_laws import IntervalPoints
 from isopleth.core.progress import Progress
 from isopleth.tables.checks import CheckedRows, enter, used_names
+from isopleth.tables.rules import Exact, Rule, is_certain
 from isopleth.tables.schema import Attached
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.bounds import CellBounds, precision
 from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
 from isopleth.tasks.cellwise.judged_rows import JudgedRows
 from isopleth.tasks.cellwise.margins import worst_cells
+from isopleth.tasks.cellwise.mistakes import USUAL_SURPRISE
 
 # What checks, rules and distinct rows of a table take, in tenths of the time of all three.
 _STEPS_OF_BEGIN = (1, 2, 7)
+# Nats beyond its bound of a cell that a broken equation alone condemns.
+_BEYOND = 0.1
 # Rows from which on cells are shown when they are asked for: as objects they take five times the memory of their numbers.
 _SHOWN_AT_ONCE = 20_000
 
@@ -83,6 +87,29 @@ class CellModel:
     def bounds_at(self, table: CheckedRows) -> np.ndarray:
         """Return the bound of each cell, (n, d), in the order of the table."""
         return self.bounds.at(table, self.evidence)
+
+    def scores(self, table: CheckedRows, excess: np.ndarray, unread: dict[int, UnreadCells]) -> np.ndarray:
+        """Return the scores of cells by the excess of encoded ones, beyond its bound for one cell of each broken equation.
+
+        A row that breaks an equation is wrong, whatever laws and bounds that follow the tails of other columns say; and many
+        rows that break it lower the evidence against each other. A bound that was given is kept.
+        """
+        scores, cells = self.evidence.scores(table, excess, unread), self.evidence.columns(table)
+        certain = [found.rule for found in self.evidence.rules if is_certain(found.rule, cells)]
+        if self.bounds.given is not None or not certain:
+            return scores
+        places = [np.array([self.evidence.names.index(name) for name in rule.columns]) for rule in certain]
+        broken, times = [np.flatnonzero(rule.breaks(cells)) for rule in certain], np.zeros(scores.shape, dtype=np.int8)
+        for rows, columns in zip(broken, places, strict=True):
+            times[np.ix_(rows, columns)] += 1
+        for rule, rows, columns in zip(certain, broken, places, strict=True):
+            if len(rows):
+                some = scores[np.ix_(rows, columns)]
+                bounds = self.bounds_at(table.take(rows))[:, columns]
+                surprise = self.evidence.excess(table.take(rows), excess[rows])[:, columns]
+                worst, beyond = _blamed(rule, some - bounds, surprise, times[np.ix_(rows, columns)])
+                scores[rows, columns[worst]] = bounds[np.arange(len(rows)), worst] + beyond
+        return scores
 
     def quantiles(self, table: CheckedRows, judged: CellJudgement, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """Return what the laws say is usual in some cells, (3, k)."""
@@ -143,6 +170,20 @@ def fitted_model(estimator: Any, entered: EnteredTable) -> tuple[CellModel, Cell
         )
     bounds = entered.bounds(estimator.threshold, rows[given.counted], judged.excess[given.counted, numbers])
     return CellModel(laws, evidence, bounds, entered.points, table.limits), judged.as_first(given.place)
+
+
+def _blamed(rule: Rule, margin: np.ndarray, surprise: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return for rows that break a rule which of its cells is blamed, and how far this one is to be beyond its bound.
+
+    It is a cell that breaks most rules, `times`; of several the result if no cell surprises, and the worst one otherwise.
+    """
+    most = times == times.max(axis=1, keepdims=True)
+    worst = np.where(most, margin, -np.inf).argmax(axis=1)
+    if isinstance(rule, Exact) and rule.result is not None:
+        result = rule.columns.index(rule.result)
+        worst = np.where(most[:, result] & (surprise.max(axis=1) <= USUAL_SURPRISE), result, worst)
+    own, largest = margin[np.arange(len(worst)), worst], margin.max(axis=1)
+    return worst, np.where(own == largest, np.maximum(own, _BEYOND), np.maximum(largest, 0.0) + _BEYOND)
 
 
 def _worst_of(table: CheckedRows, excess: np.ndarray, evidence: CellEvidence, bounds: CellBounds) -> np.ndarray:

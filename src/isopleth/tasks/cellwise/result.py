@@ -254,8 +254,8 @@ class CellFindings(Result):
             lambda found: found.rules_as_records(),
             {
                 "rule": Key("string", "the rule in words"),
-                "rows": Key("integer", "rows that it judges"),
-                "broken": Key("list", "lines (or rows) that break it"),
+                "rows": Key("integer", "rows that it is about"),
+                "broken": Key("list", "lines (or rows) in which it does not hold"),
             },
         ),
     }
@@ -278,7 +278,8 @@ class CellFindings(Result):
     def rules_as_records(self) -> list[dict[str, Any]]:
         """Return the rules in words, each with the rows that it judges and where it is broken."""
         return [
-            {"rule": str(found.rule), "rows": found.rows, "broken": self._places(found.broken)} for found in self.rules
+            {"rule": str(found.rule), "rows": found.rows_about, "broken": self._places(found.exceptions)}
+            for found in self.rules
         ]
 
     def _places(self, rows: np.ndarray) -> list[Any]:
@@ -362,14 +363,13 @@ class CellFindings(Result):
     def rules_in_words(self) -> list[str]:
         """Return a sentence about each rule that most rows keep and some break, and one about all equations and others kept."""
         name = next(iter(self.where))
-        broken = [found for found in self.rules if len(found.broken)]
+        broken = [found for found in self.rules if len(found.exceptions)]
         said = []
-        for found in sorted(broken, key=lambda each: len(each.broken)):
-            kept = found.rows - len(found.broken)
-            places = listed([str(place) for place in self._places(found.broken)], _MOST_PLACES)
-            which = name if len(found.broken) == 1 else f"{name}s"
-            said.append(f"{found.rule} in {kept:,} of {counted(found.rows, 'row')}; not in {which} {places}.")
-        whole = [str(found.rule) for found in self.rules if not len(found.broken) and len(found.rule.columns) > 1]
+        for found in sorted(broken, key=lambda each: len(each.exceptions)):
+            places = listed([str(place) for place in self._places(found.exceptions)], _MOST_PLACES)
+            which = name if len(found.exceptions) == 1 else f"{name}s"
+            said.append(f"{found.rule} in {found.kept_in}; not in {which} {places}.")
+        whole = [str(found.rule) for found in self.rules if not len(found.exceptions) and len(found.rule.columns) > 1]
         if whole:
             said.append(f"In all rows: {listed(whole, 5)}.")
         return said
@@ -388,8 +388,8 @@ class CellFindings(Result):
                     "Rules that nearly all rows keep",
                     {
                         "rule": [str(found.rule) for found in self.rules],
-                        "rows": [found.rows for found in self.rules],
-                        "broken": [len(found.broken) for found in self.rules],
+                        "rows": [found.rows_about for found in self.rules],
+                        "broken": [len(found.exceptions) for found in self.rules],
                     },
                 )
             )

@@ -11,17 +11,19 @@ import numpy as np
 from isopleth.core.steps import NEARLY_ALL_IN_STEPS, recorded_step
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.rules import Exact
+from isopleth.tables.rules import Exact, Times
 from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
+from isopleth.tasks.cellwise.margins import worst_cells
 from isopleth.tasks.cellwise.mistakes import FoundMistakes, Mistake, found_mistakes
-from isopleth.tasks.cellwise.model import CellModel
+from isopleth.tasks.cellwise.model import CellModel, JudgedTable
 
 # Cells of changed rows that are held at once, about.
 _CELLS = 2**21
 
 
-def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known: np.ndarray) -> FoundMistakes:
+def mistakes_in(model: CellModel, rows: JudgedTable, known: np.ndarray) -> FoundMistakes:
     """Return the mistakes that explain rows; `known` is a mask of those that the laws are fitted to."""
+    table = rows.table
     kinds = None if table.columns is None else [table.columns.columns[place].kind for place in table.order]
     numbers = [
         k for k in range(table.n_numeric) if k not in table.limits.columns and (kinds is None or kinds[k] == "numeric")
@@ -34,7 +36,8 @@ def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known:
         if column.kind == "time" and column.zone is None and not column.clock
     }
     judge = _Judge(model, table)
-    found = in_encoded_order(table, scores)
+    # What broken equations add to bring a cell beyond its bound is no evidence for one mistake more than for another.
+    found = in_encoded_order(table, model.evidence.scores(table, rows.judged.excess, rows.unread))
 
     def standing(at: np.ndarray, asked: np.ndarray) -> np.ndarray:
         out, own = np.where(np.isnan(table.rows[at]), np.nan, found[at]), known[at]
@@ -44,7 +47,9 @@ def mistakes_in(model: CellModel, table: CheckedRows, scores: np.ndarray, known:
         return out
 
     bounds, solved = in_encoded_order(table, model.bounds_at(table)), _solved(model.evidence, table)
-    return found_mistakes(table.rows, found, bounds, numbers, judge, standing, _reads(model, table), solved, dates)
+    condemned = worst_cells(in_encoded_order(table, rows.scores), bounds)[1] > 0.0
+    reads = _reads(model, table)
+    return found_mistakes(table.rows, found, bounds, numbers, judge, standing, reads, solved, dates, condemned)
 
 
 def _reads(model: CellModel, table: CheckedRows) -> np.ndarray:
@@ -91,12 +96,15 @@ def _solved(evidence: CellEvidence, table: CheckedRows) -> list[Mistake]:
         broken = np.flatnonzero(rule.breaks(cells))
         for name in rule.columns:
             k, said = evidence.place(table, name), solved_for(rule, name, cells)
-            found += [Mistake(int(i), (k,), (float(said[i]),), f"not {rule}") for i in broken if np.isfinite(said[i])]
+            known = broken[np.isfinite(said[broken])]
+            found += [Mistake(int(i), (k,), (float(said[i]),), f"not {rule}", computed=True) for i in known]
     return found
 
 
 def solved_for(rule: Exact, name: str, cells: dict[str, Any]) -> np.ndarray:
-    """Return what an equation says of one of its columns, in the step in which this is recorded."""
-    said = rule.solved_for(name, cells)
-    step = recorded_step(np.unique(cells[name][~np.isnan(cells[name])]), share=NEARLY_ALL_IN_STEPS)
+    """Return what an equation says of one of its columns, encoded, in the step in which numbers are recorded."""
+    said, column = rule.solved_for(name, cells), cells[name]
+    if isinstance(column, Times):
+        return said - column.origin
+    step = recorded_step(np.unique(column[~np.isnan(column)]), share=NEARLY_ALL_IN_STEPS)
     return np.round(np.rint(said / step) * step, 9) if step else said
