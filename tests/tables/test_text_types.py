@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from isopleth import InputError
-from isopleth.tables.amounts import amount_of
+from isopleth.tables.amounts import amount_of, unit_factor
 from isopleth.tables.cells import MISSING_NUMBERS, MISSING_WORDS
 from isopleth.tables.dates import calendar_day, calendar_form, calendar_share, moment_of
 from isopleth.tables.numerals import Numerals, numerals_of
@@ -107,7 +107,20 @@ def test_words_for_missing_cells_beside_numbers_and_times_are_said_with_their_ro
         ("5 km/h", 5.0),
         *(
             (text, None)
-            for text in ("3/5", "A12", "12-34", "1.2.3", "(5", "--5", "007cm", "10.0.0.1", "2024-01", "5 and 6")
+            for text in (
+                "3/5",
+                "A12",
+                "12-34",
+                "1.2.3",
+                "(5",
+                "--5",
+                "007cm",
+                "10.0.0.1",
+                "2024-01",
+                "5 and 6",
+                "85,l",
+                "7.kg",
+            )
         ),
     ],
 )
@@ -279,3 +292,44 @@ def test_a_stray_unit_in_a_column_of_plain_numbers_is_assumed_to_be_that_of_all(
         assert "on the assumption that the numbers without a unit are in" in str(found.notes[0])
     for stray in (["184 mmHg"], ["84 %"], ["84 mmHg", "84 kPa"]):  # not usual there, another number, and two units
         assert len(read([*plain, *stray]).unread) == len(stray)
+
+
+def test_numbers_without_the_unit_of_their_column_are_assumed_to_be_in_it_where_they_are_usual():
+    in_unit = [f"{20 + i % 50}.5 mg" for i in range(200)]
+    found = read([*in_unit, "31.5", "44.5", "69.5"])
+    assert found.values.to_pylist()[-3:] == [31.5, 44.5, 69.5]
+    assert found.unread is None
+    assert "'31.5' is read as the number 31.5, on the assumption that it is in mg, too, and so are 2 more" in str(
+        found.notes[-1]
+    )
+    assert read([*in_unit, "31.5", "0.031", "31500"]).unread.texts == ("0.031", "31500")
+    assert read([*[f"{text[:-3]} %" for text in in_unit], "31.5"]).unread.texts == ("31.5",)  # or a share of 31.5
+
+
+def test_units_that_differ_by_prefixes_are_converted_and_others_stay_unread():
+    found = read(
+        [*[f"{20 + i % 50}.5 \u00b5g/L" for i in range(200)], "0.0224 mg/L", "<0.004 mg/L", "31 g", "7 \u03bcg/l"]
+    )
+    assert found.values.to_pylist()[-4] == 22.4
+    assert found.censored.upper.tolist() == [4.0]
+    assert found.values.to_pylist()[-1] == 7.0
+    assert found.unread.texts == ("31 g",)
+    assert "'0.0224 mg/L' is converted to 22.4 \u00b5g/L, and so is 1 more" in str(found.notes[-1])
+
+
+@pytest.mark.parametrize(
+    ("unit", "other", "factor"),
+    [
+        ("mg/L", "\u00b5g/L", 1e3),
+        ("mg/dL", "mg/L", 10.0),
+        ("kWh", "MWh", 1e-3),
+        ("cm", "mm", 10.0),
+        ("mL", "l", 1e-3),
+        ("min", "in", None),
+        ("mmol/L", "mg/L", None),
+        ("g", "g/L", None),
+        ("kg", "lb", None),
+    ],
+)
+def test_prefixes_of_units_are_powers_of_ten(unit, other, factor):
+    assert unit_factor(unit, other) == (factor if factor is None else pytest.approx(factor, rel=1e-12))

@@ -11,6 +11,11 @@ BLANKS = "\u00a0\u2009\u202f '\u2019"
 _MINUS = r"\-\u2212\u2013"
 _CODES = "USD|EUR|GBP|CHF|JPY|CNY|INR|AUD|CAD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|BRL|MXN|ZAR|SGD|HKD|KRW|TRY|RUB|ILS"
 CURRENCY = rf"(?:[A-Z]{{0,2}}[$\u20ac\u00a3\u00a5\u20b9]|{_CODES}|Rs\.?)"
+# Prefixes of units as powers of ten, and the units that take them.
+_PREFIXES = {"p": -12, "n": -9, "u": -6, "m": -3, "c": -2, "d": -1, "": 0, "h": 2, "k": 3, "M": 6, "G": 9}
+_PREFIXED = re.compile(
+    rf"(?P<prefix>[{''.join(_PREFIXES)}]?)(?P<base>g|m|l|L|mol|eq|s|A|V|W|Wh|J|cal|Pa|bar|Hz|Bq|Sv|Gy|S|\u03a9)"
+)
 # A unit is one short word, or one such as km/h and m2; longer words stand apart from their number.
 _UNIT = (
     r"(?:[%\u2030]|\u00b0? ?[A-Za-z\u00b5\u03bc\u03a9]{1,4}(?:/[A-Za-z]{1,4})?[23\u00b2\u00b3]?|\u00b0|[A-Za-z]{5,12})"
@@ -77,10 +82,27 @@ def amount_of(text: str, decimal: str = ".") -> Amount | None:
     long = len(after) > 4 and after.isalpha()
     if (long and not found["gap"]) or (after and _CODE.match(digits)):
         return None
+    if found["after"] and after not in _MULTIPLES and core[-1] in ".,":  # in 85,l the unit is a digit that was misread
+        return None
     minus = found["open"] or found["trail"] or (found["sign"] or found["late"] or "+") != "+"
     value = float(digits) * _MULTIPLES.get(after, 1.0)
     side = "" if not found["limit"] else "below" if found["limit"][0] in "<\u2264" else "above"
     return Amount(-value if minus else value, found["before"] or "", "" if after in _MULTIPLES else after.strip(), side)
+
+
+def unit_factor(unit: str, other: str) -> float | None:
+    """Return how many of another unit one of a unit is, if prefixes alone differ, as in mg and kg; None otherwise."""
+    found, parts = 0, [re.split("/", each.replace("\u00b5", "u").replace("\u03bc", "u")) for each in (unit, other)]
+    if len(parts[0]) != len(parts[1]):
+        return None
+    for k, (one, two) in enumerate(zip(*parts, strict=True)):
+        if one == two:
+            continue
+        first, second = _PREFIXED.fullmatch(one), _PREFIXED.fullmatch(two)
+        if first is None or second is None or first["base"].replace("l", "L") != second["base"].replace("l", "L"):
+            return None
+        found += (_PREFIXES[first["prefix"]] - _PREFIXES[second["prefix"]]) * (-1) ** k
+    return 10.0**found
 
 
 def is_below_detection(text: str) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from isopleth.core.errors import Hint, Message, quoted
 from isopleth.core.rows import ALL_INTEGERS
-from isopleth.tables.amounts import Amount, amount_of, is_below_detection
+from isopleth.tables.amounts import Amount, amount_of, is_below_detection, unit_factor
 from isopleth.tables.numerals import Numerals, hold_lists
 from isopleth.tables.plain_numbers import plain_numbers, without_codes
 from isopleth.tables.text_column import NEARLY_ALL, TextColumn, Texts, TypedCells
@@ -24,7 +24,7 @@ from isopleth.tables.unread import CensoredCells
 FEW_WORDS = 20  # distinct cells up to which words that repeat among numbers, as in 0, 1, 2 and 3+, are words like them
 _RARE = 0.95  # least share of numbers beside which such words are rare, and said
 _FEWEST_NUMBERS = 5  # distinct numbers beside limits such as <0.5; with fewer of them these are classes
-# Quantiles of the plain numbers between which one with a unit is as usual as they are, and units that say another number.
+# Quantiles between which a number is as usual as the others of its column, and units that say another number.
 _USUAL, _SCALES = (0.05, 0.95), {"%", "\u2030"}
 _CODE = re.compile(r"[-+]?0[0-9]")
 
@@ -41,6 +41,7 @@ def read_amounts(column: TextColumn) -> TypedCells | None:
         amounts = [None if "," in word else amount for word, amount in zip(texts.words, amounts, strict=True)]
     _set_below_detection(amounts, column)
     unit = _unit(amounts, texts.counts)
+    amounts, converted = _in_one_unit(amounts, unit)
     read = np.array([amount is not None and _is_of(amount, unit) for amount in amounts], dtype=bool)
     limits = np.array([amount is not None and bool(amount.side) for amount in amounts], dtype=bool) & read
     strange, share = column.known(read)
@@ -51,9 +52,10 @@ def read_amounts(column: TextColumn) -> TypedCells | None:
             return None
         if few:
             return _as_words(column, strange, share)
-    stray = _with_a_stray_unit(amounts, read & ~limits, unit)
+    stray = _without_the_unit(amounts, read & ~limits, unit)
     read |= stray
     values, notes = _values(column, amounts, read & ~limits, unit)
+    notes += _notes_of_units(column, amounts, converted, stray, unit)
     values = without_codes(values, column.missing)
     found = as_days(column.name, values, "numeric" if column.asked or unit != ("", "") else None)
     kept = column.result(found.values, read, "numbers", [*notes, *found.notes])
@@ -103,20 +105,66 @@ def _is_of(amount: Amount, unit: tuple[str, str]) -> bool:
     return amount.unit == unit or (amount.unit == ("", "") and (bool(amount.side) or amount.value == 0.0))
 
 
-def _with_a_stray_unit(amounts: Sequence[Amount | None], read: np.ndarray, unit: tuple[str, str]) -> np.ndarray:
-    """Return a mask of the words of a column of plain numbers whose number is read without its unit.
+def _in_one_unit(amounts: Sequence[Amount | None], unit: tuple[str, str]) -> tuple[list[Amount | None], np.ndarray]:
+    """Return amounts in the unit of their column where theirs differs by a prefix, and a mask of these."""
+    out, converted = list(amounts), np.zeros(len(amounts), dtype=bool)
+    for i, amount in enumerate(amounts):
+        if amount is None or not all((amount.after, unit[1])) or amount.unit == unit or amount.before != unit[0]:
+            continue
+        factor = unit_factor(amount.after, unit[1])
+        if factor is not None:
+            out[i], converted[i] = (
+                replace(amount, value=float(f"{amount.value * factor:.15g}"), after=unit[1]),
+                factor != 1.0,
+            )
+    return out, converted
 
-    No other unit is in the column, and the number is in the middle of the plain ones, as it would not be in another unit.
+
+def _without_the_unit(amounts: Sequence[Amount | None], read: np.ndarray, unit: tuple[str, str]) -> np.ndarray:
+    """Return a mask of the words whose number is read though it has not the unit of its column.
+
+    These are numbers without a unit, or with the only unit in a column of plain numbers. They have to be in the middle of the
+    others, as they would not be in another unit, or in their range where most of them are in the middle.
     """
+    known = np.array([amount.value for amount, kept in zip(amounts, read, strict=True) if kept and amount is not None])
     units = [None if amount is None or amount.side else amount.unit for amount in amounts]
     stray = np.array([each not in (None, unit) for each in units], dtype=bool) & ~read
-    known = [amount.value for amount, plain in zip(amounts, read, strict=True) if plain and amount is not None]
     others = {units[i] for i in np.flatnonzero(stray).tolist()}
-    if unit != ("", "") or len(others) != 1 or _SCALES & set(*others) or len(known) < _FEWEST_NUMBERS:
+    if unit != ("", ""):
+        stray &= np.array([each == ("", "") for each in units], dtype=bool)
+    elif len(others) != 1 or _SCALES & set(*others):
         return np.zeros(len(read), dtype=bool)
+    if _SCALES & set(unit) or len(known) < _FEWEST_NUMBERS or not stray.any():
+        return np.zeros(len(read), dtype=bool)
+    values = np.array([np.nan if amount is None else amount.value for amount in amounts])
     low, high = np.quantile(known, _USUAL)
-    inside = [amount is not None and low <= amount.value <= high for amount in amounts]
-    return stray & np.array(inside, dtype=bool)
+    usual = (values >= low) & (values <= high)
+    if 2 * (usual & stray).sum() > stray.sum():
+        usual = (values >= known.min()) & (values <= known.max())
+    return np.asarray(stray & usual)
+
+
+def _notes_of_units(
+    column: TextColumn, amounts: Sequence[Amount | None], converted: np.ndarray, stray: np.ndarray, unit: tuple[str, str]
+) -> list[Message]:
+    """Return sentences about numbers in a column with a unit that have another one, or none."""
+    said = " ".join(filter(None, unit))
+    notes = []
+    for mask, text in (
+        (converted, f"is converted to {{shown:.15g}} {said}"),
+        (
+            stray if said else stray & False,
+            f"is read as the number {{shown:.15g}}, on the assumption that it is in {said}, too",
+        ),
+    ):
+        if mask.any():
+            first = int(np.flatnonzero(mask)[0])
+            amount, more = amounts[first], int(column.texts.counts[mask].sum()) - 1
+            others = f", and so {'are' if more > 1 else 'is'} {more:,} more" if more else ""
+            how = text.format(shown=float("nan") if amount is None else amount.value)
+            row, word = column.texts.first_row(first), column.texts.words[first]
+            notes.append(Message(f"{{column}}: {{value}} {how}{others}.", column=column.name, row=row, value=word))
+    return notes
 
 
 def _values(
