@@ -46,6 +46,9 @@ _RESIDUAL_WIDTHS, _RESIDUAL_CAUCHY, _LEAST_CAUCHY = (0.2, 0.6), 1.8, 0.01
 # times those that are nearly as far: tails of ordinary rows fall off without a gap. A cell is unlike its leaves up to this
 # density of their smoothed shares, which are this part of the pool.
 _FAR, _FEW, _NEAR, _APART, _UNLIKE, _LEAVES = 4.0, 0.02, 3.0, 2.0, 0.05, 4
+# The same for the cells themselves, in scores: where no column tells theirs, of three numbers that are ten times too large the
+# few ordinary rows beyond three deviations say nothing.
+_FAR_SCORE, _NEAR_SCORE = 5.0, 3.5
 # Steps of EM, and share of the weight that is spread evenly.
 _STEPS, _FLOOR = 80, 0.002
 # Coordinates of lines count as at most so many scores.
@@ -245,12 +248,7 @@ class ResidualDensity:
     def far(self) -> np.ndarray:
         """Mask of the residuals far from the others, where these are few on their side and no tail that falls off slowly."""
         away = (self.residuals - np.median(self.residuals)) * (_RESIDUAL_WIDTHS[0] / self.widths[0])
-        out = np.zeros(len(away), dtype=bool)
-        for beyond in (away, -away):
-            far, near = beyond > _FAR, (beyond > _NEAR) & (beyond <= _FAR)
-            if _APART * near.sum() <= far.sum() <= _FEW * len(far):
-                out |= far
-        return out
+        return _beyond_a_gap(away, _FAR, _NEAR)
 
     def knots(self, bins: NumberBins) -> tuple[float, float, int]:
         """Return the first trend between which masses are interpolated, the step, and their number.
@@ -299,6 +297,16 @@ class ResidualDensity:
             beyond = 1.0 if kernel is _cauchy else 0.3  # of the value at the end of the grid
             found[low], found[high] = beyond * sums[0], beyond * sums[-1]
             yield found
+
+
+def _beyond_a_gap(away: np.ndarray, end: float, start: float) -> np.ndarray:
+    """Return a mask of the few distances beyond one end, on their side, with hardly any between a start and this end."""
+    out = np.zeros(len(away), dtype=bool)
+    for beyond in (away, -away):
+        far, near = beyond > end, (beyond > start) & (beyond <= end)
+        if _APART * near.sum() <= far.sum() <= _FEW * len(far):
+            out |= far
+    return out
 
 
 def _normal(t: np.ndarray, width: float) -> np.ndarray:
@@ -418,7 +426,10 @@ class BinnedLaw:
         value is the masses under each part at the rows of the fit, None if these are too many to be held.
         """
         kept = [self._parts(places) for places in self.batches()] if len(shares.indptr) <= _MOST_KEPT else None
-        if self.residuals is None or not (far := self.residuals.far).any():
+        if self.residuals is None or not isinstance(self.bins, NumberBins):
+            return self, kept
+        far = self.residuals.far | _beyond_a_gap(shares @ self.bins.centers, _FAR_SCORE, _NEAR_SCORE)
+        if not far.any():
             return self, kept
         doubted = np.zeros(len(far), dtype=bool)
         for k, places in enumerate(self.batches()):
