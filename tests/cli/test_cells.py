@@ -62,7 +62,7 @@ def test_columns_that_are_left_out_stay_in_the_repaired_file_and_changes_are_lis
         listed = list(csv.DictReader(changes.open()))
         assert [(row["line"], row["column"], row["reason"]) for row in listed] == [
             ("9", "total", "total is 10 times too large"),
-            ("22", "price", "cannot be read"),
+            ("22", "price", "cannot be read, and total = count x price"),
         ]
         assert (listed[0]["old"], listed[0]["new"]) == (old[8][4], new[8][4])
 

@@ -323,7 +323,12 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
                 cell: why.replace(USUAL, repr(str(usual[cell]))) if USUAL in why else why
                 for cell, why in told.repairs.items()
             },
-            mistakes={row: mistake_in_words(model, rows, each) for row, each in told.mistakes.items()},
+            unclear=told.unclear,
+            mistakes={
+                row: mistake_in_words(model, rows, each)
+                for row, each in told.mistakes.items()
+                if row not in told.doubted
+            },
         )
         return found.explained(
             lambda i, j: model.against(table, i, j),
@@ -333,10 +338,10 @@ class CellwiseDetector(ReportsProgress, TakesKinds, BaseEstimator):
     def repaired(self, X: Any) -> Any:
         """Return a copy of a table in which flagged cells hold what must have stood there; all others are as they were.
 
-        A flagged cell is replaced where something else than its law says that it is wrong, and what is right: a mistake that is
-        undone, an equation, a word that it looks like or that another word tells, a 0 that stands for a missing cell, a cell that
-        cannot be read, a number beyond all others of its column. A number that is only rare beside the others of its row stays,
-        and so does a date of which no single wrong digit or century explains it.
+        A flagged cell is replaced where its row says that it is wrong, and what is right: a mistake that is undone, an equation,
+        a word that it looks like or that another word tells. What is only usual in its place is written nowhere: a cell that
+        cannot be read, as a word of its own or a number in another unit, a 0 that stands for a missing cell, a number beyond all
+        others of its column, and one that is only rare beside the others of its row stay as they are.
 
         Parameters
         ----------

@@ -450,6 +450,14 @@ def _misread(value: float, column: NumberColumn) -> Iterator[tuple[float, str]]:
         yield -value, "{} has a wrong sign"
 
 
+def is_factor(value: float, right: float) -> bool:
+    """Return whether a number is another one with its decimal point elsewhere."""
+    if value == 0.0 or right == 0.0:
+        return False
+    ratio = max(abs(value / right), abs(right / value))
+    return value * right > 0.0 and any(abs(ratio - factor) <= 1e-9 * factor for factor in _FACTORS)
+
+
 def _of_date(i: int, j: int, value: float, origin: float, column: NumberColumn) -> Iterator[Mistake]:
     """Yield the dates of which one wrong digit of the year or month, or another century, makes this one."""
     if np.isnan(value):

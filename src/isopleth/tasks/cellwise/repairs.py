@@ -31,6 +31,8 @@ class CellRepairs:
     usual: UsualCells
     mistakes: dict[int, Mistake]
     repairs: dict[tuple[int, int], str] = field(default_factory=dict)  # why a cell is replaced, by row and column
+    unclear: dict[tuple[int, int], str] = field(default_factory=dict)  # why one is wrong whose right value is not known
+    doubted: frozenset[int] = frozenset()  # rows whose mistake is only likely
 
     @property
     def replaced(self) -> np.ndarray:
@@ -50,7 +52,8 @@ class CellRepairs:
     def with_mistakes(self, order: np.ndarray, undone: dict[int, np.ndarray], bounds: np.ndarray) -> Self:
         """Return it with the blame where the mistakes are: their cells hold what they held, and the others are as usual then.
 
-        `undone` are the scores of the rows without their mistakes, encoded as `order` has the columns.
+        `undone` are the scores of the rows without their mistakes, encoded as `order` has the columns. What the cells of a
+        doubted mistake held is not known.
         """
         if not self.mistakes:
             return self
@@ -61,47 +64,56 @@ class CellRepairs:
             scores[i, order] = excess[i, order] = undone[i]
             columns = order[list(mistake.columns)]
             scores[i, columns] = excess[i, columns] = bounds[i, columns] + max(margin, _BEYOND)
-            cells += [(i, int(j)) for j in columns]
-            values += list(mistake.values)
-        rows, places = np.array(cells).T
+            if i not in self.doubted:
+                cells += [(i, int(j)) for j in columns]
+                values += list(mistake.values)
+        rows, places = np.array(cells, dtype=np.intp).reshape(-1, 2).T
         usual.put(rows, places, np.array(values))
         return replace(self, scores=scores, excess=excess, usual=usual)
 
 
 class RepairReasons:
-    """Reasons to replace flagged cells, of which the first one of a cell counts."""
+    """Reasons why flagged cells are wrong, of which the first one of a cell counts: those that say what is right, and others."""
 
     def __init__(self, cells: CellRepairs, flagged: np.ndarray) -> None:
-        self._cells, self.found = cells, dict[tuple[int, int], str]()
+        self._cells, self.found, self.unclear = cells, dict[tuple[int, int], str](), dict[tuple[int, int], str]()
         self.open = flagged.copy()  # cells that nothing explains so far
         self.open[list(cells.mistakes)] = False
 
-    def add(self, where: np.ndarray, reason: str, j: int | None = None) -> None:
-        """Give a reason for cells: a mask of all, or rows or a mask of the rows of column j."""
+    def add(self, where: np.ndarray, reason: str, j: int | None = None, *, certain: bool = True) -> None:
+        """Give a reason for cells: a mask of all, or rows or a mask of the rows of column j.
+
+        One that is `certain` replaces them.
+        """
+        found = self.found if certain else self.unclear
         cells = np.zeros(self.open.shape, dtype=bool)
         if j is None:
             cells |= where
         else:
             cells[where, j] = True
         for i, column in np.argwhere(cells & self.open).tolist():
-            self.found[i, column] = reason
+            found[i, column] = reason
             self.open[i, column] = False
 
     def of_mistakes(self, order: np.ndarray, said: Callable[[Mistake], str]) -> None:
         """Give the reasons of the cells of mistakes."""
         for i, mistake in self._cells.mistakes.items():
-            self.found |= {(i, int(order[k])): said(mistake) for k in mistake.columns}
+            found = self.unclear if i in self._cells.doubted else self.found
+            found |= {(i, int(order[k])): said(mistake) for k in mistake.columns}
 
     def of_far_numbers(
         self, j: int, numbers: np.ndarray, flagged: np.ndarray, bounds: np.ndarray, left: np.ndarray
     ) -> None:
         """Give the reason of numbers far beyond all those of rows without a flag, which their law alone condemns.
 
-        Some are `left`: those that may stand in the place of another cell of their row, and those that keep an equation with it.
+        They are wrong, and may still mean something, as a number in another unit does: none is replaced. Some are `left`: those
+        that may stand in the place of another cell of their row, and those that keep an equation with it.
         """
         others = numbers[~flagged.any(axis=1) & ~np.isnan(numbers)]
         if len(others):
             alone = np.nan_to_num(self._cells.excess[:, j]) > bounds[:, j]
             low, high = others.min(), others.max()
             beyond = np.maximum(numbers - high, low - numbers)
-            self.add((beyond > _FAR * (high - low)) & alone & ~left, "far beyond all others of its column", j)
+            self.add(
+                (beyond > _FAR * (high - low)) & alone & ~left, "far beyond all others of its column", j, certain=False
+            )

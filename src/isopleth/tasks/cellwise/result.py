@@ -50,6 +50,8 @@ class CellFindings(Result):
     repairs : dict of (int, int) to str
         Why a flagged cell is certain to be wrong, and `usual` to be right, by row and column: these are replaced by
         :meth:`CellwiseDetector.repaired`.
+    unclear : dict of (int, int) to str
+        Why a flagged cell stays of which it is not clear what it should hold, by row and column.
     mistakes : dict of int to str
         Rows that one mistake explains, such as two cells that are swapped, and that mistake.
     written : str
@@ -81,6 +83,7 @@ class CellFindings(Result):
     where: dict[str, np.ndarray] = field(default_factory=dict)
     repeats: dict[int, int] = field(default_factory=dict)
     repairs: dict[tuple[int, int], str] = field(default_factory=dict)
+    unclear: dict[tuple[int, int], str] = field(default_factory=dict)
     mistakes: dict[int, str] = field(default_factory=dict)
     written: str = ""
     against: list[str] = field(default_factory=list)
@@ -144,9 +147,10 @@ class CellFindings(Result):
         if i in self.shifts:
             return str(self.shifts[i])
         broken = [str(found.rule) for found in self.rules if self.names[j] in found.rule.columns and i in found.broken]
+        open_why = self.unclear.get((i, j), "")
         if np.isnan(self.excess[i, j]):  # the law knows no such cell
-            return "cannot be read"
-        why = self.mistakes.get(i, self.repairs.get((i, j), ""))
+            return self.repairs.get((i, j), open_why or "cannot be read")
+        why = self.mistakes.get(i, self.repairs.get((i, j), open_why))
         others = [] if self.excess[i, j] <= 0.0 else columns_against(i, j)[:2]
         told = [f"{name} {cell_text(self.values[i, self.names.index(name)])}" for name in others]
         word = meant(i, j)
@@ -338,10 +342,18 @@ class CellFindings(Result):
         certain, left = len(self.repairs), cells - len(self.repairs)
         if not left:
             return ["What should stand there is clear enough to replace all of them in a repaired table."]
-        verbs = ("is", "stays") if left == 1 else ("are", "stay")
-        stay = f"{left:,} {verbs[0]} only rare beside the others of the row, and {verbs[1]} in a repaired table"
+        unclear, (be, stay) = len(self.unclear), ("is", "stays") if left == 1 else ("are", "stay")
+        rare = left - unclear
+        what = f"it is not clear what {'all of them' if unclear == cells > 1 else f'{unclear:,}'} should hold"
+        if not unclear:
+            said = f"{rare:,} {be} only rare beside the others of the row, and {stay} in a repaired table"
+        elif not rare:
+            said = f"{what[0].upper()}{what[1:]}: {'it stays' if left == 1 else 'they stay'} in a repaired table"
+        else:
+            only = "is" if rare == 1 else "are"
+            said = f"{rare:,} {only} only rare beside the others of the row, and {what}: all {left:,} stay in a repaired table"
         replaced = f"; the other {certain:,} {'is' if certain == 1 else 'are'} replaced" if certain else ""
-        return [f"{stay}{replaced}."]
+        return [f"{said}{replaced}."]
 
     def _worst_ones(self) -> list[str]:
         """Return a sentence about the worst cell."""
