@@ -145,7 +145,11 @@ def _without_the_unit(amounts: Sequence[Amount | None], read: np.ndarray, unit: 
 
 
 def _notes_of_units(
-    column: TextColumn, amounts: Sequence[Amount | None], converted: np.ndarray, stray: np.ndarray, unit: tuple[str, str]
+    column: TextColumn,
+    amounts: Sequence[Amount | None],
+    converted: np.ndarray,
+    stray: np.ndarray,
+    unit: tuple[str, str],
 ) -> list[Message]:
     """Return sentences about numbers in a column with a unit that have another one, or none."""
     said = " ".join(filter(None, unit))

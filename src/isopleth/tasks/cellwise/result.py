@@ -344,7 +344,8 @@ class CellFindings(Result):
             return ["What should stand there is clear enough to replace all of them in a repaired table."]
         unclear, (be, stay) = len(self.unclear), ("is", "stays") if left == 1 else ("are", "stay")
         rare = left - unclear
-        what = f"it is not clear what {'all of them' if unclear == cells > 1 else f'{unclear:,}'} should hold"
+        which = f"{unclear:,}" if unclear < cells else "it" if cells == 1 else "they"
+        what = f"it is not clear what {which} should hold"
         if not unclear:
             said = f"{rare:,} {be} only rare beside the others of the row, and {stay} in a repaired table"
         elif not rare:
