@@ -77,3 +77,45 @@ def test_a_saved_law_answers_between_levels(tmp_path):
     before = model.predict_quantile(new[:5, None], 0.9)
     save(model, tmp_path / "law.isopleth")
     assert np.array_equal(load(tmp_path / "law.isopleth").predict_quantile(new[:5, None], 0.9), before)
+
+
+def _standards(seed, groups=2):
+    rng = np.random.default_rng(seed)
+    slope, levels = np.array([3.0, 3.5])[:groups], np.array([0.0, 2.0, 5.0, 9.0, 15.0, 25.0, 40.0])
+    dose = np.tile(np.repeat(levels, 8), groups)
+    group = np.repeat(np.arange(groups), 8 * len(levels))
+    new, of = rng.uniform(0, 40, 120), rng.integers(0, groups, 120)
+    signal = [slope[g] * x + 2.0 + 0.6 * rng.normal(size=len(x)) for x, g in ((dose, group), (new, of))]
+    return (np.column_stack([signal[0], group]), dose), (np.column_stack([signal[1], of]), new)
+
+
+def test_a_scale_is_read_between_its_standards():
+    held, width = [], []
+    for seed in (41, 42):
+        (X, dose), (new, true) = _standards(seed)
+        model = ConditionalDensity(random_state=0).fit(X, dose)
+        low, high = model.predict_interval(new)
+        held.append(np.mean((low <= true) & (true <= high)))
+        width.append(np.median(high - low))
+    assert np.mean(held) > 0.75
+    assert np.mean(width) < 3 * 2 * 1.645 * 0.6 / 3.0
+    middle = model.predict_quantile(new[:20], 0.5)
+    assert np.allclose(model.cdf(new[:20], middle), 0.5, atol=0.5)
+    assert np.isfinite(model.log_prob(new, true)).all()
+
+
+def test_a_number_at_a_standard_stays_the_likeliest_and_rows_of_the_fit_stay_sharp():
+    (X, dose), _ = _standards(43)
+    model = ConditionalDensity(random_state=0).fit(X, dose)
+    at = [[3.0 * 15.0 + 2.0, 0.0]]
+    assert model.predict_quantile(at, 0.5)[0] == pytest.approx(15.0, abs=0.01)
+    assert np.mean(model.predict_quantile(q=0.5) == dose) > 0.8
+
+
+def test_months_and_ratings_are_no_scale():
+    rng = np.random.default_rng(8)
+    day = rng.integers(0, 360, 300)
+    rating = np.clip(np.rint(3.0 + rng.normal(size=300)), 1.0, 5.0)
+    for X, y in ((day, day // 30 + 1.0), (rating + 0.7 * rng.normal(size=300), rating)):
+        scale = ConditionalDensity(random_state=0).fit(X[:, None], y)._cell_law.scale
+        assert scale is None or scale.law() is None

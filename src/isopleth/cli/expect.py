@@ -51,7 +51,7 @@ def recorded_values(
         shown = [
             limited(value, *numbers[str(name)]) if str(name) in numbers else value for value in (middle, *ends[name])
         ]
-        cells = [recorded(table, str(name), pa.array([value]))[0].as_py() for value in shown]
+        cells = [recorded(table, str(name), pa.array([value]), laws.finer)[0].as_py() for value in shown]
         days = all(isinstance(cell, datetime) and cell.time() == time() for cell in cells)
         if pa.types.is_time(table.data.column(str(name)).type):  # times of day
             cells = [cell.time() if isinstance(cell, datetime) else cell for cell in cells]

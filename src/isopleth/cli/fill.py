@@ -13,7 +13,7 @@ import pyarrow as pa
 from isopleth.cli.options import LAW_SIZE
 from isopleth.cli.run import Run, refuse_same
 from isopleth.cli.split import columns_of
-from isopleth.conditional import DensityImputer
+from isopleth.conditional import DensityImputer, finer_columns
 from isopleth.core.errors import InputError, quoted, warnings_about_answer
 from isopleth.core.steps import TIME_STEPS, recorded_step
 from isopleth.files.file_table import FileTable
@@ -57,10 +57,11 @@ def fill(
         run.stage("filling")
         with warnings_about_answer() as doubts:
             filled_table = imputer.transform(table.frame)
-        whole = with_ends = _with_decimals(filled_table, table, gaps.missing, known_rows or table)
+        finer = finer_columns(imputer)
+        whole = with_ends = _with_decimals(filled_table, table, gaps.missing, known_rows or table, finer)
         if interval or filled is not None:
             found_ends = imputer.impute_interval(table.frame, confidence_level)
-            with_ends, ends = _with_intervals(whole, found_ends, table, gaps.missing, known_rows or table)
+            with_ends, ends = _with_intervals(whole, found_ends, table, gaps.missing, known_rows or table, finer)
         if filled is not None:
             chances = imputer.impute_probability(table.frame)
     run.stage("writing")
@@ -157,14 +158,14 @@ def _text(cell: Any) -> str:
     return str(cell).removesuffix(".0" if isinstance(cell, float) else " 00:00:00")
 
 
-def _with_decimals(filled: Any, table: FileTable, missing: np.ndarray, like: FileTable) -> Any:
+def _with_decimals(filled: Any, table: FileTable, missing: np.ndarray, like: FileTable, finer: frozenset[str]) -> Any:
     """Record gaps as the cells of their column are in a table `like` this one; known cells stay to the last bit."""
     from pyarrow import compute
 
     for name, gaps in zip(table.names, missing.T, strict=True):
         if gaps.any():
             column = filled.column(name)
-            rounded = _within_limits(table, name, recorded(like, name, column))
+            rounded = _within_limits(table, name, recorded(like, name, column, finer))
             kept = compute.if_else(pa.array(gaps), rounded, column.cast(rounded.type, safe=False))
             filled = filled.set_column(filled.column_names.index(name), name, kept)
     return filled
@@ -184,8 +185,11 @@ def _within_limits(table: FileTable, name: str, rounded: Any) -> Any:
     return pa.chunked_array([pa.array(values, from_pandas=True).cast(rounded.type, safe=False)])
 
 
-def recorded(table: FileTable, name: str, values: Any) -> Any:
-    """Round values of a column to its decimals, days or minutes; an interval with rounded ends holds the same cells."""
+def recorded(table: FileTable, name: str, values: Any, finer: frozenset[str] = frozenset()) -> Any:
+    """Round values of a column to its decimals, days or minutes; an interval with rounded ends holds the same cells.
+
+    Columns in `finer`, whose values may lie between those of the table, have two decimals more.
+    """
     from pyarrow import compute
 
     known = table.data.column(name).drop_null()
@@ -200,7 +204,10 @@ def recorded(table: FileTable, name: str, values: Any) -> Any:
     step = NumberFormat.of(known.to_numpy().astype(np.float64)).step
     if not step:  # there are too many decimals to count
         return values
-    rounded = compute.add(compute.round(values, ndigits=max(0, ceil(-log10(step) - 1e-9))), 0.0)  # 0 for -0
+    decimals = max(0, ceil(-log10(step) - 1e-9))
+    if name in finer:
+        return compute.add(compute.round(values.cast(pa.float64(), safe=False), ndigits=decimals + 2), 0.0)
+    rounded = compute.add(compute.round(values, ndigits=decimals), 0.0)  # 0 for -0
     return rounded.cast(pa.int64()) if whole and step >= 1.0 else rounded
 
 
@@ -217,7 +224,7 @@ def _recorded_lengths(known: Any, values: Any) -> Any:
 
 
 def _with_intervals(
-    filled: Any, ends: tuple[Any, Any], table: FileTable, missing: np.ndarray, like: FileTable
+    filled: Any, ends: tuple[Any, Any], table: FileTable, missing: np.ndarray, like: FileTable, finer: frozenset[str]
 ) -> tuple[Any, dict[str, str]]:
     """Append the ends of the intervals of columns of numbers and times that had gaps, and say of which column each is."""
     from pyarrow import compute
@@ -228,7 +235,7 @@ def _with_intervals(
         if not gaps.any() or column.kind == "categorical":
             continue
         for word, end in zip(("low", "high"), ends, strict=True):
-            values = recorded(like, name, end.column(name))
+            values = recorded(like, name, end.column(name), finer)
             known = _with_limits(end.column(name), table, name, word)
             if name in table.odd.censored:
                 values = values.cast(known.type, safe=False)

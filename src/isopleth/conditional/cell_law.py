@@ -10,8 +10,8 @@ import numpy as np
 
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.inputs import Sample
-from isopleth.conditional.levels import LevelLaws
-from isopleth.conditional.number_law import FOLLOWS, LAWS, NumberLaw
+from isopleth.conditional.levels import LevelLaws, TargetLevels
+from isopleth.conditional.number_law import FOLLOWS, LAWS, At, NumberLaw
 from isopleth.conditional.target import target_step
 from isopleth.conditional.word_law import WordLaw
 from isopleth.core.budget import Budget
@@ -46,6 +46,7 @@ class CellLaw:
     step: float  # in which numbers and times are recorded, 0 for none
     budget: Budget
     between: LevelLaws | None = None  # laws of rows between the levels of a column
+    scale: TargetLevels | None = None  # law of rows between the levels of the target
 
     @classmethod
     def fit(
@@ -73,12 +74,18 @@ class CellLaw:
         step = target_step(column, sample.target[sample.target == sample.upper])
         law = NumberLaw.fit(sample, n_numeric, step, growth, residual_forest=small)
         between = LevelLaws.of(sample, n_numeric, step, growth, residual_forest=small)
-        return cls(column, law, sample.place, step, growth.budget, between)
+        scale = TargetLevels.of(sample, n_numeric, law, growth, residual_forest=small)
+        return cls(column, law, sample.place, step, growth.budget, between, scale)
 
     @property
     def is_words(self) -> bool:
         """Tell whether the column holds words or truth values."""
         return self.column.kind == "categorical"
+
+    @property
+    def is_finer(self) -> bool:
+        """Tell whether numbers are between levels that leave out some of the steps in which they are recorded."""
+        return self.scale is not None and self.scale.law() is not None and self.scale.levels.leave_out(self.step)
 
     @property
     def follows_line(self) -> bool:
@@ -101,6 +108,9 @@ class CellLaw:
 
         def answer(part: np.ndarray, start: int) -> np.ndarray:
             found = self.law.curves(self._at(part, rows is None), tables)
+            if (scale := self._on_scale(part, rows is None)) is not None:
+                law, at, share = scale
+                found = _mixed(found, law.curves(at, law.tables()), share)
             for law, places in self._between(part, rows is None):
                 found = _with_rows(found, law.curves(law.at(part[places]), law.tables()), places)
             return ask(*found, start)
@@ -122,11 +132,25 @@ class CellLaw:
             of_batch = slice(start, start + _BATCH)
             ends = low[of_batch], high[of_batch]
             found = np.stack(self.law.cells(self._at(part, rows is None), *ends), axis=1)
+            if (scale := self._on_scale(part, rows is None)) is not None:
+                law, at, share = scale
+                below, logs = law.cells(at, *ends)
+                with np.errstate(divide="ignore"):
+                    logs = np.logaddexp(np.log(share) + found[:, 1], np.log1p(-share) + logs)
+                found = np.stack([share * found[:, 0] + (1.0 - share) * below, logs], axis=1)
             for law, places in self._between(part, rows is None):
                 found[places] = np.stack(law.cells(law.at(part[places]), *(end[places] for end in ends)), axis=1)
             return found
 
         return self._batches(rows, ask, tick)
+
+    def _on_scale(self, part: np.ndarray, of_fit: bool) -> tuple[NumberLaw, At, np.ndarray] | None:
+        """Return the law of rows between levels of the target, what it needs of rows, and the weight of the levels there."""
+        law = None if of_fit or self.scale is None else self.scale.law()
+        if law is None or self.scale is None:
+            return None
+        at = law.at(part)
+        return law, at, self.scale.share(law, at)
 
     def _between(self, part: np.ndarray, of_fit: bool) -> list[tuple[NumberLaw, np.ndarray]]:
         """Return the laws of rows that are between levels, and the places of these rows in a batch."""
@@ -202,6 +226,25 @@ class Cut:
         part = (np.clip(end, y[:, 0], y[:, -1]) - y[line, first]) / np.where(step > 0.0, step, 1.0)
         found = F[line, first] + np.where(step > 0.0, part, 0.0) * (F[line, second] - F[line, first])
         return np.where(place == 0, 0.0 if side == "right" else F[:, 0], found)
+
+
+def _mixed(
+    one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray], share: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return curves of mixtures, in which the first ones, which may jump, have a share."""
+    y = np.concatenate([one[0], other[0]], axis=1)
+    parts = []
+    for (places, F), asked in ((one, other[0]), (other, one[0])):
+        found = [
+            np.interp(u, x, f, left=0.0, right=1.0)
+            for u, x, f in zip(asked, places, np.maximum.accumulate(F, axis=1), strict=True)
+        ]
+        parts.append(np.array(found).reshape(asked.shape))
+    first = np.concatenate([one[1], parts[0]], axis=1)
+    second = np.concatenate([parts[1], other[1]], axis=1)
+    F = share[:, None] * first + (1.0 - share[:, None]) * second
+    order = np.lexsort((F, y), axis=1)
+    return np.take_along_axis(y, order, axis=1), np.take_along_axis(F, order, axis=1)
 
 
 def _with_rows(

@@ -77,7 +77,8 @@ class ConditionalDensity(ReportsProgress, TakesKinds, BaseEstimator):
 
     Where a column of numbers has 3 to 40 levels, and three rows or more at each in the mean, a row between two levels is answered
     by laws that whole levels have judged, each left out in turn. They are fitted when the first such row is asked for, to 2,000
-    rows at most.
+    rows at most. So is a row whose target has 4 to 15 levels on a scale, five rows or more at each, such as the concentrations
+    of standards: its law is between them, with half of the weight at a level within reach.
 
     Equal rows of X and y count as one row with their summed weight.
 

@@ -50,6 +50,11 @@ class ExpectedCells:
     # Given columns whose value is beyond all rows of the fit, and the least and largest value of these: answers extrapolate.
     beyond: Mapping[Any, tuple[Any, Any]]
 
+    @property
+    def finer(self) -> frozenset[str]:
+        """Columns that are answered between the numbers in which they are recorded."""
+        return frozenset(str(law.column.name) for law in self._numbers() if law.is_finer)
+
     def mean(self) -> dict[Any, Any]:
         """Return the mean of each column of numbers or times."""
         return {law.column.name: self._one(law, means(*curve)) for law, curve in self._curves}

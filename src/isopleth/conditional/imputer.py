@@ -430,6 +430,12 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
         return self._ranges[j].reached(law.follows_line)
 
 
+def finer_columns(imputer: DensityImputer) -> frozenset[str]:
+    """Return the columns that are filled between the numbers in which they are recorded."""
+    laws = imputer._laws.values()
+    return frozenset(str(law.column.name) for law in laws if law is not None and not law.is_words and law.is_finer)
+
+
 @dataclass(frozen=True)
 class KnownRange:
     """Range of the known cells of a column of numbers, and where a law leads beyond it."""

@@ -8,7 +8,7 @@ Rows at a level are answered by the law of all rows, as before.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
 from typing import Self
@@ -17,12 +17,19 @@ import numpy as np
 
 from isopleth.conditional.forest import Growth
 from isopleth.conditional.inputs import NumberInput, Sample
-from isopleth.conditional.number_law import NumberLaw
+from isopleth.conditional.number_law import BLEND, At, NumberLaw
 from isopleth.conditional.trends import HeldGroups
 from isopleth.core.rows import sample_places
 
-# Most levels of a column, and fewest rows to each of them in the mean.
-_MOST, _FEWEST = 40, 3.0
+# Fewest and most levels of a column, and fewest rows to each of them in the mean.
+_LEAST, _MOST, _FEWEST = 3, 40, 3.0
+# Fewest and most levels of a target, and fewest rows to each: counts have more levels, and few rows at those that are rare.
+_LEAST_OF_TARGET, _MOST_OF_TARGET, _FEWEST_OF_TARGET = 4, 15, 5.0
+# A trend places a row near its level within such a part of the distance to the next one. Of rows all over the stretch from one
+# level to the next it places half there; more are needed to fit the law of a scale, and halfway from that to all to use it.
+_NEAR, _TRIED, _PLACED = 0.25, 0.5, 0.75
+# Probability on each side of an interval; weight of the levels where they are in it.
+_OUTSIDE, _AT_LEVELS = 0.01, 0.5
 # Most times that the laws are fitted without some levels, most rows that they are fitted to, and most that judge them.
 _FOLDS, _ROWS, _JUDGED = 6, 2000, 400
 # Trees of a forest.
@@ -33,12 +40,35 @@ _TREES = 60
 class Levels:
     """Levels of a column of numbers."""
 
-    place: int
+    place: int | None  # None for the target
     values: np.ndarray  # ascending
+
+    @classmethod
+    def of(cls, place: int | None, cells: np.ndarray, copies: np.ndarray) -> Self | None:
+        """Return the levels of numbers, NaN where one is missing; None if there are too few or too many."""
+        values = NumberInput.of(0, cells).values
+        rows = float(copies[~np.isnan(cells)].sum())
+        least, most, fewest = _LEAST, _MOST, _FEWEST
+        if place is None:
+            least, most, fewest = _LEAST_OF_TARGET, _MOST_OF_TARGET, _FEWEST_OF_TARGET
+        return cls(place, values) if least <= len(values) <= min(most, rows / fewest) else None
+
+    def leave_out(self, step: float) -> bool:
+        """Tell whether some multiples of a step between the levels are none."""
+        return step == 0.0 or len(self.values) < float(np.ptp(self.values)) / step + 0.5
+
+    def are_placed(self, law: NumberLaw, target: np.ndarray, copies: np.ndarray, least: float) -> bool:
+        """Tell whether the trend of a law places a share of the rows of a level near it, in the mean over levels."""
+        steps = np.diff(self.values)
+        nearest = np.minimum(np.append(steps, np.inf), np.append(np.inf, steps))
+        rank = np.rint(np.interp(target, self.values, np.arange(len(self.values)))).astype(np.intp)
+        apart = np.abs(law.unscale(BLEND, law.loo_trends[BLEND]) - target)
+        near = np.bincount(rank, copies * (apart < _NEAR * nearest[rank])) / np.bincount(rank, copies)
+        return float(near.mean()) >= least
 
     def between(self, cells: np.ndarray) -> np.ndarray:
         """Tell which numbers are between two levels, and no level but for rounding."""
-        rank = NumberInput(self.place, self.values, False).of_trees(cells)[0]
+        rank = NumberInput(0, self.values, False).of_trees(cells)[0]
         return np.asarray(rank != np.rint(rank)) & ~np.isnan(rank)
 
     def held(self, cells: np.ndarray) -> HeldGroups:
@@ -76,17 +106,15 @@ class LevelLaws:
     @classmethod
     def of(cls, sample: Sample, n_numeric: int, step: float, growth: Growth, residual_forest: bool) -> Self | None:
         """Find the columns of numbers with few levels; None if there is none."""
+        kept = sample.take(sample_places(len(sample.target), _ROWS))
         found = []
         for j in range(n_numeric):
-            cells = sample.rows[:, j]
-            values = NumberInput.of(j, cells).values
-            rows = float(sample.copies[~np.isnan(cells)].sum())
-            if 3 <= len(values) <= min(_MOST, rows / _FEWEST):
-                found.append(Levels(j, values))
+            levels = Levels.of(j, sample.rows[:, j], sample.copies)
+            if levels is not None and Levels.of(j, kept.rows[:, j], kept.copies) is not None:
+                found.append(levels)
         if not found:
             return None
         found.sort(key=lambda levels: len(levels.values))
-        kept = sample.take(sample_places(len(sample.target), _ROWS))
         return cls(kept, n_numeric, step, (min(growth.trees, _TREES), growth.seed, 1 + residual_forest), tuple(found))
 
     def asked(self, rows: np.ndarray) -> np.ndarray:
@@ -105,7 +133,10 @@ class LevelLaws:
             return laws[k]
 
     def _fit(self, levels: Levels) -> NumberLaw:
-        held = levels.held(self.sample.rows[:, levels.place])
+        cells = self.sample.rows[:, levels.place]
+        held = replace(levels, values=NumberInput.of(0, cells).values).held(
+            cells
+        )  # of many rows some levels may be lost
         trees, seed, forests = self.growth
         return NumberLaw.fit(
             self.sample, self.n_numeric, self.step, Growth(trees, seed=seed), residual_forest=forests == 2, held=held
@@ -114,3 +145,56 @@ class LevelLaws:
     @cached_property
     def _fitted(self) -> tuple[Lock, dict[int, NumberLaw]]:
         return Lock(), {}
+
+
+@dataclass(frozen=True)
+class TargetLevels:
+    """Law of a target that has few levels and is a scale nevertheless, such as the concentrations of standards.
+
+    Trends that do not know a level place its rows near it, and nothing is between the levels: so a new row may be anywhere on the
+    scale. Ratings and months are not of the kind, because trends place their rows all over the stretch from one to the next.
+    """
+
+    sample: Sample
+    n_numeric: int
+    growth: tuple[int, int, int]  # trees, seed and forests
+    levels: Levels
+
+    @classmethod
+    def of(cls, sample: Sample, n_numeric: int, law: NumberLaw, growth: Growth, residual_forest: bool) -> Self | None:
+        """Return the law if trends that do not know a row place it near its level."""
+        if (sample.target != sample.upper).any():
+            return None
+        levels = Levels.of(None, sample.target, sample.copies)
+        if levels is None or not levels.are_placed(law, sample.target, sample.copies, _TRIED):
+            return None
+        kept = sample.take(sample_places(len(sample.target), _ROWS))
+        some = Levels.of(None, kept.target, kept.copies)
+        return (
+            None
+            if some is None
+            else cls(kept, n_numeric, (min(growth.trees, _TREES), growth.seed, 1 + residual_forest), some)
+        )
+
+    def law(self) -> NumberLaw | None:
+        """Return the law of rows anywhere on the scale; None if trends that do not know a level do not place its rows."""
+        lock, found = self._fitted
+        with lock:
+            if not found:
+                trees, seed, forests = self.growth
+                growth, held = Growth(trees, seed=seed), self.levels.held(self.sample.target)
+                law = NumberLaw.fit(self.sample, self.n_numeric, 0.0, growth, residual_forest=forests == 2, held=held)
+                placed = self.levels.are_placed(law, self.sample.target, self.sample.copies, _PLACED)
+                found.append(law if placed else None)
+            return found[0]
+
+    def share(self, law: NumberLaw, at: At) -> np.ndarray:
+        """Return the weight of the levels in rows, a half where one of them is within reach: a row may be at it or beside it."""
+        F = np.stack(
+            [law.cells(at, level, level)[0] for level in np.tile(self.levels.values[:, None], (1, at.n))], axis=1
+        )
+        return np.where(((F > _OUTSIDE) & (F < 1.0 - _OUTSIDE)).any(axis=1), _AT_LEVELS, 0.0)
+
+    @cached_property
+    def _fitted(self) -> tuple[Lock, list[NumberLaw | None]]:
+        return Lock(), []

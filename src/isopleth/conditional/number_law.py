@@ -352,6 +352,7 @@ class NumberLaw:
         ranked = EmpiricalLaw.of(middle, w)
         known = np.interp(middle, ranked.values, ranked.scores)[:, None]
         inputs, X, A = sample.inputs(n_numeric, known, levels=None if held is None else held.column)
+        between = None if held is None or held.column is None else inputs.place_in_trees(held.column)
         points = WeightedTarget.of(A, sample.target, sample.upper, w)
         y, mass = points.values, points.weights
         scores = ScoreTable.of(Marginal().fit(y[:, None], mass), y) if held is None else ScoreTable.even(y, mass)
@@ -360,10 +361,11 @@ class NumberLaw:
         trends, unseen = (
             Trends.fit(fitted, growth, residual_forest)
             if held is None
-            else fit_to_groups(fitted, held, inputs.place_in_trees(held.column), growth, residual_forest)
+            else fit_to_groups(fitted, held, between, growth, residual_forest)
         )
         blend, mean = unseen.blended(fitted)
-        atoms = is_repeated(y, mass) & points.known
+        # Levels of the target that are left out say what is between them.
+        atoms = is_repeated(y, mass) & points.known & (held is None or held.column is not None)
         none = np.zeros(len(y), dtype=bool)
         centers = (z, points.about(y, unseen.line), points.about(z, unseen.curve), z - mean[points.origin])
         copies = sample.copies[points.origin]
@@ -393,7 +395,7 @@ class NumberLaw:
             points.copies,
             1.0 / (1.0 + w.sum()),
             points.law,
-            None if held is None else (inputs.place_in_trees(held.column), held.levels),
+            None if held is None or between is None else (between, held.levels),
         )
         if held is None:
             n = len(w)

@@ -38,10 +38,10 @@ class TrendRows(NamedTuple):
 
 @dataclass(frozen=True)
 class HeldGroups:
-    """Groups of rows that are left out together: those at a level of a column."""
+    """Groups of rows that are left out together: those at a level of a column, or of the target."""
 
-    column: int
-    levels: np.ndarray  # values of the column, ascending
+    column: int | None  # None for the target
+    levels: np.ndarray  # its values, ascending
     fold: np.ndarray  # (n,): fold of each row; -1 for rows that are always known
     # (n,): row of a fold, itself where a row is in one: what leaving its group out changes in its residual stands for the row
     like: np.ndarray
@@ -122,11 +122,11 @@ def weights_between(forest: Forest, X: np.ndarray, at: int, levels: np.ndarray, 
 
 
 def fit_to_groups(
-    rows: TrendRows, held: HeldGroups, at: int, growth: Growth, residual_forest: bool
+    rows: TrendRows, held: HeldGroups, at: int | None, growth: Growth, residual_forest: bool
 ) -> tuple[Trends, Unseen]:
     """Return the trends, and what such trends say of groups they do not know, and of the other rows, left out one at a time.
 
-    `at` is the input of trees that holds the ranks of the levels.
+    `at` is the input of trees that holds the ranks of the levels, None for those of the target.
     """
     _, from_line = Ridge.fit(rows.A, rows.z, rows.weights, copies=rows.copies)
     smoothness, *of_folds = smoothness_of_groups(rows.A, from_line, rows.weights, held.fold)
@@ -145,8 +145,13 @@ def fit_to_groups(
         line[out], curve[out] = y - trends.line.predict(A), z - flat
         smooth[out] = z - flat - trends.smooth.predict(A)
         share = rows.weights[rest] / rows.weights[rest].sum()
-        known = np.setdiff1d(np.arange(len(held.levels)), np.rint(X[:, at]))
-        kernels = {name: weights_between(forest, X, at, held.levels, known) for name, forest in trends.forests.items()}
+        if at is None:
+            kernels = {name: forest.weights_at(X) for name, forest in trends.forests.items()}
+        else:
+            known = np.setdiff1d(np.arange(len(held.levels)), np.rint(X[:, at]))
+            kernels = {
+                name: weights_between(forest, X, at, held.levels, known) for name, forest in trends.forests.items()
+            }
         kernels["equal"] = csr_array(np.tile(share, (len(out), 1)))
         mean[out] = kernels["target"] @ rows.z[rest]
         for name, W in kernels.items():

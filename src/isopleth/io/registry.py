@@ -20,7 +20,7 @@ _CLASSES = {
     "conditional.forest": "Forest",
     "conditional.inputs": "GapLines Inputs NumberInput Sample WordInput",
     "conditional.kernel_ridge": "KernelRidge",
-    "conditional.levels": "LevelLaws Levels",
+    "conditional.levels": "LevelLaws Levels TargetLevels",
     "conditional.pseudo_likelihood": "ColumnShares PseudoLikelihood",
     "conditional.ridge": "Ridge",
     "conditional.number_law": "EqualLaw Group NumberLaw ScoreTable",
