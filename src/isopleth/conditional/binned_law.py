@@ -395,7 +395,7 @@ class BinnedLaw:
         shares, line, trends, residuals = bins.shares(cells), None, None, None
         if isinstance(bins, NumberBins):
             target = cells
-            inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], cells[:, None], w)
+            inputs, X, A = Inputs.fit(scored, w, n_numeric, order[order != j], cells[:, None], w, shrunk_by=1.0)
             line, left = Ridge.fit(np.clip(A, -_FARTHEST, _FARTHEST), cells, w, by_median=True)
             trends, residuals = cells - left, ResidualDensity.of(left)
         else:

@@ -2,9 +2,9 @@
 
 Only the most frequent words have an input of their own, and trees would have to divide the others one by one. At a row of the
 fit a mean is that of the rows in other folds, so that it does not tell the row's own target. It has fewer rows than that of a new
-row, so one of numbers is shrunk towards that of all rows by as many rows as the variance within words has of that between them:
-not at all where a word decides, or all prices of articles with few rows would be taken for higher ones. One of words is shrunk by
-one row: a wrong word among few tells nothing of its size.
+row, so that of a number is shrunk towards that of all rows by as many rows as the variance within words has of that between them:
+not at all where a word decides, or all prices of articles with few rows would be taken for higher ones. Means of words, and of
+numbers where rows of the fit are judged, are shrunk by one row: a wrong cell among few rows is not sure of itself.
 """
 
 from __future__ import annotations
