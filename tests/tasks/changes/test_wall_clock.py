@@ -117,7 +117,7 @@ def test_offsets_of_several_sources_are_no_clock():
 
 
 def test_a_clock_that_is_set_twice_is_said_so():
-    series = flow("2024-10-07", "Europe/Berlin", 15, "2h", 26)
+    series = flow("2024-10-07", "Europe/Berlin", 15, "1h", 26)
     result = found(series)
     assert len(result) == 0
     assert "which was set 2 times, first back by 60 minutes before 2024-10-27" in result.spacing

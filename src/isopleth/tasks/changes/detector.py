@@ -19,6 +19,7 @@ from isopleth.core.rows import without_rounding
 from isopleth.core.threads import ONE_BLAS_THREAD
 from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
+from isopleth.tasks.changes.bounds import Bounds
 from isopleth.tasks.changes.given_columns import GivenColumns, GivenLeft, follows, split_given
 from isopleth.tasks.changes.periods import check_period
 from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
@@ -76,6 +77,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
     Before that, incidents are taken out as gaps are, at a sixth of the rate: at least two steps, and a tenth of the series at
     most, between two sharp edges, that lie six robust deviations from those beside them and from the same phase elsewhere. What
     begins so in the last five steps and goes on is a level.
+
+    A column that often stands at its least or largest value, as a share of successes does at 1, is measured from there, so that
+    such a series and its mirror image have the same changes.
 
     The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
     library and on its device.
@@ -277,7 +281,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         told = None if left is None else np.column_stack([one.told for one in left])
         values = values if left is None else np.column_stack([one.sought for one in left])
         known = None if given.reference is None else _known_rows(given.reference, given.totals)
-        missing = np.isnan(values)
+        missing, bounds, cells = np.isnan(values), Bounds.of(values), values
+        values = bounds.distances(values)
+        known = None if known is None else bounds.distances(known)
         self.periods_ = np.empty(0)
         # In the scans filled gaps count as known: they have the scatter of the other values, and means of the few other windows
         # would cause false alarms. The positions of changes rest on the known values.
@@ -286,7 +292,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         noisy = np.flatnonzero([not repeats_exactly(column) for column in values.T])
         if not len(noisy):
             return NOTHING
-        sought = np.where(missing, np.nan, values) if told is None else told
+        sought = cells.copy() if told is None else told
         columns, known = scaled(values[:, noisy], None if known is None else known[:, noisy])
         ready, found = self._searched(columns, missing[:, noisy], known, given.grid.seconds(given.times), rng)
         self.periods_ = np.array(ready.periods)
@@ -296,6 +302,7 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             plain = without_seasons(own / units, ready.columns, ready.seasons) * units
             # Absurd values are clipped, and their columns rescaled: these stay as they are.
             plain = np.where(missing[:, noisy], np.nan, np.where(columns == own / units, plain, own))
+            plain = bounds.of_columns(noisy).values(plain)
             # Rates are told as they are: their seasons were found in other units.
             same = np.array([left is None or left[j].sought is left[j].told for j in noisy])
             sought[:, noisy[same]] = plain[:, same]

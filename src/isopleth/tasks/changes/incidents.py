@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from isopleth.tasks.changes.odd_cycles import OddCycles
-from isopleth.tasks.changes.preparation import TO_SIGMA
-from isopleth.tasks.changes.stretches import beyond_others
+from isopleth.tasks.changes.preparation import TO_SIGMA, rests
+from isopleth.tasks.changes.stretches import beyond_other_visits, beyond_others
 
 # Largest length of an incident, as a share of the series and of the shorter part beside it, and largest difference of the levels
 # around it as a share of its height.
@@ -168,7 +169,8 @@ class _IncidentSearch:
     def _beyond_others(self, found: list[Incident], rate: float) -> list[Incident]:
         """Return the incidents, the highest first, down to the last that is farther off than stretches without one get."""
         places = [(one.start, one.end) for one in found]
-        apart = [len(found) * beyond_others(self.values, place, places[:i]) for i, place in enumerate(places)]
+        beyond = beyond_other_visits if self.rests else beyond_others
+        apart = [len(found) * beyond(self.values, place, places[:i]) for i, place in enumerate(places)]
         last = max((i for i, pvalue in enumerate(apart) if pvalue <= rate), default=-1)
         return [
             replace(one, pvalue=max(one.pvalue, min(apart[i : last + 1]))) for i, one in enumerate(found[: last + 1])
@@ -181,7 +183,14 @@ class _IncidentSearch:
 
     def _spread(self, lag: int) -> float:
         """Return the robust deviation of values from those `lag` steps before: what wanders meanwhile counts as noise."""
-        return TO_SIGMA * float(np.median(np.abs(self.values[lag:] - self.values[:-lag]))) / np.sqrt(2.0)
+        apart = np.abs(self.values[lag:] - self.values[:-lag])
+        moved = apart[apart > 0.0] if self.rests else apart
+        return TO_SIGMA * float(np.median(moved)) / np.sqrt(2.0) if len(moved) else 0.0
+
+    @cached_property
+    def rests(self) -> bool:
+        """Mark of a column that mostly rests, whose spread is that of its moves."""
+        return rests(self.values)
 
     def _far(self) -> np.ndarray:
         """Return which values are far from the median of the five around them."""

@@ -31,6 +31,11 @@ def repeats_exactly(column: np.ndarray) -> bool:
     )
 
 
+def rests(column: np.ndarray) -> bool:
+    """Tell whether most values of a column equal the one before, as of a share that is mostly 0 or 1."""
+    return 2 * int(np.count_nonzero(np.diff(column) == 0.0)) > len(column) - 1
+
+
 def without_absurd_values(values: np.ndarray) -> np.ndarray:
     """Clip values that are a billion times larger than the range of the others, and rescale such columns."""
     out = []

@@ -13,7 +13,7 @@ from isopleth.core.progress import unheard
 from isopleth.tasks.changes.description_length import Description, logs_of_growth
 from isopleth.tasks.changes.incidents import Incident, apart, odd_cycles, sharp_incidents
 from isopleth.tasks.changes.periods import Seasons, season_beside_levels, seasonal, seasons_of
-from isopleth.tasks.changes.preparation import filled_gaps, log_of_growth, raised_by, without_absurd_values
+from isopleth.tasks.changes.preparation import filled_gaps, log_of_growth, raised_by, rests, without_absurd_values
 from isopleth.tasks.changes.seasons_beside import Seasonal, SeasonSearch
 
 
@@ -82,7 +82,10 @@ def prepared(
 ) -> ObservedSeries:
     """Subtract the seasons of a series whose gaps are filled, and take incidents out; `options` are fields of the result."""
     ready = _prepared(values, missing, reference, period, seconds, rng, **options)
-    incidents = sharp_incidents(ready.values, missing, ready.periods, options["rate"])
+    # Logarithms and seasons would hide where a column rests, and make the rest of it noise.
+    resting = np.array([rests(column) for column in values.T])
+    sharp = np.where(resting, values, ready.values)
+    incidents = sharp_incidents(sharp, missing, ready.periods, options["rate"])
     incidents = apart([*incidents, *odd_cycles(ready.values, ready.seasons, ready.periods, options["rate"])])
     if not incidents:
         return ready

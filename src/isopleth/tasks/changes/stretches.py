@@ -70,11 +70,33 @@ def beyond_others(values: np.ndarray, stretch: tuple[int, int], higher: Sequence
     peaks = np.sort(peaks)[::-1][:_PEAKS]
     if len(peaks) < _FEWEST:
         return 1.0
-    count = len(peaks) - 1
-    usual = float(np.mean((np.arange(count) + 2.0 + len(higher)) * -np.diff(peaks)))
     own = float(scale.sizes(np.array([_height(values, start, end, around)]))[0] - peaks[0])
-    ratio = (1.0 + len(higher)) * max(own, 0.0) / max(usual, 1e-300)
+    return _chance_of_spacing(own, peaks, len(higher))
+
+
+def _chance_of_spacing(own: float, peaks: np.ndarray, higher: int) -> float:
+    """Return the probability of a spacing from the largest of the descending `peaks` to one above it, below so many others."""
+    count = len(peaks) - 1
+    usual = float(np.mean((np.arange(count) + 2.0 + higher) * -np.diff(peaks)))
+    ratio = (1.0 + higher) * max(own, 0.0) / max(usual, 1e-300)
     return float(np.exp(-count * np.log1p(ratio / count)))
+
+
+def beyond_other_visits(values: np.ndarray, stretch: tuple[int, int], higher: Sequence[tuple[int, int]]) -> float:
+    """Return the same for a series that mostly rests at one value: the other stretches are those where it is not at rest.
+
+    Their sizes are the logarithms of their areas, in which both high and long ones count, and even a heavy tail is exponential.
+    """
+    off = np.abs(values - np.median(values))
+    start, end = stretch
+    own = float(np.log(max(off[start:end].sum(), 1e-300)))
+    away = off > 0.0
+    for first, last in (stretch, *higher):
+        away[first:last] = False
+    bounds = np.flatnonzero(np.diff(away, prepend=False, append=False))
+    areas = np.add.reduceat(np.append(off * away, 0.0), bounds)[::2] if len(bounds) else np.empty(0)
+    peaks = np.sort(np.log(areas))[::-1][:_PEAKS]
+    return 1.0 if len(peaks) < _FEWEST else _chance_of_spacing(own - float(peaks[0]), peaks, len(higher))
 
 
 def _heights(values: np.ndarray, starts: np.ndarray, length: int, around: int) -> np.ndarray:
