@@ -37,6 +37,43 @@ def test_nothing_begins_at_the_end_of_noise(memory):
     assert ends <= 3
 
 
+def _counts_of_days(seed, burst):
+    """Counts by quarters of an hour that are high about noon, with five rows of a burst there; and the usual counts."""
+    rng = np.random.default_rng(seed)
+    usual = np.exp(0.2 + 2.0 * np.exp(-(((np.arange(14 * 96) % 96 - 48) / 14.0) ** 2)))
+    wander = lfilter([0.25], [1.0, -0.7], rng.normal(size=len(usual)))
+    counts = rng.poisson(usual * np.exp(wander)).astype(float)
+    counts[816:821] += burst * rng.integers(50, 110, 5)
+    return counts, usual
+
+
+def test_a_burst_of_counts_at_the_busy_hour_is_an_incident():
+    right = before = false = 0
+    for seed in range(12):
+        counts, usual = _counts_of_days(seed, 1)
+        calm, _ = _counts_of_days(seed, 0)
+        none = np.zeros((len(counts), 1), dtype=bool)
+        rest, usual_rest = (np.log((some + 1.0) / (usual + 1.0))[:, None] for some in (counts, calm))
+
+        def found(values, logs, none=none):
+            return [(one.start, one.end) for one in sharp_incidents(values, none, (96.0,), 0.05, logs)]
+
+        right += found(rest, [0]) == [(816, 821)]
+        before += found(rest, []) == [(816, 821)]
+        false += bool(found(usual_rest, [0]))
+    assert right >= 10
+    assert before <= 4
+    assert not false
+
+
+def test_a_burst_of_counts_is_told_without_the_days_that_hid_it():
+    counts, _ = _counts_of_days(0, 1)
+    times = pd.date_range("2025-03-03", periods=len(counts), freq="15min")
+    result = ChangePointDetector(random_state=0).fit(counts, times=times).result_
+    assert result.incidents.tolist() == [[816, 821]]
+    assert len(result) == 2
+
+
 @pytest.mark.parametrize("height", [10.0, -10.0])
 def test_a_short_level_that_comes_back_is_one_incident(height):
     times = pd.date_range("2024-03-04", periods=500, freq="5min")

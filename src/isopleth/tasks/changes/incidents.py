@@ -6,7 +6,7 @@ two changes of level that the legs found.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -58,6 +58,9 @@ _AT_THE_END = 5
 _HALF = 0.5
 # Most sharp steps of a column, and most incidents: more are the nature of a series.
 _MOST_EDGES, _MOST = 40, 5
+# Powers in which columns of logarithms are searched, too: in logarithms, a burst at a busy hour is no larger than the noise of
+# counts at a quiet one.
+_POWERS = 0.5, 1.0
 # Fewest other cycles with which the phases of an incident are compared.
 _ELSEWHERE = 2
 
@@ -78,19 +81,24 @@ class Incident:
         return out
 
 
-def sharp_incidents(values: np.ndarray, missing: np.ndarray, periods: Sequence[float], rate: float) -> list[Incident]:
+def sharp_incidents(
+    values: np.ndarray, missing: np.ndarray, periods: Sequence[float], rate: float, logs: Collection[int] = ()
+) -> list[Incident]:
     """Return the incidents with sharp edges in series whose seasons of these periods are subtracted; columns are joined.
 
-    What begins in the last few steps and goes on has only one edge, and the last step as its end.
+    What begins in the last few steps and goes on has only one edge, and the last step as its end. Columns with the numbers `logs`
+    are logarithms, and are searched in powers, too.
     """
     found: list[Incident] = []
     for j, (column, gaps) in enumerate(zip(values.T, missing.T, strict=True)):
-        search = _IncidentSearch(column, gaps, tuple(periods))
-        own = SHARE * rate / values.shape[1]
-        for one in [*search.incidents(own), *search.going_on(own)]:
+        scales = [np.exp(power * column) for power in _POWERS] if j in logs else []
+        scales.append(column)
+        count = values.shape[1] * len(scales)
+        searches = [_IncidentSearch(scale, gaps, tuple(periods)) for scale in scales]
+        for one in _likeliest([one for search in searches for one in search.found(SHARE * rate / count)]):
             same = [other for other in found if other.start < one.end and one.start < other.end]
             if not same:
-                found.append(Incident(one.start, one.end, (j,), min(1.0, one.pvalue * values.shape[1] / SHARE)))
+                found.append(Incident(one.start, one.end, (j,), min(1.0, one.pvalue * count / SHARE)))
             elif len(same) == 1:  # the columns of one incident begin and end within a step or two
                 other = same[0]
                 both = Incident(
@@ -101,6 +109,15 @@ def sharp_incidents(values: np.ndarray, missing: np.ndarray, periods: Sequence[f
                 )
                 found[found.index(other)] = both
     return sorted(found, key=lambda one: one.start) if len(found) <= _MOST else []
+
+
+def _likeliest(found: list[Incident]) -> list[Incident]:
+    """Return the incidents of one column, of those that overlap the one with the least p-value."""
+    out: list[Incident] = []
+    for one in sorted(found, key=lambda one: one.pvalue):
+        if all(one.end <= other.start or other.end <= one.start for other in out):
+            out.append(one)
+    return out
 
 
 def odd_cycles(values: np.ndarray, seasons: np.ndarray | None, periods: Sequence[float], rate: float) -> list[Incident]:
@@ -137,6 +154,10 @@ class _IncidentSearch:
     values: np.ndarray
     gaps: np.ndarray  # filled cells
     periods: tuple[float, ...]
+
+    def found(self, rate: float) -> list[Incident]:
+        """Return the incidents, and the level that begins in the last steps."""
+        return [*self.incidents(rate), *self.going_on(rate)]
 
     def incidents(self, rate: float) -> list[Incident]:
         """Return the incidents that are no chance, the highest of those that overlap."""

@@ -39,6 +39,12 @@ class ObservedSeries:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def logs(self) -> list[int]:
+        """Numbers of the columns of which `values` are logarithms without their seasons."""
+        grow = [] if self.columns is None else [log_of_growth(column) is not None for column in self.columns.T]
+        return np.flatnonzero(grow).tolist()
+
     def column(self, number: int, rate: float) -> ObservedSeries:
         """Return a column alone, with another rate."""
         own = [number]
@@ -85,7 +91,8 @@ def prepared(
     # Logarithms and seasons would hide where a column rests, and make the rest of it noise.
     resting = np.array([rests(column) for column in values.T])
     sharp = np.where(resting, values, ready.values)
-    incidents = sharp_incidents(sharp, missing, ready.periods, options["rate"])
+    logs = [j for j in ready.logs if not resting[j]]
+    incidents = sharp_incidents(sharp, missing, ready.periods, options["rate"], logs)
     incidents = apart([*incidents, *odd_cycles(ready.values, ready.seasons, ready.periods, options["rate"])])
     if not incidents:
         return ready
