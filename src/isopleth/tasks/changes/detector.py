@@ -21,12 +21,14 @@ from isopleth.tables.checks import enter
 from isopleth.tables.given import Given
 from isopleth.tasks.changes.bounds import Bounds
 from isopleth.tasks.changes.given_columns import GivenColumns, GivenLeft, follows, split_given
+from isopleth.tasks.changes.incidents import SHARE
 from isopleth.tasks.changes.periods import check_period
 from isopleth.tasks.changes.preparation import filled_gaps, repeats_exactly
 from isopleth.tasks.changes.result import ChangePoints
 from isopleth.tasks.changes.search import NOTHING, TIME, Changes, changes_of
 from isopleth.tasks.changes.seasons_beside import TIME as SEASONS
 from isopleth.tasks.changes.series import ObservedSeries, prepared, scaled, without_seasons
+from isopleth.tasks.changes.standing_still import as_gaps, standing_still
 from isopleth.tasks.changes.steps import Grid, grid_of, split_times
 from isopleth.tasks.changes.zones import stored_times
 from isopleth.tasks.running_totals import increments, is_running_total
@@ -80,6 +82,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
 
     A column that often stands at its least or largest value, as a share of successes does at 1, is measured from there, so that
     such a series and its mirror image have the same changes.
+
+    A stretch of equal values that is longer than runs elsewhere in its column get, at a sixth of the rate, is a sensor that
+    stands still. The result names it, and its steps are gaps.
 
     The series may be a tensor, or an array of another library. It is computed in NumPy; fitted arrays of numbers are in its
     library and on its device.
@@ -203,7 +208,10 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         """
         given = self._entered(series, reference, times, given)
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        found = self._found(given, rng)
+        values = self._on_grid(given)
+        moving = np.delete(np.arange(values.shape[1]), given.totals)
+        still = standing_still(values, moving, SHARE * float(self.false_alarm_rate))
+        found = self._found(given, as_gaps(values, still), rng)
         self.kinds_, self.p_values_, self.columns_ = found.kinds, found.p_values, found.columns
         # In rows in place of steps of the grid.
         self.change_points_, self.intervals_ = map(given.grid.first_rows, (found.steps, found.intervals))
@@ -228,6 +236,9 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
             given=() if given.given is None else given.given.names,
             judged=found.judged,
             followed_by=found.followed_by,
+            still=tuple(
+                (*(given.grid.first_rows([one.start, one.end]) - [0, 1]).tolist(), one.column) for one in still
+            ),
             follows=self._followed(given, found),
             names=[str(name) for name in getattr(self, "feature_names_in_", _name_of(series))] or None,
         ).like(series)
@@ -272,11 +283,14 @@ class ChangePointDetector(ReportsProgress, BaseEstimator):
         grid = grid.with_days_of(_totals_as_increments(grid.spread(values), totals))
         return _Given(values, known, moments, grid, totals, others)
 
-    def _found(self, given: _Given, rng: np.random.Generator) -> Changes:
-        """Search the columns that have noise; steps are those of the grid."""
+    def _on_grid(self, given: _Given) -> np.ndarray:
+        """Return the values at the steps of the grid, increments in the place of running totals."""
         values = given.grid.spread(given.values)
         self._check_missing(np.isnan(values))
-        values = given.grid.on_steps(_totals_as_increments(values, given.totals))
+        return given.grid.on_steps(_totals_as_increments(values, given.totals))
+
+    def _found(self, given: _Given, values: np.ndarray, rng: np.random.Generator) -> Changes:
+        """Search the columns that have noise, in values at the steps of the grid."""
         left = self._left(values, given)
         told = None if left is None else np.column_stack([one.told for one in left])
         values = values if left is None else np.column_stack([one.sought for one in left])

@@ -20,6 +20,8 @@ from isopleth.tasks.changes.zones import in_zone
 
 # Time of a day at which it begins, in words.
 _MIDNIGHT = " 00:00:00"
+# Most stretches that stand still in the sentences.
+_MOST_STILL = 8
 # Seconds of seasons that have names, and largest relative difference.
 _NAMED = {86_400.0: "days", 604_800.0: "weeks", 2_629_746.0: "months", 31_556_952.0: "years"}
 _OFF = 1e-3
@@ -89,6 +91,9 @@ class ChangePoints(Result):
         Counts with changes that follow another count, and the name of this one.
     followed_by : dict of str to int
         Kinds of changes that were sought, and how many steps have to follow one: later changes are not sought.
+    still : tuple of (int, int, int)
+        First step, last step and column of each stretch at which a column that moves elsewhere has one value. The search takes
+        these steps as gaps, unless they are more than a quarter of the column.
     """
 
     change_points: np.ndarray
@@ -111,6 +116,7 @@ class ChangePoints(Result):
     judged: tuple[str, ...] = field(default=(), repr=False)
     follows: tuple[tuple[int, str], ...] = field(default=(), repr=False)
     followed_by: dict[str, int] = field(default_factory=dict, repr=False)
+    still: tuple[tuple[int, int, int], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.change_points)
@@ -215,6 +221,27 @@ class ChangePoints(Result):
             "kinds of changes that were sought, and how many steps have to follow one",
             lambda found: found.followed_by,
         ),
+        "standing_still": Fact(
+            "list of object",
+            "stretches at which a column that moves elsewhere has one value, as a sensor that froze does",
+            lambda found: [
+                {
+                    "column": found._name(column),
+                    "value": float(found.series[first, column]),
+                    "first": int(found.steps[1][first]),
+                    "last": int(found.steps[1][last]),
+                    "steps": last - first + 1,
+                }
+                for first, last, column in found.still
+            ],
+            {
+                "column": Key("string", "name of the column"),
+                "value": Key("number", "the value"),
+                "first": Key("integer", "first step, counted like the place of a change"),
+                "last": Key("integer", "last step"),
+                "steps": Key("integer", "number of steps"),
+            },
+        ),
     }
     row_keys: ClassVar[dict[str, Key]] = PLACE | {
         "change": Key(
@@ -236,6 +263,7 @@ class ChangePoints(Result):
     def _sentences(self) -> list[str]:
         steps = counted(len(self.series), "step")
         about = [self.spacing] * bool(self.spacing) + self._totals() + self._given() + self._drift() + self._seasons()
+        about = [*self._standing_still(), *about]
         if not len(self):
             return [f"The series of {steps} shows no change.", *about]
         places, single = self._places(), self.count == 1
@@ -278,6 +306,22 @@ class ChangePoints(Result):
         assert self.clock is not None
         time = self.clock[step]
         return time.astype("datetime64[us]").item() if isinstance(time, np.datetime64) else time
+
+    def _standing_still(self) -> list[str]:
+        """Return at which steps columns that move elsewhere stand still."""
+        noun, numbers = self.steps
+        out = []
+        for first, last, column in self.still[:_MOST_STILL]:
+            ends = [
+                f"{noun} {numbers[step]}" if self.times is None else self.words_of_time(step) for step in (first, last)
+            ]
+            name, steps = self._name(column), counted(last - first + 1, "step")
+            value = f"{self.series[first, column]:.6g}"
+            out.append(
+                f"{name if self.names else name.capitalize()} stands still at {value} from {ends[0]} to {ends[1]} ({steps})."
+            )
+        more = len(self.still) - len(out)
+        return out + [f"Columns stand still {counted(more, 'more time')}."] * (more > 0)
 
     def _totals(self) -> list[str]:
         """Return which columns are running totals."""

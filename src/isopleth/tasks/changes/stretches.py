@@ -67,18 +67,26 @@ def beyond_others(values: np.ndarray, stretch: tuple[int, int], higher: Sequence
     # Between two low ends, so that the highest of all is a peak.
     others = np.pad(scale.sizes(_heights(values, starts, length, around)), 1, constant_values=-1.0)
     peaks = others[find_peaks(others, distance=_PLACES if length >= _PLACES else length)[0]]
-    peaks = np.sort(peaks)[::-1][:_PEAKS]
-    if len(peaks) < _FEWEST:
+    own = float(scale.sizes(np.array([_height(values, start, end, around)]))[0])
+    return beyond_next(own, peaks, len(higher))
+
+
+def beyond_next(size: float, others: np.ndarray, higher: int, least: float = 1e-300) -> float:
+    """Return the probability that a size is by chance so much above the largest of the others; 1 if they are few.
+
+    `higher` is the number of sizes above it, and `least` the least mean of a spacing, which is a unit where sizes are whole.
+    """
+    largest = np.sort(others)[::-1][:_PEAKS]
+    if len(largest) < _FEWEST:
         return 1.0
-    own = float(scale.sizes(np.array([_height(values, start, end, around)]))[0] - peaks[0])
-    return _chance_of_spacing(own, peaks, len(higher))
+    return _chance_of_spacing(float(size - largest[0]), largest, higher, least)
 
 
-def _chance_of_spacing(own: float, peaks: np.ndarray, higher: int) -> float:
+def _chance_of_spacing(own: float, peaks: np.ndarray, higher: int, least: float = 1e-300) -> float:
     """Return the probability of a spacing from the largest of the descending `peaks` to one above it, below so many others."""
     count = len(peaks) - 1
     usual = float(np.mean((np.arange(count) + 2.0 + higher) * -np.diff(peaks)))
-    ratio = (1.0 + higher) * max(own, 0.0) / max(usual, 1e-300)
+    ratio = (1.0 + higher) * max(own, 0.0) / max(usual, least)
     return float(np.exp(-count * np.log1p(ratio / count)))
 
 
