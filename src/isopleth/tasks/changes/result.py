@@ -80,7 +80,7 @@ class ChangePoints(Result):
     totals : tuple of int
         Columns that are running totals.
     trend : str
-        "line" or "curve" if the series drifts along one, which is no change; "" if it does not.
+        "line" or "curve" if the series drifts along one, which changes describe no better; "" if it does not.
     zone : str, optional
         Time zone of `times`, which then are datetimes in UTC.
     given : tuple of str
@@ -353,13 +353,15 @@ class ChangePoints(Result):
         if not self.trend or "slope" in self.kinds:
             return []
         how = "a line" if self.trend == "line" else "a smooth curve"
+        changes = "further changes" if len(self) else "changes"
+        along = f"along {how}: {changes} describe this no better, but are not ruled out."
         if self.series.shape[1] > 1 or len(self):
-            return [f"{'Between changes it' if len(self) else 'It'} drifts along {how}, which is no change."]
+            return [f"{'Between changes it' if len(self) else 'It'} drifts {along}"]
         known = self._judged[~np.isnan(self._judged[:, 0]), 0]
         ends = max(len(known) // 10, 1)
         first, last = known[:ends].mean(), known[-ends:].mean()
         rise = f"from about {first:.3g} to about {last:.3g}"
-        return [f"It drifts {rise} along {how}, which is no change."]
+        return [f"It drifts {rise} {along}"]
 
     def _seasons(self) -> list[str]:
         """Return which seasons were taken out, and how they stay in."""
