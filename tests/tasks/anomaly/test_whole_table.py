@@ -36,7 +36,8 @@ def judged(reference, new, **parameters):
 def test_a_mistyped_year_does_not_hide_that_dates_decide(tables):
     found, warned = judged(*tables)
     assert found.certain.mean() > 0.5
-    first, second = found.to_dict()["summary"][:2]
+    warning, first, second = found.to_dict()["summary"][:3]
+    assert warning == "Column 'day': nearly all times are later than those of the fit."
     assert first.startswith(
         f"{found.certain.sum()} of 120 new rows are certain: the table differs from the reference as a whole"
     )
