@@ -223,7 +223,7 @@ PACKAGES = (
         "the law of a cell given its row",
         uses=(*_SUMS, "results"),
         declared=("density",),
-        offers=("inputs", "binned_law", "cell_judgement", "column_laws", "pseudo_likelihood"),
+        offers=("inputs", "binned_law", "cell_judgement", "column_laws", "imputer", "pseudo_likelihood"),
         layer=6,
         place=0.87,
         first=(

@@ -13,7 +13,8 @@ import pyarrow as pa
 from isopleth.cli.options import LAW_SIZE
 from isopleth.cli.run import Run, refuse_same
 from isopleth.cli.split import columns_of
-from isopleth.conditional import DensityImputer, finer_columns
+from isopleth.conditional import DensityImputer
+from isopleth.conditional.imputer import finer_columns
 from isopleth.core.errors import InputError, quoted, warnings_about_answer
 from isopleth.core.steps import TIME_STEPS, recorded_step
 from isopleth.files.file_table import FileTable

@@ -2,4 +2,3 @@ from .estimator import ConditionalDensity as ConditionalDensity
 from .expected import ExpectedCells as ExpectedCells
 from .expected import LawsGiven as LawsGiven
 from .imputer import DensityImputer as DensityImputer
-from .imputer import finer_columns as finer_columns
