@@ -43,6 +43,13 @@ def test_two_stretches_do_not_hide_one_another_and_two_at_one_value_are_a_settin
     assert _found(column) == []
 
 
+def test_stretches_of_one_length_are_a_part_of_the_pattern():
+    column = np.random.default_rng(11).normal(size=1200)
+    for place, value in ((213, -0.31), (373, -0.29), (613, 0.12), (933, 0.4)):
+        column[place : place + 7] = value
+    assert _found(column) == []
+
+
 def test_runs_that_are_usual_in_a_column_are_no_standing_still():
     rng = np.random.default_rng(3)
     hour = np.arange(960) % 96

@@ -53,8 +53,8 @@ def _stretches(column: np.ndarray, rate: float) -> list[tuple[int, int]]:
     if not count or len(order) - count <= (1.0 - _OFTEN) * lengths[order[count:]].sum():
         return []
     longest = order[:count]
-    # Two long stretches at one value are a setting to which the column returns.
-    kept = [k for k in longest.tolist() if np.sum(values[longest] == values[k]) == 1]
+    # Two long stretches at one value are a setting to which the column returns, and two of one length a part of its pattern.
+    kept = [k for k in longest.tolist() if all(np.sum(one[longest] == one[k]) == 1 for one in (values, lengths))]
     return [(int(starts[k]), int(starts[k] + lengths[k])) for k in kept]
 
 
