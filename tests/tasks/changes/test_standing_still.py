@@ -43,6 +43,15 @@ def test_two_stretches_do_not_hide_one_another_and_two_at_one_value_are_a_settin
     assert _found(column) == []
 
 
+def test_missing_cells_do_not_end_a_stretch():
+    column = _sensor(12)
+    column[200:240] = 20.4
+    whole = _found(column)
+    column[[215, 216, 231, 400]] = np.nan
+    assert _found(column) == whole
+    assert len(whole) == 1
+
+
 def test_stretches_of_one_length_are_a_part_of_the_pattern():
     column = np.random.default_rng(11).normal(size=1200)
     for place, value in ((213, -0.31), (373, -0.29), (613, 0.12), (933, 0.4)):

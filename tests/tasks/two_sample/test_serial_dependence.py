@@ -1,5 +1,6 @@
 """Warnings of rows that depend on each other in time."""
 
+import datetime as dt
 import warnings
 
 import numpy as np
@@ -79,3 +80,20 @@ def test_groups_of_rows_that_do_not_depend_on_their_time_are_not_warned_of():
         warnings.simplefilter("error", DataWarning)
         found = two_sample_test(first, second, groups=(one, 40 + other), **FAST)
     assert "groups and is exact for independent groups" in found.text()
+
+
+def test_times_of_day_are_no_order_of_rows():
+    rng = np.random.default_rng(5)
+    hour = rng.integers(0, 24, (2, 300))
+    tables = [
+        pd.DataFrame(
+            {
+                "at": [dt.time(int(h), int(m)) for h, m in zip(row, rng.integers(0, 60, 300), strict=True)],
+                "temp": 5.0 * np.sin(row / 3.8) + rng.normal(size=300),
+            }
+        )
+        for row in hour
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        two_sample_test(*tables, **FAST)

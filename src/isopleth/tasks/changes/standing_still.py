@@ -44,10 +44,14 @@ def as_gaps(values: np.ndarray, stretches: list[Stretch]) -> np.ndarray:
 
 
 def _stretches(column: np.ndarray, rate: float) -> list[tuple[int, int]]:
-    """Return first steps and ends of the stretches of a column."""
+    """Return first steps and ends of the stretches of a column; steps without a value do not end one."""
+    steps = np.flatnonzero(~np.isnan(column))
+    if not len(steps):
+        return []
+    column = column[steps]
     starts = np.flatnonzero(np.concatenate([[True], column[1:] != column[:-1]]))
     lengths, values = np.diff(np.append(starts, len(column))), column[starts]
-    inside = np.flatnonzero((values > np.nanmin(column)) & (values < np.nanmax(column)))
+    inside = np.flatnonzero((values > column.min()) & (values < column.max()))
     order = inside[np.argsort(-lengths[inside], kind="stable")]
     count = _beyond_others(lengths[order], rate)
     if not count or len(order) - count <= (1.0 - _OFTEN) * lengths[order[count:]].sum():
@@ -55,7 +59,7 @@ def _stretches(column: np.ndarray, rate: float) -> list[tuple[int, int]]:
     longest = order[:count]
     # Two long stretches at one value are a setting to which the column returns, and two of one length a part of its pattern.
     kept = [k for k in longest.tolist() if all(np.sum(one[longest] == one[k]) == 1 for one in (values, lengths))]
-    return [(int(starts[k]), int(starts[k] + lengths[k])) for k in kept]
+    return [(int(steps[starts[k]]), int(steps[starts[k] + lengths[k] - 1]) + 1) for k in kept]
 
 
 def _beyond_others(lengths: np.ndarray, rate: float) -> int:

@@ -279,10 +279,11 @@ class Grid:
         if times is None:
             return None
         known, dates = places_of_times(times)
-        if self.clock is not None and self.follows:
-            known = np.sort(self.clock.seconds)
         steps, first = np.unique(self.rows, return_index=True)
         known = known[first]
+        if self.clock is not None and self.follows:
+            shown = np.sort(self.clock.seconds)[first]
+            known = shown if (np.diff(shown) > 0.0).all() else known  # uneven rows of an hour that comes twice share no step
         if not dates or (np.diff(known) <= 0.0).any():  # steps of less than a microsecond have no days
             return None
         return np.interp(np.arange(steps[-1] + 1), steps, known)

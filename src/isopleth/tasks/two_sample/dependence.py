@@ -41,7 +41,9 @@ def dependence_in_time(
     if x.columns is None:
         return None
     numbers = x.columns.measured
-    times = [j for j, column in enumerate(numbers) if column.kind == "time"]
+    times = [
+        j for j, column in enumerate(numbers) if column.kind == "time" and not column.clock
+    ]  # hours of a day come back
     values = [j for j, column in enumerate(numbers) if column.kind != "time"]
     samples = [sample for sample in (x.rows, y.rows) if len(sample) >= _BLOCKS * _FEWEST]
     if not times or not values or not samples:

@@ -146,7 +146,8 @@ class GroupsSought:
             return shown
         if not self.found:
             return [f"The groups of {self.by} have too few rows to be compared."]
-        first, adjusted = self.found[0], f"adjusted for {len(self.found)} columns and their groups"
+        columns = "the column" if len(self.found) == 1 else f"{len(self.found)} columns"
+        first, adjusted = self.found[0], f"adjusted for {columns} and their groups"
         return [
             f"No column is shown to have changed more in some groups of {self.by} than in others: the least p-value, {adjusted}, "
             f"is {first.pvalue:.2g}, of {first.column} in rows with {first.group}. With a target its shift in each group is "
@@ -236,16 +237,17 @@ def _splits(
         known = ~np.isnan(cells)
         if j == column or not count or not known.any():
             continue
+        missing = "" if known.all() else " or missing"  # rows without the cell stand on the other side
         if cell.kind == "categorical":
             codes, counts = np.unique(cells[known], return_counts=True)
             for code in codes[np.argsort(-counts, kind="stable")][:count]:
                 word = str(decode_cells(kind, np.array([code]))[0])
                 others = [str(decode_cells(kind, np.array([other]))[0]) for other in codes if other != code]
-                outside = f"{name} {others[0]}" if len(others) == 1 else f"{name} other than {word}"
+                outside = f"{name} {others[0]}{missing}" if len(others) == 1 else f"{name} other than {word}{missing}"
                 yield _RowSplit(j, cells == code, (f"{name} {word}", outside), word)
             continue
         for cut in np.unique(np.nanquantile(cells, np.arange(1, count + 1) / (count + 1))):
-            yield _RowSplit(j, cells <= cut, (f"{name} up to {cut:.4g}", f"{name} above {cut:.4g}"))
+            yield _RowSplit(j, cells <= cut, (f"{name} up to {cut:.4g}", f"{name} above {cut:.4g}{missing}"))
 
 
 def _enough(mask: np.ndarray, first: np.ndarray) -> bool:
