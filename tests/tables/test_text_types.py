@@ -317,6 +317,13 @@ def test_units_that_differ_by_prefixes_are_converted_and_others_stay_unread():
     assert "'0.0224 mg/L' is converted to 22.4 \u00b5g/L, and so is 1 more" in str(found.notes[-1])
 
 
+def test_of_two_units_of_equally_many_cells_the_order_of_rows_does_not_choose():
+    cells = [*[f"{10 + i} mm" for i in range(20)], *[f"{10 + i} cm" for i in range(20)]]
+    one, two = read(cells).values.to_pylist(), read(cells[::-1]).values.to_pylist()
+    assert one == two[::-1]
+    assert (one[0], one[-1]) == (10.0, 290.0)
+
+
 @pytest.mark.parametrize(
     ("unit", "other", "factor"),
     [

@@ -92,12 +92,15 @@ def _set_below_detection(amounts: list[Amount | None], column: TextColumn) -> No
 
 
 def _unit(amounts: Sequence[Amount | None], counts: np.ndarray) -> tuple[str, str]:
-    """Return what stands before and behind most numbers of a column."""
+    """Return what stands before and behind most numbers of a column; of equally many the last by the alphabet.
+
+    The order of the rows decides nothing, and a unit comes before none.
+    """
     found: Counter[tuple[str, str]] = Counter()
     for amount, count in zip(amounts, counts.tolist(), strict=True):
         if amount is not None and not amount.side:
             found[amount.unit] += count
-    return found.most_common(1)[0][0] if found else ("", "")
+    return max(found, key=lambda unit: (found[unit], unit), default=("", ""))
 
 
 def _is_of(amount: Amount, unit: tuple[str, str]) -> bool:
