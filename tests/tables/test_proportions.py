@@ -52,6 +52,17 @@ def test_equations_that_follow_from_others_are_not_said_again():
     assert set(found) == {"sum = base + tax", "tax = 0.07 x base"}
 
 
+@pytest.mark.parametrize("emptied", [np.nan, 0.0])
+def test_a_product_is_found_in_any_order_of_rows_that_say_nothing_of_it_in_half(emptied):
+    rng = np.random.default_rng(16)
+    net = np.round(rng.lognormal(5.0, 0.7, 400), 2)
+    net[rng.random(400) < 0.5] = emptied
+    vat = np.round(net * 0.19, 2)
+    for seed in range(10):
+        order = np.random.default_rng(seed).permutation(400)
+        assert _equations(net=net[order], vat=vat[order]) == {"vat = 0.19 x net": []}
+
+
 def test_columns_that_are_nearly_proportional_have_no_rule():
     rng = np.random.default_rng(14)
     size = np.round(rng.lognormal(3.0, 0.5, 2000), 1)

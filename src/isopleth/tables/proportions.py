@@ -8,12 +8,13 @@ from itertools import combinations
 
 import numpy as np
 
+from isopleth.core.rows import row_keys
 from isopleth.core.steps import recorded_step
 from isopleth.tables.relations import tolerance, varying
 
-# Rows that are looked at first, fewest of them with a product other than 0, and the ones with the largest products, whose ratios
-# say the factor best.
-_FIRST, _USABLE, _LARGEST = 20, 10, 7
+# Rows of the table among which products are looked for, rows of these that are looked at first, fewest of them with a product
+# other than 0, and the ones with the largest products, whose ratios say the factor best.
+_POOL, _FIRST, _USABLE, _LARGEST = 2048, 20, 10, 7
 # Fewest rows and fewest distinct results of rows that keep a product.
 _FEWEST = 20
 # Most digits of a factor or of its reciprocal, and share of the rows with the largest products, which the factor is estimated by.
@@ -114,16 +115,17 @@ def _likely(columns: Sequence[np.ndarray], steps: Sequence[float], few: float) -
     """Yield the places of results and parts whose ratio is about constant in enough of the rows that are looked at first."""
     if len(columns) < 2:
         return
-    rows = np.unique(np.linspace(0, len(columns[0]) - 1, _FIRST).astype(np.intp))
-    first = np.stack([values[rows] for values in columns])
-    within = np.stack([tolerance(values, step) for values, step in zip(first, steps, strict=True)])
+    pool = _pool(columns)
+    doubts = np.stack([tolerance(values, step) for values, step in zip(pool, steps, strict=True)])
     most, places = 10 * few * _FIRST, range(len(columns))  # among so few rows some may come together
     for parts in (*((i,) for i in places), *combinations(places, 2)):
-        product = np.prod(first[list(parts)], axis=0)
+        product = np.prod(pool[list(parts)], axis=0)
         usable = np.flatnonzero(np.isfinite(product) & (product != 0.0))
         if len(usable) < _USABLE:
             continue
-        largest = usable[np.argsort(-np.abs(product[usable]), kind="stable")[:_LARGEST]]
+        rows = _spread(usable[np.argsort(product[usable], kind="stable")], _FIRST)
+        first, within, product = pool[:, rows], doubts[:, rows], product[rows]
+        largest = np.argsort(-np.abs(product), kind="stable")[:_LARGEST]
         ratios, doubt = first[:, largest] / product[largest], within[:, largest] / np.abs(product[largest])
         factor, unsure = _medians(ratios), _medians(doubt)
         with np.errstate(invalid="ignore"):
@@ -131,6 +133,18 @@ def _likely(columns: Sequence[np.ndarray], steps: Sequence[float], few: float) -
         for k in np.flatnonzero((away.sum(axis=1) <= most) & np.isfinite(factor) & (factor != 0.0)):
             if k not in parts:
                 yield int(k), parts
+
+
+def _pool(columns: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the rows among which products are looked for, of shape (d, m), chosen by their values: their order says nothing."""
+    rows = np.stack(columns, axis=1)
+    keys = row_keys(np.where(np.isnan(rows), np.inf, rows))
+    return np.ascontiguousarray(rows[_spread(np.argsort(keys, kind="stable"), _POOL)].T)
+
+
+def _spread(rows: np.ndarray, most: int) -> np.ndarray:
+    """Return at most so many of the rows, from the first to the last one at even distances."""
+    return np.asarray(rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).astype(np.intp)])
 
 
 def _medians(values: np.ndarray) -> np.ndarray:
