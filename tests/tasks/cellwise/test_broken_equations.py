@@ -75,3 +75,29 @@ def test_a_number_in_several_broken_equations_is_blamed_and_not_their_results():
     found = CellwiseDetector(n_estimators=20, random_state=0).fit(table).cells()
     assert (found.worst[rows] == 2).all()
     assert found.flagged[rows, 2].all()
+
+
+def test_what_an_equation_says_of_a_new_row_is_in_the_step_of_the_fit():
+    """A row alone says no step: of a total of 170 it would be ten, and what is usual beside 900 in full hundreds is 0."""
+    rng = np.random.default_rng(28)
+    one, two = np.round(rng.uniform(10.0, 90.0, (2, 150)), 2)
+    table = pd.DataFrame({"one": one, "two": two, "sum": (one + two).round(2)})
+    row = pd.DataFrame({"one": [50.25], "two": [20.11], "sum": [170.0]})
+    detector = CellwiseDetector(n_estimators=20, random_state=0).fit(table)
+    beside = detector.cells(pd.concat([row, table[:5]], ignore_index=True))
+    for found in (detector.cells(row), beside):
+        assert found.flagged[0].tolist() == [False, False, True]
+        assert found.usual[0, 2] == 70.36
+    net = np.round(rng.lognormal(5.0, 0.7, 150), 2)
+    taxed = CellwiseDetector(n_estimators=20, random_state=0).fit(
+        pd.DataFrame({"net": net, "vat": (0.19 * net).round(2)})
+    )
+    assert taxed.cells(pd.DataFrame({"net": [78.37], "vat": [900.0]})).usual[0, 1] == 14.89
+
+
+def test_names_of_columns_may_hold_braces():
+    net = np.round(np.random.default_rng(29).lognormal(5.0, 0.7, 150), 2)
+    table = pd.DataFrame({"net {EUR}": net, "{}": (0.19 * net).round(2)})
+    table.loc[7, "{}"] += 3.0
+    found = CellwiseDetector(n_estimators=20, random_state=0).fit(table).cells()
+    assert found.mistakes == {7: "not {} = 0.19 x net {EUR}"}

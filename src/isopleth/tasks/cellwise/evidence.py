@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from isopleth.core.steps import NEARLY_ALL_IN_STEPS, recorded_step
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.rules import Exact, FoundRule, NotZero, find_rules, judged_cells
+from isopleth.tables.rules import Exact, FoundRule, NotZero, Times, find_rules, judged_cells
 from isopleth.tables.schema import in_table_order
 from isopleth.tables.unread import UnreadCells
 from isopleth.tasks.cellwise.word_forms import WordForms
@@ -34,12 +35,17 @@ class CellEvidence:
     names: list[str]  # of the columns, in the order of the table
     rules: list[FoundRule]
     forms: WordForms
+    # In which the numbers of equations are recorded: by the table of the fit, as a few other rows say too large ones.
+    steps: dict[str, float]
 
     @classmethod
     def of(cls, names: list[str], table: CheckedRows) -> Self:
         """Find the rules and forms of a table."""
         cells = columns_of_rules(names, table)
-        return cls(names, find_rules(cells), WordForms.of(cells))
+        rules = find_rules(cells)
+        in_equations = {name for each in rules if isinstance(each.rule, Exact) for name in each.rule.columns}
+        numbers = {name: cells[name] for name in names if name in in_equations and not isinstance(cells[name], Times)}
+        return cls(names, rules, WordForms.of(cells), {name: _step(values) for name, values in numbers.items()})
 
     def columns(self, table: CheckedRows) -> dict[str, Any]:
         """Return the columns as rules see them."""
@@ -49,6 +55,14 @@ class CellEvidence:
     def equations(self) -> list[Exact]:
         """Rules that are equations."""
         return [each.rule for each in self.rules if isinstance(each.rule, Exact)]
+
+    def solved_for(self, rule: Exact, name: str, cells: dict[str, Any]) -> np.ndarray:
+        """Return what an equation says of one of its columns, encoded, in the step in which numbers are recorded."""
+        said, column = rule.solved_for(name, cells), cells[name]
+        if isinstance(column, Times):
+            return said - column.origin
+        step = self.steps[name]
+        return np.round(np.rint(said / step) * step, 9) if step else said
 
     def place(self, table: CheckedRows, name: str) -> int:
         """Return the place of a column among the encoded ones."""
@@ -124,6 +138,10 @@ class CellEvidence:
                 for part in parts:
                     found.setdefault(part, set()).add(result)
         return found
+
+
+def _step(values: np.ndarray) -> float:
+    return recorded_step(np.unique(values[~np.isnan(values)]), share=NEARLY_ALL_IN_STEPS)
 
 
 def columns_of_rules(names: list[str], table: CheckedRows) -> dict[str, Any]:

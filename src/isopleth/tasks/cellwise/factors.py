@@ -11,7 +11,6 @@ import numpy as np
 from isopleth.tasks.cellwise.margins import flagged_cells
 from isopleth.tasks.cellwise.mistakes import FoundMistakes, Mistake, is_factor
 from isopleth.tasks.cellwise.model import CellModel, JudgedTable
-from isopleth.tasks.cellwise.row_mistakes import solved_for
 
 # Largest ratio of the ends of what is usual, a third of a decade, and how far beyond an end a number may be, which is a hundredth
 # of a decade: the ends of a narrow law are rough.
@@ -69,7 +68,7 @@ def _keep_equations(model: CellModel, rows: JudgedTable, found: dict[int, Mistak
     for rule in evidence.equations:
         broken = set(np.flatnonzero(rule.breaks(cells)).tolist())
         for name in rule.columns:
-            k, said = evidence.place(rows.table, name), solved_for(rule, name, cells)
+            k, said = evidence.place(rows.table, name), evidence.solved_for(rule, name, cells)
             out |= {
                 i
                 for i, each in found.items()

@@ -52,8 +52,9 @@ class Mistake:
     row: int
     columns: tuple[int, ...]  # of the encoded rows
     values: tuple[float, ...]
-    said: str  # what it is, with the names of the columns in braces
-    computed: bool = False  # whether an equation says the values, which then keep it whatever is wrong
+    said: str  # what it is, with {} for the name of each column
+    # Whether an equation says the values, which then keep it whatever is wrong; `said` holds the names then.
+    computed: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from isopleth.tasks.cellwise.margins import flagged_cells, worst_cells
 from isopleth.tasks.cellwise.mistakes import FoundMistakes, Mistake
 from isopleth.tasks.cellwise.model import CellModel, JudgedTable
 from isopleth.tasks.cellwise.repairs import RARE, SURE, USUAL, CellRepairs, RepairReasons
-from isopleth.tasks.cellwise.row_mistakes import solved_for
 from isopleth.tasks.cellwise.usual_cells import UsualCells
 
 # So many times as likely as the word to be written is another one that the law of its column speaks for.
@@ -79,6 +78,8 @@ def _says_number(text: str) -> bool:
 
 def mistake_in_words(model: CellModel, rows: JudgedTable, mistake: Mistake, *, sure: bool = True) -> str:
     """Return what a mistake is, or may be, with the names of its columns."""
+    if mistake.computed:
+        return mistake.said
     said = mistake.said if sure else mistake.said.replace("{} is", "{} may be")
     return said.format(*(model.evidence.names[rows.table.order[k]] for k in mistake.columns))
 
@@ -154,7 +155,7 @@ def _usual(model: CellModel, rows: JudgedTable) -> tuple[UsualCells, dict[tuple[
     for rule in evidence.equations:
         broken = rule.breaks(cells)
         for name in rule.columns:
-            j, said = evidence.names.index(name), solved_for(rule, name, cells)
+            j, said = evidence.names.index(name), evidence.solved_for(rule, name, cells)
             at = np.flatnonzero(broken & (worst == j) & np.isfinite(said))
             if j in rows.unread:
                 garbled = _garbled(rows.unread[j])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from isopleth.core.steps import NEARLY_ALL_IN_STEPS, recorded_step
 from isopleth.core.threads import slices
 from isopleth.tables.checks import CheckedRows
-from isopleth.tables.rules import Exact, Times
 from isopleth.tasks.cellwise.evidence import CellEvidence, in_encoded_order
 from isopleth.tasks.cellwise.margins import worst_cells
 from isopleth.tasks.cellwise.mistakes import FoundMistakes, Mistake, found_mistakes
@@ -95,16 +92,7 @@ def _solved(evidence: CellEvidence, table: CheckedRows) -> list[Mistake]:
     for rule in evidence.equations:
         broken = np.flatnonzero(rule.breaks(cells))
         for name in rule.columns:
-            k, said = evidence.place(table, name), solved_for(rule, name, cells)
+            k, said = evidence.place(table, name), evidence.solved_for(rule, name, cells)
             known = broken[np.isfinite(said[broken])]
             found += [Mistake(int(i), (k,), (float(said[i]),), f"not {rule}", computed=True) for i in known]
     return found
-
-
-def solved_for(rule: Exact, name: str, cells: dict[str, Any]) -> np.ndarray:
-    """Return what an equation says of one of its columns, encoded, in the step in which numbers are recorded."""
-    said, column = rule.solved_for(name, cells), cells[name]
-    if isinstance(column, Times):
-        return said - column.origin
-    step = recorded_step(np.unique(column[~np.isnan(column)]), share=NEARLY_ALL_IN_STEPS)
-    return np.round(np.rint(said / step) * step, 9) if step else said
