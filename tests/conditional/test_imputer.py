@@ -157,6 +157,19 @@ def test_columns_without_a_known_cell_or_with_one_value():
     assert filled[4, 2] == 3.0
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("strategy", ["mean", "median", "draw"])
+def test_a_column_of_which_one_cell_is_known_is_filled_with_it(strategy):
+    rows = np.column_stack([np.full(50, np.nan), np.random.default_rng(0).normal(size=50)])
+    rows[0, 0] = 1.0
+    weights = np.append(0.5, np.ones(49))
+    model = DensityImputer(strategy, n_estimators=5, random_state=0).fit(rows, sample_weight=weights)
+    assert (model.transform(rows)[:, 0] == 1.0).all()
+    lower, upper = model.impute_interval(rows)
+    assert (lower[:, 0] == 1.0).all()
+    assert (upper[:, 0] == 1.0).all()
+
+
 def test_the_imputer_in_a_pipeline(tables):
     gaps = tables[1][["x", "mass"]]
     scaled = make_pipeline(DensityImputer(n_estimators=10), StandardScaler()).fit_transform(gaps.to_numpy())

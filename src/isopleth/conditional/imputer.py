@@ -317,13 +317,17 @@ class DensityImputer(ReportsProgress, TakesKinds, TransformerMixin, BaseEstimato
                 known = self._places[j]
                 self._laws[str(j)] = None
                 if len(known):
+                    weights = self._weights[known]
+                    if len(known) == 1:
+                        # A law is judged by rows left out one at a time, and of one row none would be left.
+                        known, weights = np.repeat(known, 2), np.ones(2)
                     others = np.delete(self._inputs[known], j, axis=1)
                     self._laws[str(j)] = CellLaw.fit(
                         others,
                         self._n_numeric - (j < self._n_numeric),
                         self._kinds[j],
                         low[known],
-                        self._weights[known],
+                        weights,
                         high[known],
                         forests=1,
                         growth=Growth(self.n_estimators, budget=Budget.of(self), tick=tick),
