@@ -1,5 +1,8 @@
 """Rows between the levels of a column: steps from level to level are judged by whole levels that are left out."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -59,10 +62,46 @@ def test_rows_at_levels_are_answered_by_the_law_of_all_rows():
     (dose, found), _ = _trials(_line, 5)
     model = ConditionalDensity(random_state=0).fit(dose[:, None], found)
     law, rows = model._cell_law, np.array([[6.0], [7.5], [np.nan], [40.0]])
-    assert law.between.asked(rows).tolist() == [-1, 0, -1, -1]
+    assert law.between.shares(rows).tolist() == [[0.0], [1.0], [0.0], [0.0]]
     alone, among = model.predict_quantile(rows[:1], [0.1, 0.5]), model.predict_quantile(rows, [0.1, 0.5])
     assert np.array_equal(alone, among[:1])
     assert np.allclose(model.cdf(rows[1:2], among[1:2, 1]), 0.5, atol=0.02)
+
+
+def _two_columns(seed=3):
+    rng = np.random.default_rng(seed)
+    X = np.repeat([[a, b] for a in (0.0, 1.0, 2.0) for b in (0.0, 1.0, 2.0)], 6, axis=0)
+    return X, X[:, 0] + 2.0 * X[:, 1] * (X[:, 0] == 1.0) + 0.2 * rng.normal(size=len(X))
+
+
+def test_answers_between_levels_do_not_depend_on_the_order_of_columns():
+    X, y = _two_columns()
+    new = np.array([[0.5, 1.5], [1.0, 0.4], [1.1, 1.1]])
+    one, other = (
+        ConditionalDensity(random_state=0).fit(X[:, order], y).predict_quantile(new[:, order], [0.1, 0.5, 0.9])
+        for order in ([0, 1], [1, 0])
+    )
+    assert np.allclose(one, other, rtol=1e-9)
+
+
+@pytest.mark.parametrize("level", [(1.0, 1.0), (1.0, 0.5), (1.25, 1.0), (1.25, 0.4), (1.1, 1.15)])
+def test_answers_do_not_jump_beside_a_level(level):
+    X, y = _two_columns()
+    model = ConditionalDensity(random_state=0).fit(X, y)
+    rows = np.array(level) + np.array([[0.0, 0.0], [1e-9, 0.0], [0.0, 1e-9], [-1e-9, 1e-9], [1e-5, 1e-5]])
+    for answer in (model.predict(rows), model.predict_quantile(rows, 0.1), model.cdf(rows, np.full(5, 2.5))):
+        assert np.abs(answer[:4] - answer[0]).max() < 1e-6
+        assert abs(answer[4] - answer[0]) < 1e-3
+    logs = model.log_prob(rows, np.full(5, 2.5))
+    assert np.abs(logs[:4] - logs[0]).max() < 1e-5
+
+
+def test_a_law_between_levels_has_a_share_that_grows_with_the_distance():
+    X, y = _two_columns()
+    law = ConditionalDensity(random_state=0).fit(X, y)._cell_law.between
+    rows = np.array([[1.0, 1.0], [1.1, 1.0], [0.8, 1.0], [1.25, 1.4], [1.1, 1.15], [0.4, 0.5]])
+    shares = law.shares(rows)
+    assert np.allclose(1.0 - np.prod(1.0 - shares, axis=1), [0.0, 0.4, 0.8, 1.0, 0.6, 1.0])
 
 
 def test_columns_of_many_or_two_levels_have_no_laws_between_them():
@@ -77,6 +116,16 @@ def test_a_saved_law_answers_between_levels(tmp_path):
     before = model.predict_quantile(new[:5, None], 0.9)
     save(model, tmp_path / "law.isopleth")
     assert np.array_equal(load(tmp_path / "law.isopleth").predict_quantile(new[:5, None], 0.9), before)
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_models_that_have_answered_between_levels_can_be_copied(copied):
+    (dose, found), (new, _) = _trials(_line, 7)
+    (X, levels), (beside, _) = _standards(41)
+    for cells, target, rows in ((dose[:, None], found, new[:5, None]), (X, levels, beside[:5])):
+        model = ConditionalDensity(random_state=0).fit(cells, target)
+        before = model.predict_quantile(rows, 0.9)
+        assert np.array_equal(copied(model).predict_quantile(rows, 0.9), before)
 
 
 def _standards(seed, groups=2):

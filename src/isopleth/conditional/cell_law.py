@@ -111,8 +111,8 @@ class CellLaw:
             if (scale := self._on_scale(part, rows is None)) is not None:
                 law, at, share = scale
                 found = _mixed(found, law.curves(at, law.tables()), share)
-            for law, places in self._between(part, rows is None):
-                found = _with_rows(found, law.curves(law.at(part[places]), law.tables()), places)
+            for law, places, share in self._between(part, rows is None):
+                found = _with_rows(found, law.curves(law.at(part[places]), law.tables()), places, share)
             return ask(*found, start)
 
         return self._batches(rows, answer, tick)
@@ -134,12 +134,10 @@ class CellLaw:
             found = np.stack(self.law.cells(self._at(part, rows is None), *ends), axis=1)
             if (scale := self._on_scale(part, rows is None)) is not None:
                 law, at, share = scale
-                below, logs = law.cells(at, *ends)
-                with np.errstate(divide="ignore"):
-                    logs = np.logaddexp(np.log(share) + found[:, 1], np.log1p(-share) + logs)
-                found = np.stack([share * found[:, 0] + (1.0 - share) * below, logs], axis=1)
-            for law, places in self._between(part, rows is None):
-                found[places] = np.stack(law.cells(law.at(part[places]), *(end[places] for end in ends)), axis=1)
+                found = _mixed_cells(found, np.stack(law.cells(at, *ends), axis=1), share)
+            for law, places, share in self._between(part, rows is None):
+                here = np.stack(law.cells(law.at(part[places]), *(end[places] for end in ends)), axis=1)
+                found[places] = _mixed_cells(here, found[places], share)
             return found
 
         return self._batches(rows, ask, tick)
@@ -152,12 +150,17 @@ class CellLaw:
         at = law.at(part)
         return law, at, self.scale.share(law, at)
 
-    def _between(self, part: np.ndarray, of_fit: bool) -> list[tuple[NumberLaw, np.ndarray]]:
-        """Return the laws of rows that are between levels, and the places of these rows in a batch."""
+    def _between(self, part: np.ndarray, of_fit: bool) -> list[tuple[NumberLaw, np.ndarray, np.ndarray]]:
+        """Return the laws of rows that are between levels, the places of these rows in a batch, and the shares of the laws.
+
+        Each is to be mixed with what the laws before it have made.
+        """
         if of_fit or self.between is None:
             return []
-        asked = self.between.asked(part)
-        return [(self.between.law(k), np.flatnonzero(asked == k)) for k in np.unique(asked[asked >= 0]).tolist()]
+        shares = self.between.shares(part)
+        columns = np.flatnonzero((shares > 0.0).any(axis=0))[::-1].tolist()
+        asked = [(k, np.flatnonzero(shares[:, k] > 0.0)) for k in columns]
+        return [(self.between.law(k), places, shares[places, k]) for k, places in asked]
 
     def _at(self, part: np.ndarray, of_fit: bool) -> Any:
         return self.law.of_fit(np.maximum(part, 0)) if of_fit else self.law.at(part)
@@ -231,15 +234,12 @@ class Cut:
 def _mixed(
     one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray], share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return curves of mixtures, in which the first ones, which may jump, have a share."""
+    """Return curves of mixtures, in which the first ones have a share; both may jump."""
     y = np.concatenate([one[0], other[0]], axis=1)
-    parts = []
-    for (places, F), asked in ((one, other[0]), (other, one[0])):
-        found = [
-            np.interp(u, x, f, left=0.0, right=1.0)
-            for u, x, f in zip(asked, places, np.maximum.accumulate(F, axis=1), strict=True)
-        ]
-        parts.append(np.array(found).reshape(asked.shape))
+    parts = [
+        np.array([_at_places(*row) for row in zip(asked, *curves, strict=True)]).reshape(asked.shape)
+        for curves, asked in ((one, other[0]), (other, one[0]))
+    ]
     first = np.concatenate([one[1], parts[0]], axis=1)
     second = np.concatenate([parts[1], other[1]], axis=1)
     F = share[:, None] * first + (1.0 - share[:, None]) * second
@@ -247,11 +247,52 @@ def _mixed(
     return np.take_along_axis(y, order, axis=1), np.take_along_axis(F, order, axis=1)
 
 
-def _with_rows(
-    found: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray], places: np.ndarray
+def _at_places(asked: np.ndarray, y: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """Return the distribution function of one row at ascending places, of which repeated ones are the ends of a jump."""
+    F = np.maximum.accumulate(F)
+    found = np.interp(asked, y, F, left=0.0, right=1.0)
+    low, high = np.searchsorted(y, asked, side="left"), np.searchsorted(y, asked, side="right")
+    again = asked[1:] == asked[:-1]
+    # Where both jump at a place, the lower end of one goes with the lower end of the other.
+    lower = np.append(again, False) & ~np.append(False, again) & (high - low > 1)
+    found[lower] = F[low[lower]]
+    return found
+
+
+def _mixed_beside(
+    one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray], share: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return curves with others in some rows; the shorter ones go on at their last place."""
-    k = max(found[0].shape[1], other[0].shape[1])
+    """Return curves of mixtures that become those of one law as its share goes to 1.
+
+    A curve begins above 0, by the weight of the wide law below its first place, which means leave out. That weight is taken off
+    before the parts are mixed and added again afterwards: otherwise it would be spread down to the first place of the other
+    law, however small the share of that law.
+    """
+    start = share * one[1][:, 0] + (1.0 - share) * other[1][:, 0]
+    parts = [(y, (F - F[:, :1]) / (F[:, -1:] - F[:, :1])) for y, F in (one, other)]
+    y, F = _mixed(parts[0], parts[1], share)
+    return y, start[:, None] + (1.0 - start[:, None]) * F
+
+
+def _mixed_cells(one: np.ndarray, other: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Return distribution functions and log probabilities, (n, 2), of mixtures in which the first ones have a share."""
+    with np.errstate(divide="ignore"):
+        logs = np.logaddexp(np.log(share) + one[:, 1], np.log1p(-share) + other[:, 1])
+    return np.stack([share * one[:, 0] + (1.0 - share) * other[:, 0], logs], axis=1)
+
+
+def _with_rows(
+    found: tuple[np.ndarray, np.ndarray],
+    other: tuple[np.ndarray, np.ndarray],
+    places: np.ndarray,
+    share: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return curves in which others have a share in some rows; the shorter ones go on at their last place."""
+    some, y, F = np.flatnonzero(share < 1.0), *found
+    if len(some):
+        mixed = _mixed_beside((other[0][some], other[1][some]), (y[places[some]], F[places[some]]), share[some])
+        other = _with_rows(other, mixed, some, np.ones(len(some)))
+    k = max(y.shape[1], other[0].shape[1])
     longer, parts = (
         [np.pad(part, ((0, 0), (0, k - part.shape[1])), mode="edge") for part in pair] for pair in (found, other)
     )

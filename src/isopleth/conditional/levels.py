@@ -3,15 +3,16 @@
 A column of a designed experiment has few levels and many rows at each. A law that is judged by rows left out one at a time is
 judged at the levels alone, where the other rows of the level know the answer: steps from level to level look as good as a line.
 Here whole levels are left out, those at the ends aside, so that a line, a smooth function and steps are judged between levels.
-Rows at a level are answered by the law of all rows, as before.
+Rows at a level are answered by the law of all rows, and rows close to one by a mixture of both laws.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -30,10 +31,32 @@ _LEAST_OF_TARGET, _MOST_OF_TARGET, _FEWEST_OF_TARGET = 4, 15, 5.0
 _NEAR, _TRIED, _PLACED = 0.25, 0.5, 0.75
 # Probability on each side of an interval; weight of the levels where they are in it.
 _OUTSIDE, _AT_LEVELS = 0.01, 0.5
+# Part of the distance from one level to the next from which on a row is answered by the law between levels alone.
+_AWAY = 0.25
 # Most times that the laws are fitted without some levels, most rows that they are fitted to, and most that judge them.
 _FOLDS, _ROWS, _JUDGED = 6, 2000, 400
 # Trees of a forest.
 _TREES = 60
+
+T = TypeVar("T")
+
+
+class FittedOnce(Generic[T]):
+    """Laws that are fitted when one of the threads asks for them first; copies of a model take them along, without the lock."""
+
+    def __init__(self, laws: dict[int, T]) -> None:
+        self._lock, self._laws = Lock(), laws
+
+    def get(self, k: int, fit: Callable[[], T]) -> T:
+        """Return law k, fitted if no one has asked for it."""
+        with self._lock:
+            if k not in self._laws:
+                self._laws[k] = fit()
+            return self._laws[k]
+
+    def __reduce__(self) -> tuple[type[Self], tuple[dict[int, T]]]:
+        with self._lock:
+            return type(self), (dict(self._laws),)
 
 
 @dataclass(frozen=True)
@@ -66,10 +89,13 @@ class Levels:
         near = np.bincount(rank, copies * (apart < _NEAR * nearest[rank])) / np.bincount(rank, copies)
         return float(near.mean()) >= least
 
-    def between(self, cells: np.ndarray) -> np.ndarray:
-        """Tell which numbers are between two levels, and no level but for rounding."""
+    def shares(self, cells: np.ndarray) -> np.ndarray:
+        """Return the weight of the law between levels: 0 at a level and where a number is missing, 1 well away from levels.
+
+        It is linear in the distance to the nearest level, so that answers do not jump beside one.
+        """
         rank = NumberInput(0, self.values, False).of_trees(cells)[0]
-        return np.asarray(rank != np.rint(rank)) & ~np.isnan(rank)
+        return np.nan_to_num(np.minimum(np.abs(rank - np.rint(rank)) / _AWAY, 1.0))
 
     def held(self, cells: np.ndarray) -> HeldGroups:
         """Return the rows by levels; neighbouring levels are in unlike folds, and those at the ends in none.
@@ -114,23 +140,24 @@ class LevelLaws:
                 found.append(levels)
         if not found:
             return None
-        found.sort(key=lambda levels: len(levels.values))
+        rank = np.argsort(sample.order)  # decides between columns of as many levels, whatever their order in the table
+        found.sort(key=lambda levels: (len(levels.values), rank[levels.place]))
         return cls(kept, n_numeric, step, (min(growth.trees, _TREES), growth.seed, 1 + residual_forest), tuple(found))
 
-    def asked(self, rows: np.ndarray) -> np.ndarray:
-        """Return the number of the first column between whose levels each row is; -1 for rows that are at levels."""
-        out = np.full(len(rows), -1)
-        for k in range(len(self.columns) - 1, -1, -1):
-            out[self.columns[k].between(rows[:, self.columns[k].place])] = k
-        return out
+    def shares(self, rows: np.ndarray) -> np.ndarray:
+        """Return the share of each column's law in its mixture with the laws of the columns after it, (n, columns).
+
+        The last column is mixed with the law of all rows. Together the laws between levels have the weight of the column whose
+        levels are the farthest away; of that, a column has what the ones before it leave.
+        """
+        alone = np.stack([levels.shares(rows[:, levels.place]) for levels in self.columns], axis=1)
+        total = np.maximum.accumulate(alone, axis=1)
+        before = np.pad(total[:, :-1], ((0, 0), (1, 0)))
+        return np.asarray((total - before) / np.where(before < 1.0, 1.0 - before, 1.0))
 
     def law(self, k: int) -> NumberLaw:
         """Return the law of rows between the levels of a column."""
-        lock, laws = self._fitted
-        with lock:
-            if k not in laws:
-                laws[k] = self._fit(self.columns[k])
-            return laws[k]
+        return self._fitted.get(k, lambda: self._fit(self.columns[k]))
 
     def _fit(self, levels: Levels) -> NumberLaw:
         cells = self.sample.rows[:, levels.place]
@@ -143,8 +170,8 @@ class LevelLaws:
         )
 
     @cached_property
-    def _fitted(self) -> tuple[Lock, dict[int, NumberLaw]]:
-        return Lock(), {}
+    def _fitted(self) -> FittedOnce[NumberLaw]:
+        return FittedOnce({})
 
 
 @dataclass(frozen=True)
@@ -178,15 +205,14 @@ class TargetLevels:
 
     def law(self) -> NumberLaw | None:
         """Return the law of rows anywhere on the scale; None if trends that do not know a level do not place its rows."""
-        lock, found = self._fitted
-        with lock:
-            if not found:
-                trees, seed, forests = self.growth
-                growth, held = Growth(trees, seed=seed), self.levels.held(self.sample.target)
-                law = NumberLaw.fit(self.sample, self.n_numeric, 0.0, growth, residual_forest=forests == 2, held=held)
-                placed = self.levels.are_placed(law, self.sample.target, self.sample.copies, _PLACED)
-                found.append(law if placed else None)
-            return found[0]
+        return self._fitted.get(0, self._fit)
+
+    def _fit(self) -> NumberLaw | None:
+        trees, seed, forests = self.growth
+        growth, held = Growth(trees, seed=seed), self.levels.held(self.sample.target)
+        law = NumberLaw.fit(self.sample, self.n_numeric, 0.0, growth, residual_forest=forests == 2, held=held)
+        placed = self.levels.are_placed(law, self.sample.target, self.sample.copies, _PLACED)
+        return law if placed else None
 
     def share(self, law: NumberLaw, at: At) -> np.ndarray:
         """Return the weight of the levels in rows, a half where one of them is within reach: a row may be at it or beside it."""
@@ -196,5 +222,5 @@ class TargetLevels:
         return np.where(((F > _OUTSIDE) & (F < 1.0 - _OUTSIDE)).any(axis=1), _AT_LEVELS, 0.0)
 
     @cached_property
-    def _fitted(self) -> tuple[Lock, list[NumberLaw | None]]:
-        return Lock(), []
+    def _fitted(self) -> FittedOnce[NumberLaw | None]:
+        return FittedOnce({})
