@@ -283,7 +283,8 @@ class Grid:
         known = known[first]
         if self.clock is not None and self.follows:
             shown = np.sort(self.clock.seconds)[first]
-            known = shown if (np.diff(shown) > 0.0).all() else known  # uneven rows of an hour that comes twice share no step
+            # Uneven rows of an hour that comes twice share no step.
+            known = shown if (np.diff(shown) > 0.0).all() else known
         if not dates or (np.diff(known) <= 0.0).any():  # steps of less than a microsecond have no days
             return None
         return np.interp(np.arange(steps[-1] + 1), steps, known)
